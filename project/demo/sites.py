@@ -1,0 +1,395 @@
+"""The demo's web sites: one process, many loopback addresses, and the judge of how well they were paced.
+
+Who times requests when it gets around to reading them also measures its own lateness. These sites log when
+the *kernel* received a request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so a busy or even stopped
+process judges no differently. The kernel gives one time a read, that of the last segment read: a request sent
+as one segment is timed exactly; segments that were read together count from the last of them.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from http import HTTPStatus
+from itertools import chain, repeat
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+import uvloop
+
+SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
+PR_SET_PDEATHSIG = 1  # Linux, for prctl
+TIMESPEC = struct.Struct("@ll")
+MOST_HOSTS = 250 * 256
+FLUSH_EVERY_S = 0.05
+TIMERS_FIRE_EARLY_S = 0.002  # uvloop's: up to 1.4 ms
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 5.0
+PIECE = bytes(65_536)
+REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+HAVE_NO_BODY = {*range(100, 200), 204, 304}
+
+
+def host(index: int) -> str:
+    """Return the address of the site number `index`, counted from 0."""
+    if not 0 <= index < MOST_HOSTS:
+        raise ValueError(f"Sites are numbered from 0 to {MOST_HOSTS - 1}: there is no {index}.")
+    return f"127.1.{index // 250}.{index % 250 + 1}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What goes back: after `delay_s` head and body, then the stream, `pause_s` before each of its pieces."""
+
+    head: bytes
+    body: bytes = b""
+    stream: Iterable[bytes] = ()
+    delay_s: float = 0.0
+    pause_s: float = 0.0
+    closes: bool = False
+
+
+def answer(status: int, body: bytes = b"", *headers: bytes) -> Answer:
+    """Return an answer whose length is stated, or that has no body because its status allows none."""
+    start = b"HTTP/1.1 %d %s" % (status, REASONS.get(status, b"Unknown"))
+    if status in HAVE_NO_BODY:
+        return Answer(head=b"\r\n".join((start, *headers, b"", b"")))
+    length = b"Content-Length: %d" % len(body)
+    return Answer(head=b"\r\n".join((start, *headers, length, b"", b"")), body=body)
+
+
+class RequestLog:
+    """The judge's record: `<arrival ns> <host> <path>` a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=1 << 20)
+        self.requests = 0
+        self.reads_without_kernel_time = 0
+
+    def read_at_ns(self, ancillary: list[tuple[int, int, bytes]]) -> int:
+        """Return the kernel's time of a read; if it gave none, the process's own, and count that."""
+        for _, kind, data in ancillary:
+            if kind == SO_TIMESTAMPNS:
+                seconds, nanoseconds = TIMESPEC.unpack(data)
+                return int(seconds * 1_000_000_000 + nanoseconds)
+        self.reads_without_kernel_time += 1
+        return time.time_ns()
+
+    def add(self, at_ns: int, site_host: bytes, path: bytes) -> None:
+        """Note a request."""
+        self._file.write(b"%d %s %s\n" % (at_ns, site_host, path))
+        self.requests += 1
+
+    async def keep_writing(self) -> None:
+        """Write what was noted, again and again; for the last time when cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(FLUSH_EVERY_S)
+                self._file.flush()
+        finally:
+            self._file.flush()
+
+
+class Site:
+    """One address: accepts connections, and knows what each path answers."""
+
+    def __init__(self, listener: socket.socket, page: Answer, log: RequestLog) -> None:
+        self.host: bytes = listener.getsockname()[0].encode()
+        self.page = page
+        self.log = log
+        self.times_asked: Counter[bytes] = Counter()
+        self._listener = listener
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        asyncio.get_running_loop().add_reader(listener, self._accept)
+
+    def answer(self, method: bytes, path: bytes) -> Answer:
+        """Return what this site says to a request; to HEAD the same without a body."""
+        if method not in {b"GET", b"HEAD"}:
+            return replace(answer(405 if method else 400), closes=True)
+        name, _, rest = path[1:].partition(b"/")
+        try:
+            full = BEHAVIOURS[name](self, rest) if name in BEHAVIOURS else self.page
+        except (ValueError, OverflowError) as error:
+            full = answer(400, str(error).encode())
+        return full if method == b"GET" else replace(full, body=b"", stream=())
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError, ConnectionAbortedError):
+            while True:
+                accepted, _ = self._listener.accept()
+                accepted.setblocking(False)
+                Connection(accepted, self)
+
+
+class Connection:
+    """A client's connection: logs requests as it reads them, and answers them one after the other."""
+
+    def __init__(self, accepted: socket.socket, site: Site) -> None:
+        self._socket = accepted
+        self._site = site
+        self._loop = asyncio.get_running_loop()
+        self._partial = b""  # of a request that has begun to arrive
+        self._began_ns = 0
+        self._unanswered: deque[tuple[bytes, bytes, bool]] = deque()  # method, path, whether it is the last
+        self._sending: asyncio.Task[None] | None = None
+        self._loop.add_reader(accepted, self._read)
+
+    def _close(self) -> None:
+        self._unanswered.clear()
+        self._loop.remove_reader(self._socket)
+        if self._sending:
+            self._sending.cancel()
+        self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or len(self._partial) > len(PIECE):
+            self._close()
+            return
+        read_ns = self._site.log.read_at_ns(ancillary)
+        self._began_ns = self._began_ns if self._partial else read_ns
+        *requests, self._partial = (self._partial + data).split(b"\r\n\r\n")
+        for request in requests:
+            self._take(request)
+            self._began_ns = read_ns  # the first byte of the next one came in this read
+        self._answer()
+
+    def _take(self, request: bytes) -> None:
+        """Log a request and queue it for its answer; what is not HTTP has no path to log."""
+        line, _, headers = request.partition(b"\r\n")
+        match line.split():
+            case method, path, version:
+                self._site.log.add(self._began_ns, self._site.host, path)
+                is_last = version == b"HTTP/1.0" or b"connection: close" in headers.lower()
+                self._unanswered.append((method, path, is_last))
+            case _:
+                self._unanswered.append((b"", b"", True))
+
+    def _answer(self) -> None:
+        """Answer in the order of arrival; what cannot go out at once holds back those behind it."""
+        while self._unanswered and not self._sending:
+            method, path, is_last = self._unanswered.popleft()
+            reply = self._site.answer(method, path)
+            ends = is_last or reply.closes
+            unsent = memoryview(reply.head + reply.body)
+            if not reply.delay_s:
+                with suppress(BlockingIOError, ConnectionError):  # a broken connection shows again in _send
+                    unsent = unsent[self._socket.send(unsent) :]
+            if unsent or reply.stream:
+                self._sending = self._loop.create_task(self._send(reply, unsent, ends=ends))
+            elif ends:
+                self._close()
+
+    async def _send(self, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
+        """Send in the background what waits for its time or for the client; then go on with the next."""
+        try:
+            if reply.delay_s:
+                await asyncio.sleep(reply.delay_s + TIMERS_FIRE_EARLY_S)
+            await self._loop.sock_sendall(self._socket, unsent)
+            for piece in reply.stream:
+                await asyncio.sleep(reply.pause_s)  # of 0 seconds, too: others have their turn
+                await self._loop.sock_sendall(self._socket, piece)
+        except OSError:
+            ends = True
+        self._sending = None
+        if ends:
+            self._close()
+        self._answer()
+
+
+def number(rest: bytes) -> int:
+    """Return the number that the rest of a path begins with; ValueError if there is none."""
+    return int(rest.partition(b"?")[0].partition(b"/")[0])
+
+
+def flaky(site: Site, rest: bytes) -> Answer:
+    """Return 503 for the first n requests of a key at this site, then the page."""
+    site.times_asked[rest] += 1
+    return answer(503, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
+
+
+def drip(site: Site, _rest: bytes) -> Answer:
+    """Return the page at a byte a second."""
+    return replace(site.page, body=b"", stream=repeat(b"w", len(site.page.body)), pause_s=1.0)
+
+
+def big(_site: Site, rest: bytes) -> Answer:
+    """Return so many bytes, made while they are sent."""
+    size = number(rest)
+    pieces, last = divmod(size, len(PIECE))
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+    return Answer(head=head, stream=chain(repeat(PIECE, pieces), (PIECE[:last],)))
+
+
+@cache
+def gzipped_zeros(megabytes: int) -> bytes:
+    """Return so many megabytes of zeros, gzipped to a thousandth; at first this takes 3 ms a megabyte."""
+    gzip = zlib.compressobj(wbits=31)
+    megabyte = bytes(1_000_000)
+    return b"".join((*(gzip.compress(megabyte) for _ in range(megabytes)), gzip.flush()))
+
+
+NO_LENGTH = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+BEHAVIOURS: dict[bytes, Callable[[Site, bytes], Answer]] = {  # by a path's first part; others give the page
+    b"slow": lambda site, rest: replace(site.page, delay_s=number(rest) / 1_000),
+    b"status": lambda _, rest: answer(number(rest), b"status"),
+    b"flaky": flaky,
+    b"redirect": lambda _, rest: answer(302, b"", b"Location: " + unquote_to_bytes(rest)),
+    b"loop": lambda _, rest: answer(302, b"", b"Location: /loop/%d" % ((number(rest) + 1) % 100)),
+    b"close": lambda *_: Answer(head=b"", closes=True),
+    b"drip": drip,
+    b"big": big,
+    b"gzipbomb": lambda _, rest: answer(200, gzipped_zeros(number(rest)), b"Content-Encoding: gzip"),
+    b"badheader": lambda *_: answer(200, b"bad header", b"X-Bad: \xff\xfe"),
+    b"nolength": lambda site, _: Answer(head=NO_LENGTH, body=site.page.body, closes=True),
+    b"robots.txt": lambda *_: answer(404, b"not found"),
+}
+
+
+def listen(hosts: list[str], port: int) -> list[socket.socket]:
+    """Listen on one port of all hosts; port 0 is any that is free on all of them."""
+    listeners: list[socket.socket] = []
+    try:
+        for address in hosts:
+            shared_port = listeners[0].getsockname()[1] if listeners else port
+            listeners.append(socket.create_server((address, shared_port), backlog=1_024))
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        if port or error.errno != errno.EADDRINUSE:
+            raise
+        return listen(hosts, port)
+    return listeners
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when the thread that started it ends."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        sys.exit()
+
+
+def write_whole(path: Path, state: dict[str, object]) -> None:
+    """Write JSON that a reader finds whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(state))
+    partial.replace(path)
+
+
+def die_of_bug(loop: asyncio.AbstractEventLoop, bug: dict[str, object]) -> None:
+    """Say what happened, and end: a judge that may be wrong must not go on."""
+    loop.default_exception_handler(bug)
+    os._exit(1)
+
+
+async def serve(arguments: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    log = RequestLog(arguments.log)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(die_of_bug)
+    judging = loop.create_task(log.keep_writing())
+    loop.add_signal_handler(signal.SIGTERM, judging.cancel)
+    loop.add_signal_handler(signal.SIGINT, judging.cancel)
+    hosts = [host(index) for index in range(arguments.hosts)]
+    listeners = listen(hosts, arguments.port)
+    headers = (b"Content-Type: text/html", b'ETag: "w"', b"Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT")
+    page = answer(200, b"w" * arguments.body_size, *headers)
+    for listener in listeners:
+        Site(listener, page, log)
+    state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
+    write_whole(arguments.ready, state)
+    with suppress(asyncio.CancelledError):
+        await judging
+    counts = {"requests": log.requests, "reads_without_kernel_time": log.reads_without_kernel_time}
+    write_whole(arguments.ready, {**state, **counts})
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Serve fake web sites, and log when each request arrived.")
+    parser.add_argument("--log", type=Path, required=True, help="the request log; it is appended to")
+    parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when all sites listen")
+    parser.add_argument("--hosts", type=int, required=True, help="how many sites")
+    parser.add_argument("--port", type=int, default=0, help="their port; 0 picks a free one")
+    parser.add_argument("--body-size", type=int, default=2_000, help="bytes of an ordinary page")
+    parser.add_argument("--die-with-parent", action="store_true", help="end with the thread that started it")
+    arguments = parser.parse_args()
+    if arguments.die_with_parent:
+        die_with_parent()
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    uvloop.run(serve(arguments))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sites:
+    """Sites that are running."""
+
+    port: int
+    hosts: tuple[str, ...]
+    log: Path
+    pid: int
+
+    def url(self, host_index: int, path: str) -> str:
+        """Return the URL of a path on one of the sites."""
+        return f"http://{self.hosts[host_index]}:{self.port}{path}"
+
+
+@contextmanager
+def running(hosts: int, folder: Path, *, body_size: int = 2_000) -> Iterator[Sites]:
+    """Run sites in a process of their own, which writes its log to `folder`; end it on leaving.
+
+    RuntimeError if they do not start, or end with an error.
+    """
+    log, ready = folder.absolute() / "requests.log", folder.absolute() / "sites.json"
+    ready.unlink(missing_ok=True)
+    options = {"--log": log, "--ready": ready, "--hosts": hosts, "--body-size": body_size}
+    words = [str(word) for option in options.items() for word in option]
+    process = subprocess.Popen(  # noqa: S603 it is this very module
+        [sys.executable, "-m", "project.demo.sites", "--die-with-parent", *words],
+        cwd=Path(__file__).parents[2],
+    )
+    try:
+        give_up_at = time.monotonic() + START_TIMEOUT_S
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > give_up_at:
+                raise RuntimeError("The fake sites did not start.")
+            time.sleep(0.01)
+        state = json.loads(ready.read_text())
+        yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, pid=state["pid"])
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.returncode:
+        raise RuntimeError(f"The fake sites ended with {process.returncode}.")
+
+
+if __name__ == "__main__":
+    main()

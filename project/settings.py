@@ -1,0 +1,199 @@
+"""Every setting of Weir, in one file, read from environment variables (`.env.example` lists them).
+
+Reading this module starts nothing and connects to nothing: where `DATABASE_URL` or `REDIS_URL` is unset it only
+computes where the embedded servers' sockets are (`project.embedded`).
+"""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+import structlog
+from django.core.exceptions import ImproperlyConfigured
+
+from project import embedded
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+env.read_env(BASE_DIR / ".env")  # variables of the real environment win
+
+# --- Django ---------------------------------------------------------------------------------------------------
+DEBUG: bool = env.bool("DJANGO_DEBUG", default=False)
+# Without a key of its own a checkout still starts (`make demo`); check weir.W001 complains outside DEBUG.
+INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
+SECRET_KEY: str = env.str("DJANGO_SECRET_KEY", default=INSECURE_SECRET_KEY)
+ALLOWED_HOSTS: list[str] = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_celery_beat",
+    "django_structlog",
+    "project",
+    "ratelimit",
+    "workers",
+    "workers.fetches",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+]
+ROOT_URLCONF = "project.urls"
+ASGI_APPLICATION = "project.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+
+# --- PostgreSQL: decides everything -----------------------------------------------------------------------------
+EMBEDDED_HOME = embedded.home()
+
+
+def _database() -> dict[str, Any]:
+    if not env.str("DATABASE_URL", default=""):
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": embedded.DATABASE_NAME,
+            "USER": embedded.DATABASE_USER,
+            "HOST": str(embedded.postgres_socket_dir(EMBEDDED_HOME)),
+        }
+    database: dict[str, Any] = env.db_url("DATABASE_URL")
+    if database.get("ENGINE") != "django.db.backends.postgresql":
+        raise ImproperlyConfigured(
+            "DATABASE_URL does not name a PostgreSQL database: write postgresql://USER:PASSWORD@HOST:5432/NAME, "
+            "or unset it to use the embedded server."
+        )
+    return database
+
+
+DATABASES = {"default": _database()}
+DATABASES["default"].setdefault("OPTIONS", {}).update(
+    connect_timeout=5,
+    application_name="weir",
+    # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
+    options="-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000",
+)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+
+# --- Redis/Valkey: a broker, may vanish ---------------------------------------------------------------------------
+REDIS_URL: str = env.str("REDIS_URL", default="") or f"unix://{embedded.valkey_socket(EMBEDDED_HOME)}"
+
+
+def _broker_url() -> str:
+    """CELERY_BROKER_URL, or REDIS_URL in Kombu's spelling (`redis+socket://` for a Unix socket)."""
+    url = env.str("CELERY_BROKER_URL", default="") or REDIS_URL
+    if url.startswith("unix://"):
+        path, _, query = url.removeprefix("unix://").partition("?")
+        database = dict(pair.partition("=")[::2] for pair in query.split("&")).get("db", "0")
+        return f"redis+socket://{path}?virtual_host={database}"
+    return url
+
+
+# --- Celery ---------------------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = _broker_url()
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Without socket_timeout a half-open connection hangs a pool or a publisher for good.
+    "socket_timeout": 10,
+    "socket_connect_timeout": 3,
+    "socket_keepalive": True,
+    "health_check_interval": 10,
+    "max_connections": 100,
+    "visibility_timeout": 3600,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
+# A publisher inside a web request waits at most about a second for a dead broker; the sweep finds what it could not send.
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_RESULT_EXPIRES = None
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TIMEZONE = "UTC"
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {"workers.tasks.fetch_batch": {"queue": "fetch"}}
+CELERY_WORKER_ETA_TASK_LIMIT = 1000
+CELERY_WORKER_PREFETCH_MULTIPLIER = 2
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_BEAT_SCHEDULER = "workers.beat:LockedScheduler"
+CELERY_BEAT_SYNC_EVERY = 1
+CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+
+# --- Weir -----------------------------------------------------------------------------------------------------------
+WEIR_DEFAULT_RATE: str = env.str("WEIR_DEFAULT_RATE", default="1/s")  # a site nobody set a rate for
+WEIR_LOOKAHEAD: float = env.float("WEIR_LOOKAHEAD", default=2.0)  # seconds: how far ahead dispatch books a lane
+WEIR_SLOT_RETENTION: float = env.float("WEIR_SLOT_RETENTION", default=3600.0)  # seconds a past slot is kept
+WEIR_FETCH_RETENTION: float = env.float("WEIR_FETCH_RETENTION", default=30 * 86400.0)  # seconds a result is kept
+WEIR_FETCH_TIMEOUT: float = env.float("WEIR_FETCH_TIMEOUT", default=30.0)  # seconds, request written to body read
+WEIR_FETCH_CONNECT_TIMEOUT: float = env.float("WEIR_FETCH_CONNECT_TIMEOUT", default=10.0)  # seconds, TCP and TLS
+WEIR_FETCH_DNS_TIMEOUT: float = env.float("WEIR_FETCH_DNS_TIMEOUT", default=5.0)  # seconds
+WEIR_FETCH_MAX_BODY: int = env.int("WEIR_FETCH_MAX_BODY", default=5 * 2**20)  # bytes, after decompression
+WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=2000)  # fetches a fetcher process holds
+WEIR_FETCH_USER_AGENT: str = env.str("WEIR_FETCH_USER_AGENT", default="Weir/0.1")
+WEIR_FETCH_ALLOW_NETS: list[str] = env.list("WEIR_FETCH_ALLOW_NETS", default=[])  # networks the guard lets pass
+
+# --- Logs: readable in DEBUG, JSON otherwise ------------------------------------------------------------------------
+_PRE_CHAIN: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "structured": {
+            "()": structlog.stdlib.ProcessorFormatter,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *([] if DEBUG else [structlog.processors.format_exc_info]),
+                structlog.dev.ConsoleRenderer() if DEBUG else structlog.processors.JSONRenderer(),
+            ],
+            "foreign_pre_chain": _PRE_CHAIN,
+        },
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
+    "root": {"handlers": ["console"], "level": env.str("WEIR_LOG_LEVEL", default="INFO")},
+    "loggers": {
+        # One line a task would be thousands a minute: failures and warnings are enough.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.beat": {"level": "WARNING"},
+        "django_celery_beat.schedulers": {"level": "WARNING"},
+    },
+}
+structlog.configure(
+    processors=[
+        structlog.stdlib.filter_by_level,
+        *_PRE_CHAIN,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    cache_logger_on_first_use=True,
+)

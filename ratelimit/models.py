@@ -1,0 +1,106 @@
+"""Site, the clock of one lane, and Slot, one start reserved in it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
+
+from django.contrib.postgres.indexes import BrinIndex
+from django.db import models
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce, Greatest, Least, Now
+
+PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Site(models.Model):
+    """One lane: everything that shares one rate. Its row is the only clock of that rate, whatever the host.
+
+    The table has fillfactor 50 and no index on what a reservation changes, so that its updates stay HOT.
+    """
+
+    name = models.CharField(max_length=300, unique=True, help_text="host, with :port where not the default")
+    interval = models.DurationField(help_text="shortest time between two starts")
+    burst = models.PositiveIntegerField(default=1, help_text="starts that may follow each other at once (GCRA)")
+    max_concurrency = models.PositiveIntegerField(null=True, blank=True, help_text="fetches under way at once")
+    grace = models.DurationField(null=True, blank=True, help_text="how late a start may be; empty = default")
+    next_start = models.DateTimeField(
+        db_default=Now(),
+        help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
+    )
+    paused_until = models.DateTimeField(null=True, blank=True)
+    backed_off_until = models.DateTimeField(null=True, blank=True)
+    has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this lane")
+    covers_subdomains = models.BooleanField(default=False)
+
+    # What `reserve` and `dispatch` reckon with, stated once. The grace of 2.5 % (20-250 ms) is what a hand-over
+    # between two holders costs; the spacing of 1 % lets a holder that fell behind by a timer's error catch up.
+    effective_grace = models.GeneratedField(
+        expression=Coalesce(
+            F("grace"),
+            Least(
+                Greatest(
+                    models.ExpressionWrapper(F("interval") * Value(0.025), output_field=models.DurationField()),
+                    Value(timedelta(milliseconds=20)),
+                ),
+                Value(timedelta(milliseconds=250)),
+            ),
+        ),
+        output_field=models.DurationField(),
+        db_persist=True,
+    )
+    spacing = models.GeneratedField(
+        expression=models.ExpressionWrapper(F("interval") * Value(1.01), output_field=models.DurationField()),
+        output_field=models.DurationField(),
+        db_persist=True,
+    )
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(interval__gt=timedelta(0)), name="site_interval_positive"),
+            models.CheckConstraint(condition=Q(burst__gte=1), name="site_burst_positive"),
+            models.CheckConstraint(condition=Q(grace__isnull=True) | Q(grace__gt=timedelta(0)), name="site_grace_positive"),
+            models.CheckConstraint(
+                condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1), name="site_concurrency_positive"
+            ),
+        ]
+        indexes: ClassVar = [
+            # Dispatch: the lanes that have queued work. Changes only when a lane falls idle or wakes up.
+            models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
+            # Enqueue: is there an ancestor that covers this host?
+            models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Slot(models.Model):
+    """One reserved start. Past slots are history only: the clock is in Site, so purging forgets nothing."""
+
+    # No constraint and no index: sites are never deleted while in use, and 1,500 slots a second pay for neither.
+    site = models.ForeignKey(Site, models.DO_NOTHING, db_constraint=False, db_index=False)
+    start_time = models.DateTimeField()
+    use_until = models.DateTimeField(help_text="after this the holder may not start: it reserves again")
+    run_size = models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder")
+    reserved_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+    released_at = models.DateTimeField(null=True, help_text="given back unused")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(finished_at__isnull=True) | Q(released_at__isnull=True), name="slot_finished_or_released"
+            ),
+        ]
+        indexes: ClassVar = [
+            # Reserve: the earliest given-back slot of a lane. A slot of a run belongs to the run's holder alone.
+            models.Index(
+                fields=["site", "start_time"],
+                condition=Q(released_at__isnull=False, run_size=1),
+                name="slot_given_back",
+            ),
+            # Purge: slots come in about the order of their start, so a block range index finds the old ones.
+            BrinIndex(fields=["start_time"], name="slot_by_start", autosummarize=True),
+        ]
+
+    def __str__(self) -> str:
+        return f"slot {self.pk} of site {self.site_id} at {self.start_time:%H:%M:%S.%f}"

@@ -1,0 +1,63 @@
+"""Rates as people write them ("3/s", "1/10s", "100/h", "1/day") and the interval between two starts: pure."""
+
+import re
+from datetime import timedelta
+
+ACCEPTED_FORMS = "write COUNT/PERIOD, such as 3/s, 1/10s, 100/h or 1/day (periods: s, m, h, d)"
+FASTEST = timedelta(milliseconds=1)
+SLOWEST = timedelta(days=366)
+
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+}
+_RATE = re.compile(r"\s*(?P<count>[0-9]{1,9})\s*/\s*(?P<periods>[0-9]{1,9})?\s*(?P<unit>[a-z]+)\s*", re.ASCII)
+_DURATION = re.compile(r"\s*(?P<periods>[0-9]{1,9})\s*(?P<unit>[a-z]+)\s*", re.ASCII)
+
+
+class InvalidRate(ValueError):
+    """The text is no rate; the message names the accepted forms."""
+
+
+def parse_rate(text: str) -> timedelta:
+    """Return the interval between two starts at this rate, rounded up to a microsecond (never faster than asked).
+
+    Raises InvalidRate, with the accepted forms, for anything else, and for rates above 1000/s or below 1/366d.
+    """
+    match = _RATE.fullmatch(text.lower())
+    if match is None or match["unit"] not in _SECONDS or not int(match["count"]) or match["periods"] == "0":
+        raise InvalidRate(f"{text!r} is not a rate: {ACCEPTED_FORMS}.")
+    period_us = int(match["periods"] or 1) * _SECONDS[match["unit"]] * 1_000_000
+    # Negated floor division rounds up: 3/s is one start each 333,334 µs, never 333,333.
+    interval_us = -(-period_us // int(match["count"]))
+    if not FASTEST <= (interval := timedelta(microseconds=min(interval_us, 10**15))) <= SLOWEST:
+        raise InvalidRate(f"{text!r} is out of range: rates go from 1000/s down to 1/366d.")
+    return interval
+
+
+def format_rate(interval: timedelta) -> str:
+    """Return the shortest spelling of the rate: `parse_rate(format_rate(i)) == i` for every parsed rate."""
+    interval_us = interval // timedelta(microseconds=1)
+    for unit in ("s", "m", "h", "d"):
+        period_us = _SECONDS[unit] * 1_000_000
+        count = period_us // interval_us
+        if count and -(-period_us // count) == interval_us:
+            return f"{count}/{unit}"
+    for unit in ("d", "h", "m", "s"):
+        periods, rest = divmod(interval_us, _SECONDS[unit] * 1_000_000)
+        if not rest:
+            return f"1/{periods}{unit}"
+    return f"1/{interval_us / 1e6:.6g}s"
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the length of time that "90s", "10m", "2h" or "1d" says; raises ValueError with these forms."""
+    match = _DURATION.fullmatch(text.lower())
+    if match is None or match["unit"] not in _SECONDS or not int(match["periods"]):
+        raise ValueError(f"{text!r} is not a length of time: write 90s, 10m, 2h or 1d.")
+    seconds = int(match["periods"]) * _SECONDS[match["unit"]]
+    if seconds > SLOWEST.total_seconds():
+        raise ValueError(f"{text!r} is too long: at most 366d.")
+    return timedelta(seconds=seconds)

@@ -1,0 +1,182 @@
+"""Slots: the starts reserved in a lane. The only code that runs `ratelimit/sql/`.
+
+Every call commits by itself and refuses to run inside `transaction.atomic()`. Time is the database's: it returns
+durations, which are turned into points on this process' monotonic clock here. A reply's durations were true at some
+moment between sending the statement and receiving its answer, so starts are counted from the later and deadlines from
+the earlier of the two: neither can be wrong to the site's disadvantage.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from django.conf import settings
+
+from ratelimit import lanes, statements
+from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.pacing import Run
+from ratelimit.rates import parse_rate
+
+_run = partial(statements.run, "ratelimit")
+
+MAX_COUNT = 10_000
+PURGE_BATCH = 5_000
+
+
+class SlotTooFar(Exception):  # noqa: N818  the name is public
+    """The next free start of the lane is farther away than the caller would wait."""
+
+    def __init__(self, site: str, retry_after: float) -> None:
+        super().__init__(f"The next free start of {site} is {retry_after:.3f} s away.")
+        self.site = site
+        self.retry_after = retry_after  # seconds until that start, as of now
+
+
+class UnknownSite(LookupError):
+    """There is no such lane."""
+
+    def __init__(self, site: str) -> None:
+        super().__init__(f"There is no site {site!r}: `manage.py sites` lists those that exist.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReservedSlot:
+    """One start: not before `start_at`, a point on this process' monotonic clock."""
+
+    id: int
+    start_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reservation:
+    """The slots of one reservation, and the run that says when each may really be used."""
+
+    site: str
+    slots: tuple[ReservedSlot, ...]
+    run: Run
+
+
+def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
+    """Reserve `count` starts in the lane, which is created at the default rate if need be.
+
+    One round trip, whatever the number of slots. No two reservations, by any process on any host, overlap: each
+    belongs to its holder alone until `run.use_until`. The slots are reserved when this returns.
+
+    Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
+    a count outside 1-10,000, and TransactionManagementError inside a transaction.
+    """
+    if not 1 <= count <= MAX_COUNT:
+        raise ValueError(f"count must be between 1 and {MAX_COUNT}, not {count}.")
+    site = lanes.canonical(site)
+    parameters = {"site": site, "count": count, "max_wait": max_wait}
+    while True:
+        asked_at = time.monotonic()
+        rows = _run("reserve", parameters)
+        answered_at = time.monotonic()
+        if rows:
+            break
+        if (wait_s := estimate(site)) > max_wait:
+            raise SlotTooFar(site, wait_s)
+        create_sites([site])
+    first = rows[0]
+    return Reservation(
+        site=site,
+        slots=tuple(ReservedSlot(id=row.id, start_at=answered_at + row.wait_s) for row in rows),
+        run=Run(interval_s=first.interval_s, burst=first.burst, use_until=asked_at + first.use_until_s),
+    )
+
+
+def create_sites(names: Iterable[str]) -> None:
+    """Create those lanes that do not exist yet, at WEIR_DEFAULT_RATE."""
+    interval = parse_rate(settings.WEIR_DEFAULT_RATE)
+    # Sorted: two callers that create the same sites in another order would lock each other out.
+    Site.objects.bulk_create(
+        [Site(name=name, interval=interval) for name in sorted({lanes.canonical(name) for name in names})], ignore_conflicts=True
+    )
+
+
+def release(*slot_ids: int) -> int:
+    """Give unused slots back; returns how many were still open.
+
+    A slot that was reserved alone and lies in the future goes to the next reservation before any new one. A slot that
+    was used or given back already is left as it is, so that this may be called twice.
+    """
+    return len(_run("release", {"slots": list(slot_ids)}))
+
+
+def finish(*slot_ids: int) -> None:
+    """Note that the slots were used. May be called twice."""
+    _run("finish", {"slots": list(slot_ids)})
+
+
+def estimate(site: str) -> float:
+    """Return the seconds until a reservation made now would start. Reserves nothing; 0 for an idle or unknown lane."""
+    rows = _run("estimate", {"site": lanes.canonical(site)})
+    return float(rows[0].wait_s) if rows else 0.0
+
+
+def back_off(site: str, seconds: float) -> None:
+    """Start nothing in the lane for `seconds`; calls overlap, the longest counts.
+
+    Slots reserved before, for a start within that time, are void: `workers.fetches` does not claim them.
+    Raises UnknownSite, and ValueError for a negative time.
+    """
+    if seconds < 0:
+        raise ValueError(f"seconds must not be negative, but is {seconds}.")
+    if not _run("back_off", {"site": lanes.canonical(site), "seconds": seconds}):
+        raise UnknownSite(site)
+
+
+def set_rate(
+    site: str,
+    rate: str,
+    *,
+    burst: int | None = None,
+    max_concurrency: int | None = None,
+    grace: timedelta | None = None,
+    covers_subdomains: bool | None = None,
+) -> None:
+    """Create the lane at this rate, or change it; what is None stays as it is.
+
+    Holds for every reservation that begins afterwards; slots that are booked already (at most the look-ahead) keep
+    the distance they were booked with. Raises InvalidRate, and ValueError for a burst or concurrency below 1.
+    """
+    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}.")
+    _run(
+        "set_rate",
+        {
+            "site": lanes.canonical(site),
+            "interval": parse_rate(rate),
+            "burst": burst,
+            "max_concurrency": max_concurrency,
+            "grace": grace,
+            "covers_subdomains": covers_subdomains,
+        },
+    )
+
+
+def pause(site: str, duration: timedelta | None = None) -> None:
+    """Start nothing in the lane for that long, or until `resume`. Replaces an earlier pause; raises UnknownSite."""
+    seconds = None if duration is None else duration.total_seconds()
+    if not _run("pause", {"site": lanes.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}):
+        raise UnknownSite(site)
+
+
+def resume(site: str) -> None:
+    """End a pause and a back-off; the lane still remembers its last start. Raises UnknownSite."""
+    if not _run("resume", {"site": lanes.canonical(site)}):
+        raise UnknownSite(site)
+
+
+def purge(older_than: timedelta) -> int:
+    """Delete the slots whose start lies more than `older_than` back, in short batches; returns their number."""
+    deleted = 0
+    while True:
+        batch = _run("purge", {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH})[0].deleted
+        deleted += batch
+        if batch < PURGE_BATCH:
+            return deleted

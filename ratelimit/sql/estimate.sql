@@ -1,0 +1,26 @@
+-- When would a reservation made now start? Reads only; the answer is true until somebody reserves.
+SELECT extract(epoch FROM coalesce(
+    (
+        SELECT min(slot.start_time)
+        FROM ratelimit_slot AS slot
+        WHERE slot.site_id = planned.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
+            AND slot.start_time > planned.soonest
+            AND slot.use_until - slot.start_time >= planned.effective_grace
+    ),
+    planned.first_start
+) - planned.now)::float8 AS wait_s
+FROM (
+    SELECT
+        opened.*,
+        greatest(soonest, next_start - (burst - 1) * "interval") AS first_start
+    FROM (
+        SELECT timed.*, greatest(now, paused_until, backed_off_until) AS soonest
+        FROM (
+            SELECT id, "interval", burst, effective_grace, next_start, paused_until, backed_off_until,
+                clock_timestamp() AS now
+            FROM ratelimit_site
+            WHERE name = %(site)s
+            OFFSET 0  -- keeps the clock from being read once a mention
+        ) AS timed
+    ) AS opened
+) AS planned

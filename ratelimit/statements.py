@@ -1,0 +1,36 @@
+"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+import psycopg
+from psycopg.rows import namedtuple_row
+from django.db import connection
+from django.db.transaction import TransactionManagementError
+
+
+@cache
+def _load(package: str, name: str) -> str:
+    return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def run(package: str, name: str, parameters: Mapping[str, object]) -> list[Any]:
+    """Execute `<package>/sql/<name>.sql`, prepared and bound by the server, in a transaction of its own.
+
+    The statement has committed when this returns. Raises TransactionManagementError inside somebody else's
+    transaction: what it reserves or claims must be true before anything is done with it, and must not be undone
+    by a roll-back afterwards. Database errors are Django's (`django.db.Error`).
+    """
+    if connection.in_atomic_block:
+        raise TransactionManagementError(
+            f"{package}/sql/{name}.sql must commit by itself: call it outside transaction.atomic(), "
+            "for example in transaction.on_commit()."
+        )
+    connection.ensure_connection()
+    # Django's own cursors put the values into the text; a prepared statement is planned once a connection.
+    raw = cast("psycopg.Connection[Any]", connection.connection)
+    with connection.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
+        cursor.execute(_load(package, name), dict(parameters), prepare=True, binary=True)
+        return cursor.fetchall() if cursor.description else []

@@ -1,0 +1,37 @@
+"""Which lanes have queued work: what lets dispatch look at a few lanes instead of at all of them.
+
+`Site.has_backlog` is a hint kept in two steps, so that no queued fetch is overlooked without a lock being taken:
+
+1. Whoever queues fetches commits them first and turns their lanes on afterwards.
+2. Dispatch, when a lane looks empty, turns it off, commits, and then *looks again*.
+
+A fetch committed before step 2's second look is seen by it; one committed later finds the lane off in step 1, and
+turns it on. Should a process die in between, `look_again()` for all lanes (part of sweep) finds it.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from ratelimit import statements
+from workers.publish import publish
+
+_run = partial(statements.run, "workers.fetches")
+
+
+def mark(site_ids: Iterable[int]) -> None:
+    """Turn lanes on, after the fetches queued in them were committed; pokes dispatch for those that were off."""
+    sites = sorted(set(site_ids))
+    if sites and _run("mark_backlog", {"sites": sites}):
+        publish("workers.tasks.dispatch")
+
+
+def turn_off(site_ids: list[int]) -> None:
+    """Turn off those lanes that have nothing queued."""
+    off = [row[0] for row in _run("turn_off", {"sites": site_ids})] if site_ids else []
+    if off:
+        _run("look_again", {"sites": off})
+
+
+def look_again() -> int:
+    """Turn on every lane that has queued fetches but is off; returns how many there were."""
+    return len(_run("look_again", {"sites": None}))

@@ -1,0 +1,32 @@
+"""System checks of the fetch settings."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from workers.fetches.address_guard import networks
+
+
+@register
+def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E002: each of WEIR_FETCH_ALLOW_NETS must be a network."""
+    try:
+        networks(settings.WEIR_FETCH_ALLOW_NETS)
+    except ValueError as error:
+        return [Error(f"WEIR_FETCH_ALLOW_NETS: {error}.", hint="Write 10.1.0.0/16,fd00::/8.", id="weir.E002")]
+    return []
+
+
+@register
+def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E003: time-outs, caps and the look-ahead must be positive."""
+    names = (
+        "WEIR_LOOKAHEAD", "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
+        "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
+    )  # fmt: skip
+    return [
+        Error(f"{name} must be greater than 0, but is {getattr(settings, name)}.", id="weir.E003")
+        for name in names
+        if getattr(settings, name) <= 0
+    ]

@@ -1,0 +1,74 @@
+"""Claiming: a fetcher takes the fetches of one message, each once, with their places in time."""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from django.conf import settings
+
+from ratelimit import statements
+from ratelimit.pacing import Run
+from workers.fetches import backlog
+
+_run = partial(statements.run, "workers.fetches")
+
+# Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
+STORING = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One claimed fetch: what to request, and when."""
+
+    fetch_id: int
+    url: str
+    redirects: int
+    attempts: int
+    max_attempts: int
+    slot_id: int
+    start_at: float  # this process' monotonic clock
+    run: Run  # shared by the jobs of one lane in one message
+
+
+def claim(fetch_ids: list[int]) -> list[Job]:
+    """Claim those of the fetches that are still reserved, in the order of their slots.
+
+    What comes back belongs to this process until its lease runs out. Start times are the difference of two readings
+    of the database's clock, counted from a round trip of its own: the later end for starts, the earlier for deadlines.
+    """
+    rows = _run("claim", {"fetches": fetch_ids, "lease": longest_hold_s()})
+    asked_at = time.monotonic()
+    database_now: datetime = _run("clock", {})[0].now
+    answered_at = time.monotonic()
+    backlog.mark(row.site_id for row in rows if not row.usable)
+    runs: dict[tuple[int, datetime], Run] = {}
+    jobs = []
+    for row in (row for row in rows if row.usable):
+        run = runs.get((row.site_id, row.use_until)) or runs.setdefault(
+            (row.site_id, row.use_until),
+            Run(
+                interval_s=row.interval_s,
+                burst=row.burst,
+                use_until=asked_at + (row.use_until - database_now).total_seconds(),
+            ),
+        )
+        jobs.append(
+            Job(
+                fetch_id=row.id,
+                url=row.url,
+                redirects=row.redirects,
+                attempts=row.attempts,
+                max_attempts=row.max_attempts,
+                slot_id=row.slot_id,
+                start_at=answered_at + (row.start_time - database_now).total_seconds(),
+                run=run,
+            )
+        )
+    return jobs
+
+
+def longest_hold_s() -> float:
+    """Return how long after its slot a fetch may still be with its fetcher, in seconds: all deadlines and storing."""
+    deadlines = settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT
+    return float(sum(deadlines) + STORING)

@@ -1,0 +1,136 @@
+"""What web code calls: ask for URLs to be fetched, each in its site's lane, and take that back.
+
+    from workers.fetches.enqueue import request_fetch
+    fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
+
+The rows are written in the caller's transaction: what rolls back was never asked for. Workers hear of them when it
+commits.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from ratelimit import slots, statements
+from ratelimit.models import Site
+from workers.fetches import backlog
+from workers.fetches.models import Fetch, State
+from workers.fetches.on_done import call_on_done
+from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
+
+PRIORITIES = range(-32_768, 32_768)
+BATCH = 2_000
+STORED_LENGTH = 2 * MAX_LENGTH
+
+
+def request_fetch(
+    url: str,
+    *,
+    priority: int = 0,
+    not_before: datetime | None = None,
+    max_attempts: int = 5,
+    on_done: str | None = None,
+) -> Fetch:
+    """Ask for one URL; see `request_fetches`."""
+    return request_fetches(
+        [url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done
+    )[0]
+
+
+def request_fetches(
+    urls: Iterable[str],
+    *,
+    priority: int = 0,
+    not_before: datetime | None = None,
+    max_attempts: int = 5,
+    on_done: str | None = None,
+) -> list[Fetch]:
+    """Ask for many URLs, in their order, in a few statements; returns their rows.
+
+    Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches is stored as a failed
+    fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
+    `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
+    429 and 5xx. `on_done` names a Celery task that is called with the fetch's id when it has ended, perhaps twice.
+
+    Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
+    """
+    if priority not in PRIORITIES:
+        raise ValueError(f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}.")
+    if not 1 <= max_attempts <= PRIORITIES[-1]:
+        raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
+    if not_before is not None and not_before.tzinfo is None:
+        raise ValueError("not_before must be an aware datetime: give it a time zone.")
+    texts = list(urls)
+    targets = [_parsed(text) for text in texts]
+    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
+    common: dict[str, Any] = {"priority": priority, "max_attempts": max_attempts, "on_done": on_done or ""}
+    if not_before is not None:
+        common["not_before"] = not_before
+    created = Fetch.objects.bulk_create(
+        [
+            Fetch(url=text, hop_url=target.url, site_id=sites[target.lane], **common)
+            if isinstance(target, Target)
+            else Fetch(url=_storable(text), state=State.FAILED, error=str(target), finished_at=Now(), **common)
+            for text, target in zip(texts, targets, strict=True)
+        ],
+        batch_size=BATCH,
+    )
+    # Read back, so that the caller sees the database's clock in them; ids grow in the order of insertion.
+    fetches = list(Fetch.objects.filter(pk__in=[fetch.pk for fetch in created]).order_by("pk"))
+    transaction.on_commit(partial(_tell_workers, fetches))
+    return fetches
+
+
+def cancel(fetch_id: int) -> bool:
+    """Take a fetch back before a fetcher holds it; its slot goes to another. Returns False when it was too late.
+
+    Commits by itself; raises TransactionManagementError inside a transaction.
+    """
+    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id}):
+        return False
+    call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
+    return True
+
+
+def sites_of(names: set[str]) -> dict[str, int]:
+    """Return the id of each lane's site: its own, or the nearest ancestor's that covers subdomains.
+
+    Lanes that have neither are created at the default rate.
+    """
+    if not names:
+        return {}
+    above = {name: ancestors(name) for name in names}
+    own = dict(Site.objects.filter(name__in=names).values_list("name", "pk"))
+    if Site.objects.filter(covers_subdomains=True).exists():
+        covering = dict(
+            Site.objects.filter(covers_subdomains=True, name__in={a for names_above in above.values() for a in names_above})
+            .values_list("name", "pk")
+        )
+    else:
+        covering = {}
+    found = {name: own.get(name) or next((covering[a] for a in above[name] if a in covering), None) for name in names}
+    if missing := [name for name, site_id in found.items() if site_id is None]:
+        slots.create_sites(missing)
+        found.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
+    return {name: site_id for name, site_id in found.items() if site_id is not None}
+
+
+def _parsed(text: str) -> Target | InvalidTarget:
+    try:
+        return parse_target(text)
+    except InvalidTarget as error:
+        return error
+
+
+def _storable(text: str) -> str:
+    """Return the text without what PostgreSQL cannot store (NUL, lone surrogates), cut to a bounded length."""
+    return text[:STORED_LENGTH].replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+
+
+def _tell_workers(fetches: list[Fetch]) -> None:
+    backlog.mark(fetch.site_id for fetch in fetches if fetch.site_id is not None)
+    call_on_done((fetch.pk, fetch.on_done) for fetch in fetches if fetch.on_done and fetch.state == State.FAILED)

@@ -1,0 +1,225 @@
+"""The fetcher: one event loop a process, which writes each request in its slot and reads the answer within limits.
+
+The way of one job:
+1. Shortly before its slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
+2. `paced_request` waits for the moment, asks the run whether the lane is still ours, and writes.
+3. A run that is over is not stretched: the job goes back to the queue, its connection to the pool.
+4. The answer is read raw, up to the cap and the deadline, and handed to the writer (store.py), which judges it.
+Nothing in the loop's thread blocks or computes.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+from ipaddress import ip_address
+
+import aiohttp
+import structlog
+import uvloop
+from django.conf import settings
+from yarl import URL
+
+from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
+from workers.fetches.claim import Job, claim
+from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
+from workers.fetches.paced_request import (
+    Attempt,
+    Batch,
+    ConnectionClosedEarly,
+    PacedRequest,
+    RunOver,
+    current_attempt,
+)
+from workers.fetches.store import Writer
+
+log = structlog.get_logger(__name__)
+
+OPEN_AHEAD = 0.3  # seconds before its slot a request looks for its connection
+REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
+
+
+class BodyTooLarge(Exception):  # noqa: N818  an event, not an error
+    """The body exceeds the cap before decompression already."""
+
+
+class Fetcher:
+    """The loop thread, its HTTP session and its writer. One a process."""
+
+    def __init__(self) -> None:
+        sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
+        self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
+        self._writer = Writer(self._stored)
+        self._room = threading.Condition()
+        self._held = 0
+        self._stopping = False
+        self._under_way: dict[asyncio.Task[None], tuple[Job, Batch]] = {}
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
+        self._thread.start()
+        self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
+
+    def run_batch(self, fetch_ids: list[int]) -> None:
+        """Claim the fetches of one message and return when each has been sent, or cannot be any more.
+
+        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Their answers are read and stored afterwards.
+        """
+        with self._room:
+            self._room.wait_for(
+                lambda: self._stopping or self._held + len(fetch_ids) <= max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
+            )
+            if self._stopping:
+                return  # sweep gives them to another process
+            self._held += len(fetch_ids)
+        jobs: list[Job] = []
+        try:
+            jobs = claim(fetch_ids)
+        finally:
+            self._stored(len(fetch_ids) - len(jobs))
+        if jobs:
+            batch = Batch(jobs)
+            self._loop.call_soon_threadsafe(self._start, jobs, batch)
+            batch.wait()
+
+    def stop_starting(self) -> None:
+        """Give back what has not been sent yet. For a signal handler: returns at once."""
+        self._stopping = True
+        self._loop.call_soon_threadsafe(self._cancel_unstarted)
+
+    def close(self, timeout: float) -> None:
+        """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything."""
+        self.stop_starting()
+        give_up_at = time.monotonic() + timeout
+        with self._room:
+            self._room.notify_all()
+            self._room.wait_for(lambda: not self._held, timeout)
+        asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
+        if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
+            log.warning("results_not_stored", held=self._held)  # their leases run out, and sweep finds them
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _stored(self, count: int) -> None:
+        with self._room:
+            self._held -= count
+            self._room.notify_all()
+
+    async def _open_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            resolver=GuardedResolver(allowed=self._allowed, timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT),
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            request_class=PacedRequest,
+            auto_decompress=False,  # the writer does it, within the cap
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": settings.WEIR_FETCH_USER_AGENT, "Accept": "*/*", "Accept-Encoding": ACCEPT_ENCODING},
+            timeout=aiohttp.ClientTimeout(
+                total=None,  # counted from the writing of the request, not from here (Attempt.note_start)
+                connect=settings.WEIR_FETCH_DNS_TIMEOUT + settings.WEIR_FETCH_CONNECT_TIMEOUT,
+                sock_connect=settings.WEIR_FETCH_CONNECT_TIMEOUT,
+            ),
+        )
+
+    async def _close_session(self) -> None:
+        tasks = list(self._under_way)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._session.close()
+
+    def _start(self, jobs: list[Job], batch: Batch) -> None:
+        for job in jobs:
+            task = self._loop.create_task(self._fetch(job, batch))
+            self._under_way[task] = (job, batch)
+            task.add_done_callback(self._under_way.pop)
+        if self._stopping:
+            self._cancel_unstarted()
+
+    def _cancel_unstarted(self) -> None:
+        for task, (job, batch) in list(self._under_way.items()):
+            if batch.waits_for(job):
+                task.cancel()
+
+    async def _fetch(self, job: Job, batch: Batch) -> None:
+        """Take one job from its claim to the writer, whatever happens: a claimed fetch is never dropped here."""
+        event: Event = GivenBack(job=job)
+        try:
+            await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
+            event = await self._attempt(job, batch)
+        except asyncio.CancelledError:
+            pass  # the fetcher stops: given back
+        except Exception as error:
+            log.exception("fetch_failed_unexpectedly", fetch=job.fetch_id)
+            event = Trouble(job=job, error=f"unexpected: {type(error).__name__}: {error}")
+        finally:
+            batch.settle(job)
+            self._writer.put(event)
+
+    async def _attempt(self, job: Job, batch: Batch) -> Event:
+        url = URL(job.url, encoded=True)
+        for _ in range(1 + REOPENINGS):
+            async with asyncio.timeout(None) as deadline:
+                attempt = Attempt(job, batch, deadline, self._allowed)
+                try:
+                    return await self._exchange(attempt, url)
+                except ConnectionClosedEarly:
+                    continue
+                except RunOver:
+                    if attempt.started_at is None:
+                        return GivenBack(job=job)
+                    return attempt.trouble("the site closed the connection without an answer")
+                except (AddressRefused, BodyTooLarge) as error:
+                    return attempt.trouble(str(error), permanent=True)
+                except aiohttp.ClientConnectorDNSError as error:
+                    refused = isinstance(error.os_error, AddressRefused)
+                    return attempt.trouble(str(error.os_error), permanent=refused)
+                except aiohttp.ServerTimeoutError:
+                    return attempt.trouble(f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s")
+                except (aiohttp.ClientError, OSError, ValueError) as error:
+                    return attempt.trouble(f"{type(error).__name__}: {error}")
+        return Trouble(job=job, error="the site closes connections before a request can be sent")
+
+    async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
+        if (literal := _as_address(url.host)) is not None:
+            check_address(literal, self._allowed)  # aiohttp asks no resolver about these
+        current_attempt.set(attempt)
+        async with self._session.get(url, allow_redirects=False) as response:
+            return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > most:
+            response.close()
+            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _as_address(host: str | None) -> str | None:
+    try:
+        return str(ip_address(host or ""))
+    except ValueError:
+        return None
+
+
+_lock = threading.Lock()
+_fetcher: Fetcher | None = None
+
+
+def fetcher() -> Fetcher:
+    """Return this process' fetcher; the first call starts it (after any fork)."""
+    global _fetcher  # noqa: PLW0603  one a process is the point
+    with _lock:
+        if _fetcher is None:
+            _fetcher = Fetcher()
+        return _fetcher
+
+
+def running_fetcher() -> Fetcher | None:
+    """Return this process' fetcher if it has one."""
+    return _fetcher

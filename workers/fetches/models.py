@@ -1,0 +1,124 @@
+"""Fetch, one URL on its way from `queued` to a result or a stated failure, and FetchBody, what came."""
+
+from typing import ClassVar, Self
+
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from ratelimit.models import Site
+
+
+class State(models.TextChoices):
+    """Where a fetch is. `done`, `failed` and `cancelled` are final."""
+
+    QUEUED = "queued"  # waits for dispatch
+    RESERVED = "reserved"  # has a slot; a message with its id is on its way to a fetcher
+    RUNNING = "running"  # a fetcher holds it
+    DONE = "done"  # an answer is stored, whatever its status below 500 but 429
+    FAILED = "failed"  # `error` says why
+    CANCELLED = "cancelled"
+
+
+FINAL = (State.DONE, State.FAILED, State.CANCELLED)
+HELD = (State.RESERVED, State.RUNNING)
+
+
+class FetchQuerySet(models.QuerySet["Fetch"]):
+    """The language of the queue."""
+
+    def due(self) -> Self:
+        """Return those that dispatch may take now."""
+        return self.filter(state=State.QUEUED, not_before__lte=Now())
+
+    def unfinished(self) -> Self:
+        """Return those that will still change by themselves."""
+        return self.exclude(state__in=FINAL)
+
+
+class Fetch(models.Model):
+    """One URL to GET. Accepted once, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
+
+    url = models.TextField()
+    hop_url = models.TextField(blank=True, help_text="what is requested: the normal form of url, or where redirects led")
+    redirects = models.PositiveSmallIntegerField(default=0)
+    # No constraint: its check would lock the lane's row in every transaction of the web code that enqueues, and the
+    # lane's row is what everybody waits for. Sites are never deleted. No index of its own: fetch_queue serves.
+    site = models.ForeignKey(
+        Site, models.PROTECT, null=True, db_constraint=False, db_index=False, help_text="the lane of the next hop"
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
+    priority = models.SmallIntegerField(default=0, help_text="higher goes first")
+    not_before = models.DateTimeField(db_default=Now())
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="those that ended, or were lost with a worker")
+    max_attempts = models.PositiveSmallIntegerField(default=5)
+    # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
+    slot_id = models.BigIntegerField(null=True)
+    lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back from a holder that went silent")
+    created_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(null=True, help_text="when the request was written (the database's clock)")
+    finished_at = models.DateTimeField(null=True)
+    lateness_ms = models.FloatField(null=True, help_text="from the slot's start to the writing of the request")
+    elapsed_ms = models.FloatField(null=True, help_text="from the writing of the request to the end of the body")
+    status_code = models.PositiveSmallIntegerField(null=True)
+    headers = models.JSONField(default=list, blank=True, help_text="[name, value] pairs, as they came")
+    etag = models.TextField(blank=True)
+    last_modified = models.TextField(blank=True)
+    error = models.TextField(blank=True)
+    on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
+    on_done_called_at = models.DateTimeField(null=True)
+
+    objects: ClassVar = FetchQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "fetches"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="fetch_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=[s.value for s in FINAL]) ^ Q(finished_at__isnull=True),
+                name="fetch_final_has_finished_at",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=[s.value for s in HELD]) | Q(slot_id__isnull=False, lease_until__isnull=False),
+                name="fetch_held_has_slot_and_lease",
+            ),
+            models.CheckConstraint(
+                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="fetch_without_lane_is_failed"
+            ),
+            models.CheckConstraint(condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="fetch_done_has_status"),
+            models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
+            models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
+        ]
+        indexes: ClassVar = [
+            # Dispatch: the best queued fetches of a lane (priority, then age).
+            models.Index(
+                F("site"), F("priority").desc(), F("not_before"), F("id"),
+                condition=Q(state=State.QUEUED), name="fetch_queue",
+            ),
+            # Dispatch: how many of a lane with max_concurrency are held. Sweep: all that are held, whose leases it looks
+            # at; they are never more than a few seconds' worth.
+            models.Index(
+                fields=["site", "lease_until"], condition=Q(state__in=[s.value for s in HELD]), name="fetch_held"
+            ),
+            # Retention: the oldest results.
+            models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),
+            # Sweep: calls of `on_done` that were not made yet.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
+                name="fetch_on_done_due",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"fetch {self.pk} ({self.state}) {self.url[:100]}"
+
+
+class FetchBody(models.Model):
+    """The body of a done fetch, decompressed; apart from Fetch so that the queue's rows stay small."""
+
+    fetch = models.OneToOneField(Fetch, models.CASCADE, primary_key=True, related_name="body")
+    content = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"body of fetch {self.pk}"

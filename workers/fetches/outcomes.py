@@ -1,0 +1,175 @@
+"""What becomes of a fetch after an attempt: pure decisions from what the fetcher saw to what is stored."""
+
+import json
+import zlib
+from dataclasses import dataclass, replace
+from urllib.parse import urljoin
+
+from workers.fetches.claim import Job
+from workers.fetches.models import State
+from workers.fetches.retry import backoff_s
+from workers.fetches.targets import parse_target
+
+MAX_REDIRECTS = 10
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TOO_MANY_REQUESTS = 429
+SERVER_ERROR = 500
+ACCEPT_ENCODING = "gzip, deflate"
+_WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A whole answer came. The body is as it was on the wire."""
+
+    job: Job
+    status_code: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    lateness_ms: float
+    elapsed_ms: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """No whole answer came."""
+
+    job: Job
+    error: str
+    permanent: bool = False
+    lateness_ms: float | None = None  # None: the request was not written, its slot is unused
+    elapsed_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GivenBack:
+    """The run was over before the request could be written, or the fetcher stops: no attempt is counted."""
+
+    job: Job
+
+
+Event = Answer | Trouble | GivenBack
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What is stored for one fetch; the fields are the columns of sql/store.sql."""
+
+    fetch_id: int
+    slot_id: int
+    state: State
+    attempted: bool = True
+    slot_used: bool = True
+    delay_s: float = 0.0
+    error: str = ""
+    status_code: int | None = None
+    headers: str | None = None
+    etag: str = ""
+    last_modified: str = ""
+    lateness_ms: float | None = None
+    elapsed_ms: float | None = None
+    hop_url: str | None = None
+    hop_lane: str | None = None
+    content: bytes | None = None
+
+
+class BodyRefused(ValueError):
+    """The body cannot be stored; the message says why."""
+
+
+def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
+    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry."""
+    job = event.job
+    outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED)
+    if isinstance(event, GivenBack):
+        return replace(outcome, attempted=False, slot_used=False)
+    outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
+    if isinstance(event, Trouble):
+        outcome = replace(outcome, slot_used=event.lateness_ms is not None, error=event.error)
+        return replace(outcome, state=State.FAILED) if event.permanent else _again(outcome, job.attempts, job.max_attempts, chance)
+    outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
+    if event.status_code == TOO_MANY_REQUESTS or event.status_code >= SERVER_ERROR:
+        error = f"the site answered {event.status_code}"
+        return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
+    if event.status_code in REDIRECTS and (location := _header(event.headers, b"location")):
+        return _redirected(outcome, job, location)
+    try:
+        content = decoded(event.body, _header(event.headers, b"content-encoding"), max_body)
+    except BodyRefused as error:
+        return replace(outcome, state=State.FAILED, error=str(error))
+    return replace(
+        outcome,
+        state=State.DONE,
+        etag=_header(event.headers, b"etag"),
+        last_modified=_header(event.headers, b"last-modified"),
+        content=content,
+    )
+
+
+def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
+    """Decide what becomes of a fetch whose holder went silent. Only one that ran has used up an attempt."""
+    outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED)
+    if not was_running:
+        return replace(outcome, attempted=False, slot_used=False)
+    error = "its fetcher died, or could not store the result, before the lease ran out"
+    return _again(replace(outcome, error=error), attempts, max_attempts, chance)
+
+
+def decoded(body: bytes, encoding: str, max_body: int) -> bytes:
+    """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes."""
+    for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
+        if name == "identity":
+            continue
+        if name not in _WINDOW_BITS:
+            raise BodyRefused(f"the body's encoding {name!r} was not asked for")
+        body = _inflated(body, _WINDOW_BITS[name], max_body)
+    if len(body) > max_body:
+        raise BodyRefused(f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)")
+    return body
+
+
+def _inflated(body: bytes, window_bits: int, max_body: int) -> bytes:
+    parts: list[bytes] = []
+    room = max_body + 1
+    try:
+        while body and room > 0:  # a gzip body may have several members
+            inflater = zlib.decompressobj(window_bits)
+            parts.append(inflater.decompress(body, room))
+            room -= len(parts[-1])
+            if room > 0 and not inflater.eof:
+                raise BodyRefused("the compressed body ends too early")
+            body = inflater.unused_data
+    except zlib.error as error:
+        if window_bits == zlib.MAX_WBITS:  # many servers say deflate and send it without zlib's header
+            return _inflated(body, -zlib.MAX_WBITS, max_body)
+        raise BodyRefused(f"the compressed body is broken: {error}") from error
+    return b"".join(parts)
+
+
+def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float) -> Outcome:
+    if attempts + 1 < max_attempts:
+        return replace(outcome, state=State.QUEUED, delay_s=backoff_s(attempts + 1, chance))
+    return replace(outcome, state=State.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})")
+
+
+def _redirected(outcome: Outcome, job: Job, location: str) -> Outcome:
+    if job.redirects >= MAX_REDIRECTS:
+        return replace(outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}")
+    try:
+        target = parse_target(urljoin(job.url, location))
+    except ValueError as error:  # InvalidTarget, and what urljoin cannot split
+        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
+    return replace(outcome, attempted=False, hop_url=target.url, hop_lane=target.lane)
+
+
+def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    return next((_text(value) for key, value in headers if key.lower() == name), "")
+
+
+def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
+    return json.dumps([[_text(name), _text(value)] for name, value in headers])
+
+
+def _text(raw: bytes) -> str:
+    """Decode a header as RFC 9110 has it: bytes beyond ASCII are opaque, and Latin-1 keeps every one of them."""
+    return raw.decode("latin-1").replace("\0", "")

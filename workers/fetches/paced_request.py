@@ -1,0 +1,131 @@
+"""One paced request: it waits for its moment with the connection in hand, writes, and only then notes the start.
+
+aiohttp asks a request to send itself when it has a connection for it, new or from the pool. That is where a
+`PacedRequest` waits, so that DNS, TCP and TLS lie before the slot and nothing but the write lies in it.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
+
+import aiohttp
+from django.conf import settings
+
+from workers.fetches.address_guard import Network, check_address
+from workers.fetches.claim import Job
+from workers.fetches.outcomes import Answer, Trouble
+
+# Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
+# writing, and what is written then must still be in time.
+MARGIN = 0.005
+
+
+class RunOver(Exception):  # noqa: N818  an event, not an error
+    """The request can no longer be written in its run."""
+
+
+class ConnectionClosedEarly(Exception):  # noqa: N818  an event, not an error
+    """The site closed the connection before the request was written: nothing was sent, another may be opened."""
+
+
+class Batch:
+    """The jobs of one message; its thread waits until each has been started or given up."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._unsettled = {job.fetch_id for job in jobs}
+        self._settled = threading.Event()
+
+    def settle(self, job: Job) -> None:
+        """Note that this job no longer waits for its slot. May be called twice."""
+        self._unsettled.discard(job.fetch_id)
+        if not self._unsettled:
+            self._settled.set()
+
+    def waits_for(self, job: Job) -> bool:
+        """Tell whether the job still waits for its slot."""
+        return job.fetch_id in self._unsettled
+
+    def wait(self) -> None:
+        """Block until no job waits for its slot."""
+        self._settled.wait()
+
+
+class Attempt:
+    """One job under way, on the loop's thread."""
+
+    def __init__(self, job: Job, batch: Batch, deadline: asyncio.Timeout, allowed: tuple[Network, ...]) -> None:
+        self.job = job
+        self.started_at: float | None = None
+        self._batch = batch
+        self._deadline = deadline
+        self._allowed = allowed
+
+    def check_peer(self, peer: tuple[str, int]) -> None:
+        """Raise AddressRefused unless the address that was really connected to may be fetched from."""
+        check_address(peer[0], self._allowed)
+
+    async def wait_for_turn(self) -> None:
+        """Return at the moment at which the request may be written; raises RunOver when there is none left."""
+        run, start_at = self.job.run, self.job.start_at
+        if self.started_at is not None:
+            raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
+        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:
+            await asyncio.sleep(wait_s)
+        if not run.may_start(time.monotonic() + MARGIN):
+            raise RunOver
+
+    def note_start(self) -> None:
+        """Note that the request has been written: read after it, so that the next one never comes too close."""
+        self.started_at = time.monotonic()
+        self.job.run.started(self.started_at)
+        self._deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
+        self._batch.settle(self.job)
+
+    def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
+        """Return what came, with its times."""
+        lateness_ms, elapsed_ms = self._times_ms()
+        return Answer(
+            job=self.job,
+            status_code=response.status,
+            headers=response.raw_headers,
+            body=body,
+            lateness_ms=lateness_ms or 0.0,
+            elapsed_ms=elapsed_ms or 0.0,
+        )
+
+    def trouble(self, error: str, *, permanent: bool = False) -> Trouble:
+        """Return what went wrong, with the times as far as it got."""
+        lateness_ms, elapsed_ms = self._times_ms()
+        return Trouble(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
+
+    def _times_ms(self) -> tuple[float | None, float | None]:
+        if self.started_at is None:
+            return None, None
+        return (self.started_at - self.job.start_at) * 1000, (time.monotonic() - self.started_at) * 1000
+
+
+current_attempt: ContextVar[Attempt] = ContextVar("attempt")
+
+
+class PacedRequest(aiohttp.ClientRequest):
+    """A request that waits for its turn with its connection open."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        """Write the request in its slot."""
+        attempt = current_attempt.get()
+        try:
+            if conn.transport is not None:
+                attempt.check_peer(conn.transport.get_extra_info("peername"))
+            await attempt.wait_for_turn()
+        except BaseException:
+            conn.release()  # unused and whole: the pool may keep it
+            raise
+        if conn.protocol is None or not conn.protocol.is_connected():
+            raise ConnectionClosedEarly
+        try:
+            return await super().send(conn)  # writes at once: nothing of it waits
+        finally:
+            attempt.note_start()

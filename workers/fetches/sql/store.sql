@@ -1,0 +1,55 @@
+-- Store what became of fetches: their states, slots and bodies, in one statement.
+-- Promises: only the holder of the slot that a fetch still has can change it, so a fetch that was taken back by sweep
+-- and given to somebody else is left alone. Returns the fetches that were changed.
+WITH outcome AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
+        %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
+        %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
+        %(hop_site)s::bigint[], %(content)s::bytea[]
+    ) AS t (
+        fetch_id, slot_id, state, attempted, slot_used,
+        delay_s, error, status_code, headers, etag,
+        last_modified, lateness_ms, elapsed_ms, hop_url,
+        hop_site, content
+    )
+), moved AS (
+    UPDATE fetches_fetch AS fetch
+    SET
+        state = outcome.state,
+        slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE fetch.slot_id END,
+        lease_until = NULL,
+        attempts = fetch.attempts + outcome.attempted::int,
+        not_before = CASE WHEN outcome.delay_s > 0
+            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE fetch.not_before END,
+        finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
+        started_at = coalesce(
+            slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), fetch.started_at
+        ),
+        lateness_ms = coalesce(outcome.lateness_ms, fetch.lateness_ms),
+        elapsed_ms = coalesce(outcome.elapsed_ms, fetch.elapsed_ms),
+        error = outcome.error,
+        status_code = coalesce(outcome.status_code, fetch.status_code),
+        headers = coalesce(outcome.headers::jsonb, fetch.headers),
+        etag = outcome.etag,
+        last_modified = outcome.last_modified,
+        hop_url = CASE WHEN outcome.hop_site IS NULL THEN fetch.hop_url ELSE outcome.hop_url END,
+        redirects = fetch.redirects + (outcome.hop_site IS NOT NULL)::int,
+        site_id = coalesce(outcome.hop_site, fetch.site_id)
+    FROM outcome
+    LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
+    WHERE fetch.id = outcome.fetch_id AND fetch.slot_id = outcome.slot_id AND fetch.state IN ('reserved', 'running')
+    RETURNING fetch.id, fetch.state, fetch.site_id, fetch.on_done, outcome.content
+), slots AS (
+    UPDATE ratelimit_slot AS slot
+    SET finished_at = CASE WHEN outcome.slot_used THEN clock_timestamp() END,
+        released_at = CASE WHEN outcome.slot_used THEN NULL ELSE clock_timestamp() END
+    FROM outcome
+    WHERE slot.id = outcome.slot_id AND slot.finished_at IS NULL AND slot.released_at IS NULL
+), bodies AS (
+    INSERT INTO fetches_fetchbody (fetch_id, content)
+    SELECT id, content FROM moved WHERE content IS NOT NULL
+    ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
+)
+SELECT id, state, site_id, on_done FROM moved

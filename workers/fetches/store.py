@@ -1,0 +1,122 @@
+"""Storing: the only way in which an attempt's outcome reaches the database, in bulk, and never lost in this process."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from random import random
+
+import structlog
+from django.conf import settings
+from django.db import DataError, Error, IntegrityError, close_old_connections, connection
+
+from ratelimit import statements
+from workers.fetches import backlog
+from workers.fetches.enqueue import sites_of
+from workers.fetches.models import FINAL, State
+from workers.fetches.on_done import call_on_done
+from workers.fetches.outcomes import Event, Outcome, judge
+
+log = structlog.get_logger(__name__)
+_run = partial(statements.run, "workers.fetches")
+
+COLUMNS = (
+    "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content",
+)  # fmt: skip
+PERIOD = 0.1  # seconds: results wait at most this long for company
+MOST_BYTES = 32 * 2**20  # of bodies in one statement
+RETRY_AFTER = 1.0  # seconds, while the database is away
+
+
+def store(outcomes: Sequence[Outcome]) -> None:
+    """Store outcomes, wake the lanes that have work again, and call what waits for the end of a fetch."""
+    sites = sites_of({outcome.hop_lane for outcome in outcomes if outcome.hop_lane})
+    columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
+    columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]
+    rows = _run("store", columns)
+    backlog.mark(row.site_id for row in rows if row.state == State.QUEUED)
+    call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
+
+
+def store_surely(outcomes: Sequence[Outcome]) -> None:
+    """Store outcomes, however long the database is away; what it refuses is stored as a failure that says so."""
+    while True:
+        try:
+            store(outcomes)
+        except (DataError, IntegrityError) as error:
+            if len(outcomes) > 1:  # find the one
+                half = len(outcomes) // 2
+                store_surely(outcomes[:half])
+                store_surely(outcomes[half:])
+            else:
+                log.exception("outcome_refused", fetch=outcomes[0].fetch_id)
+                store_surely([_unstorable(outcomes[0], error)])
+        except Error as error:
+            log.warning("store_waits_for_database", outcomes=len(outcomes), error=str(error))
+            connection.close()
+            time.sleep(RETRY_AFTER)
+            continue
+        return
+
+
+def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
+    return Outcome(
+        fetch_id=outcome.fetch_id,
+        slot_id=outcome.slot_id,
+        state=State.FAILED,
+        error=f"the database refused the result: {type(error).__name__}",
+    )
+
+
+class Writer:
+    """A thread that stores what the fetcher's loop hands over, so that the loop never waits for the database.
+
+    Judging (which decompresses bodies) happens here too. `stored` is called with the number of events behind us.
+    """
+
+    def __init__(self, stored: Callable[[int], None]) -> None:
+        self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._stored = stored
+        self._thread = threading.Thread(target=self._work, name="fetch-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, event: Event) -> None:
+        """Hand over an event; never blocks."""
+        self._events.put(event)
+
+    def close(self, timeout: float) -> bool:
+        """Store what is left; returns False when that took longer than `timeout` seconds."""
+        self._events.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        last = False
+        while not last:
+            events, last = self._gather()
+            if events:
+                close_old_connections()
+                store_surely(
+                    [judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random()) for event in events]  # noqa: S311  jitter
+                )
+                self._stored(len(events))
+        connection.close()
+
+    def _gather(self) -> tuple[list[Event], bool]:
+        """Return the events of about one period, and whether the end was among them."""
+        events: list[Event] = []
+        until = None
+        size = 0
+        while size < MOST_BYTES:
+            try:
+                event = self._events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+            except Empty:
+                break
+            if event is None:
+                return events, True
+            until = until or time.monotonic() + PERIOD
+            events.append(event)
+            size += len(getattr(event, "body", b""))
+        return events, False

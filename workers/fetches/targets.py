@@ -1,0 +1,85 @@
+"""What may be fetched, and in whose lane: pure."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from yarl import URL
+
+from ratelimit import lanes
+
+MAX_LENGTH = 8_000
+DEFAULT_PORTS = {"http": 80, "https": 443}
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+
+
+class InvalidTarget(ValueError):
+    """The text is no URL that Weir fetches; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """A URL in the one form in which it is sent, and the lane of its host."""
+
+    url: str
+    lane: str
+
+
+def parse_target(text: str) -> Target:
+    """Return the target that `text` names; raises InvalidTarget with the reason.
+
+    Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped. Numbers
+    that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means them.
+    """
+    if len(text) > MAX_LENGTH:
+        raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
+    if any(ord(character) < 0x20 or 0xD800 <= ord(character) <= 0xDFFF for character in text):
+        raise InvalidTarget("the URL contains control characters")
+    try:
+        url = URL(text.strip())
+        scheme, host, port = url.scheme.lower(), url.raw_host, url.port
+    except (ValueError, UnicodeError) as error:
+        raise InvalidTarget(f"not a URL: {error}") from error
+    if not url.absolute and not scheme:
+        raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
+    if scheme not in DEFAULT_PORTS:
+        raise InvalidTarget(f"the scheme {scheme!r} is not fetched: only http and https are")
+    if url.raw_user is not None or url.raw_password is not None:
+        raise InvalidTarget("the URL contains credentials; they would be stored and logged")
+    if not host:
+        raise InvalidTarget("the URL has no host")
+    if not port:
+        raise InvalidTarget("the port must be between 1 and 65535")
+    host = _checked_host(host.lower().removesuffix("."))
+    name = f"[{host}]" if ":" in host else host
+    lane = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
+    return Target(url=str(url.with_host(host).with_fragment(None)), lane=lanes.canonical(lane))
+
+
+def _checked_host(host: str) -> str:
+    if "%" in host:
+        raise InvalidTarget("the host has an IPv6 zone, which means something on this machine only")
+    if ":" in host:
+        try:
+            return ip_address(host).compressed
+        except ValueError as error:
+            raise InvalidTarget(f"{host!r} is not an IPv6 address") from error
+    labels = host.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        try:
+            return str(ip_address(host))
+        except ValueError as error:
+            raise InvalidTarget(f"{host!r} is neither a name nor an IPv4 address in its usual form") from error
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):  # noqa: PLR2004  RFC 1035's limit
+        raise InvalidTarget(f"{host!r} is not a host name")
+    return host
+
+
+def ancestors(lane: str) -> list[str]:
+    """Return the names above a lane, nearest first: those whose site may cover it."""
+    host, colon, port = lane.partition(":")
+    if host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2]):
+        return []
+    labels = host.split(".")
+    return [".".join(labels[i:]) + colon + port for i in range(1, len(labels))]

@@ -1,0 +1,38 @@
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from workers.schedule import SCHEDULE, Entry
+
+OWNED = "weir: "
+
+
+class Command(BaseCommand):
+    help = "Create missing entries of the beat schedule and remove stale ones; an operator's changes are kept."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        with transaction.atomic():
+            created = [entry.name for entry in SCHEDULE if self._ensure(entry)]
+            stale = PeriodicTask.objects.filter(name__startswith=OWNED).exclude(name__in=[e.name for e in SCHEDULE])
+            removed = list(stale.values_list("name", flat=True))
+            for task in stale:
+                task.delete()
+        self.stdout.write(f"Schedule: {len(SCHEDULE)} entries, {len(created)} created, {len(removed)} removed.")
+
+    def _ensure(self, entry: Entry) -> bool:
+        interval, _ = IntervalSchedule.objects.get_or_create(
+            every=int(entry.every.total_seconds()), period=IntervalSchedule.SECONDS
+        )
+        _, created = PeriodicTask.objects.get_or_create(
+            name=entry.name,
+            defaults={
+                "task": entry.task,
+                "interval": interval,
+                "queue": entry.queue,
+                "args": json.dumps(entry.arguments),
+            },
+        )
+        return bool(created)

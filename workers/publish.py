@@ -1,0 +1,23 @@
+"""The one way to send a Celery message: a broker that is down is logged, never raised into the caller.
+
+A message is a hint. Whatever is not sent here is found by the sweep, so losing one costs time, nothing else.
+"""
+
+from typing import Any
+
+import structlog
+from celery import current_app
+from kombu.exceptions import OperationalError
+
+log = structlog.get_logger(__name__)
+
+
+def publish(task_name: str, *arguments: object) -> bool:
+    """Send the task by its name; returns False (and logs why) when the broker cannot be reached."""
+    app: Any = current_app
+    try:
+        app.send_task(task_name, args=arguments)
+    except (OperationalError, OSError) as error:
+        log.warning("broker_unreachable", task=task_name, error=str(error))
+        return False
+    return True

@@ -1,0 +1,32 @@
+"""The beat schedule, as data. `manage.py sync_schedule` brings it into the database."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One periodic task. Each does all that is due, so a tick that is lost or doubled changes nothing but time."""
+
+    name: str
+    task: str
+    every: timedelta
+    queue: str = "default"
+    arguments: list[str] = field(default_factory=list)
+
+
+SCHEDULE = (
+    Entry(name="weir: dispatch fetches", task="workers.tasks.dispatch", every=timedelta(seconds=1)),
+    Entry(name="weir: sweep fetches", task="workers.tasks.sweep", every=timedelta(seconds=2)),
+    Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
+    Entry(
+        name="weir: heartbeat default", task="workers.tasks.heartbeat", every=timedelta(minutes=1), arguments=["default"]
+    ),
+    Entry(
+        name="weir: heartbeat fetch",
+        task="workers.tasks.heartbeat",
+        every=timedelta(minutes=1),
+        queue="fetch",
+        arguments=["fetch"],
+    ),
+)

@@ -1,0 +1,55 @@
+"""Every Celery task: the index of all background work. Tasks are doors; the rooms are the modules they name."""
+
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutdown, worker_shutting_down
+
+from workers import heartbeats
+from workers.fetches import dispatch as dispatching
+from workers.fetches import fetcher, retention
+from workers.fetches import sweep as sweeping
+
+DRAIN = 3.0  # seconds that answers under way get when a fetcher stops
+
+
+@shared_task
+def dispatch() -> None:
+    """Book the lanes that are due and send their fetches out; safe to run twice, together, or late."""
+    dispatching.dispatch()
+
+
+@shared_task
+def fetch_batch(fetch_ids: list[int]) -> None:
+    """Fetch what dispatch booked, in its slots; a message that comes twice or late does nothing."""
+    fetcher.fetcher().run_batch(fetch_ids)
+
+
+@shared_task
+def sweep() -> None:
+    """Take back what messages and workers lost; safe to run twice or together."""
+    sweeping.sweep()
+
+
+@shared_task
+def purge_fetches() -> None:
+    """Delete old results and slots; may be killed anywhere."""
+    retention.purge()
+
+
+@shared_task
+def heartbeat(queue: str) -> None:
+    """Note that this queue's workers, the broker, beat and PostgreSQL all work."""
+    heartbeats.beat(queue)
+
+
+@worker_shutting_down.connect
+def _stop_starting(**_kwargs: Any) -> None:
+    if running := fetcher.running_fetcher():
+        running.stop_starting()
+
+
+@worker_shutdown.connect
+def _finish(**_kwargs: Any) -> None:
+    if running := fetcher.running_fetcher():
+        running.close(DRAIN)
