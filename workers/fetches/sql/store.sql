@@ -15,32 +15,32 @@ WITH outcome AS MATERIALIZED (
         hop_site, content
     )
 ), moved AS (
-    UPDATE fetches_fetch AS fetch
+    UPDATE fetches_fetch AS job
     SET
         state = outcome.state,
-        slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE fetch.slot_id END,
+        slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE job.slot_id END,
         lease_until = NULL,
-        attempts = fetch.attempts + outcome.attempted::int,
+        attempts = job.attempts + outcome.attempted::int,
         not_before = CASE WHEN outcome.delay_s > 0
-            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE fetch.not_before END,
+            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE job.not_before END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
-            slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), fetch.started_at
+            slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
         ),
-        lateness_ms = coalesce(outcome.lateness_ms, fetch.lateness_ms),
-        elapsed_ms = coalesce(outcome.elapsed_ms, fetch.elapsed_ms),
+        lateness_ms = coalesce(outcome.lateness_ms, job.lateness_ms),
+        elapsed_ms = coalesce(outcome.elapsed_ms, job.elapsed_ms),
         error = outcome.error,
-        status_code = coalesce(outcome.status_code, fetch.status_code),
-        headers = coalesce(outcome.headers::jsonb, fetch.headers),
+        status_code = coalesce(outcome.status_code, job.status_code),
+        headers = coalesce(outcome.headers::jsonb, job.headers),
         etag = outcome.etag,
         last_modified = outcome.last_modified,
-        hop_url = CASE WHEN outcome.hop_site IS NULL THEN fetch.hop_url ELSE outcome.hop_url END,
-        redirects = fetch.redirects + (outcome.hop_site IS NOT NULL)::int,
-        site_id = coalesce(outcome.hop_site, fetch.site_id)
+        hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
+        redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
+        site_id = coalesce(outcome.hop_site, job.site_id)
     FROM outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
-    WHERE fetch.id = outcome.fetch_id AND fetch.slot_id = outcome.slot_id AND fetch.state IN ('reserved', 'running')
-    RETURNING fetch.id, fetch.state, fetch.site_id, fetch.on_done, outcome.content
+    WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id AND job.state IN ('reserved', 'running')
+    RETURNING job.id, job.state, job.site_id, job.on_done, outcome.content
 ), slots AS (
     UPDATE ratelimit_slot AS slot
     SET finished_at = CASE WHEN outcome.slot_used THEN clock_timestamp() END,

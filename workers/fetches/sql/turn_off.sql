@@ -2,5 +2,5 @@
 UPDATE ratelimit_site AS site
 SET has_backlog = false
 WHERE id = ANY(%(sites)s) AND has_backlog
-    AND NOT EXISTS (SELECT FROM fetches_fetch AS fetch WHERE fetch.site_id = site.id AND fetch.state = 'queued')
+    AND NOT EXISTS (SELECT FROM fetches_fetch AS job WHERE job.site_id = site.id AND job.state = 'queued')
 RETURNING id
