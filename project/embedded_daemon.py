@@ -91,6 +91,7 @@ class Daemon:
     """One server: `ensure_running` and `stop` are for the owner of the home, the rest is for everybody."""
 
     name: str
+    instead: str  # the variable that names a server of one's own
     command: Sequence[str]
     account: Account
     lock: Path
@@ -193,16 +194,13 @@ class Daemon:
         if self._is_gone():
             raise EmbeddedError(
                 f"{self.name} ended right after its start (its last words: {self._last_words()}): "
-                f"see {self.log}, or set {self._url_variable()} to a server of your own."
+                f"see {self.log}, or set {self.instead} to a server of your own."
             )
         if not self.answers():
             raise EmbeddedError(
                 f"{self.name} did not answer within {START_TIMEOUT_S:g} s (its last words: "
                 f"{self._last_words()}): see {self.log}, and try again."
             )
-
-    def _url_variable(self) -> str:
-        return "DATABASE_URL" if self.name == "PostgreSQL" else "REDIS_URL"
 
     def _last_words(self) -> str:
         lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]

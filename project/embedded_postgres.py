@@ -76,6 +76,7 @@ def postgres_daemon(home: Path, durable: bool) -> Daemon:
 
     return Daemon(
         name="PostgreSQL",
+        instead="DATABASE_URL",
         command=(
             f"{binaries}/postgres",
             *("-D", str(data)),

@@ -97,9 +97,7 @@ DATABASES["default"].setdefault("OPTIONS", {}).update(
     prepare_threshold=5,  # Django turns prepared statements off; ours are prepared (ratelimit.statements)
     application_name="weir",
     # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
-    # Prepared statements are planned once: with a plan of its own for each call, planning costs more than running.
-    options="-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000"
-    " -c plan_cache_mode=force_generic_plan",
+    options="-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000",
 )
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 

@@ -70,10 +70,10 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     if not 1 <= count <= MAX_COUNT:
         raise ValueError(f"count must be between 1 and {MAX_COUNT}, not {count}.")
     site = lanes.canonical(site)
-    parameters = {"site": site, "count": count, "max_wait": max_wait}
+    parameters = {"site": site, "count": count, "places": list(range(count)), "max_wait": max_wait}
     while True:
         asked_at = time.monotonic()
-        rows = _run("reserve", parameters)
+        rows = _run("reserve", parameters, prepare=True)
         answered_at = time.monotonic()
         if rows:
             break

@@ -16,8 +16,11 @@ def _load(package: str, name: str) -> str:
     return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
-def run(package: str, name: str, parameters: Mapping[str, object]) -> list[Any]:
-    """Execute `<package>/sql/<name>.sql`, prepared and bound by the server, in a transaction of its own.
+def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
+    """Execute `<package>/sql/<name>.sql` in a transaction of its own.
+
+    `prepare` is for statements that touch a few rows very often: they are planned once a connection. Those that work
+    on sets are planned for the sizes they meet.
 
     The statement has committed when this returns. Raises TransactionManagementError inside somebody else's
     transaction: what it reserves or claims must be true before anything is done with it, and must not be undone
@@ -28,9 +31,14 @@ def run(package: str, name: str, parameters: Mapping[str, object]) -> list[Any]:
             f"{package}/sql/{name}.sql must commit by itself: call it outside transaction.atomic(), "
             "for example in transaction.on_commit()."
         )
+    return run_within(package, name, parameters, prepare=prepare)
+
+
+def run_within(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
+    """Execute the statement like `run`, but as part of the caller's transaction, if there is one."""
     connection.ensure_connection()
-    # Django's own cursors put the values into the text; a prepared statement is planned once a connection.
+    # Django's own cursors put the values into the text and cannot prepare it.
     raw = cast("psycopg.Connection[Any]", connection.connection)
     with connection.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
-        cursor.execute(_load(package, name), dict(parameters), prepare=True, binary=True)
+        cursor.execute(_load(package, name), dict(parameters), prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []

@@ -3,6 +3,7 @@
 -- computes first: where it had to wait, its clock is old); what is returned is committed; where the first start is
 -- farther away than `max_wait`, or the lane does not exist, nothing is written and no row comes back.
 -- The row that seems to be inserted is the lane's own, so that there always is a conflict.
+-- `places` is 0, 1, ... count - 1.
 -- Durations (seconds) are reckoned as the rows leave, so that they are not older than the reply.
 WITH given_back AS (
     UPDATE ratelimit_slot
@@ -43,7 +44,7 @@ WITH given_back AS (
         arrival + (%(count)s::int - 1) * spacing + effective_grace,
         %(count)s::int,
         clock_timestamp()
-    FROM booked, generate_series(0, %(count)s::int - 1) AS k
+    FROM booked, unnest(%(places)s::int[]) AS k
     RETURNING id, start_time, use_until
 )
 SELECT

@@ -118,17 +118,17 @@ def test_a_stalled_judge_still_knows_when_a_request_arrived(sites: Sites, connec
 
 
 def test_a_request_in_pieces_counts_from_its_first_byte(sites: Sites) -> None:
-    """A request that trickles in arrived when it began to."""
+    """A request that trickles in arrived when it began to; the next one, when that one began to."""
     with connect(sites) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(b"GET /ok/pieces HTTP/1.1\r\n")
         begun_ns = time.time_ns()
         wait_until(lambda: time.time_ns() > begun_ns + 50 * MILLISECOND)
-        connection.sendall(b"Host: a\r\n\r")
-        connection.sendall(b"\n")
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")
-    [arrival] = logged(sites, "/ok/pieces")
+        connection.sendall(b"Host: a\r\n\r\n" + head_of("/ok/whole", "Connection: close"))
+        assert read_to_end(connection).count(b"HTTP/1.1 200 OK\r\n") == 2
+    [arrival], [next_arrival] = logged(sites, "/ok/pieces"), logged(sites, "/ok/whole")
     assert arrival.at_ns < begun_ns + 20 * MILLISECOND
+    assert next_arrival.at_ns > begun_ns + 50 * MILLISECOND
 
 
 def test_a_connection_is_kept_for_more_requests(sites: Sites) -> None:
@@ -221,6 +221,14 @@ def test_a_slow_page_comes_late_and_keeps_nobody_else_waiting(sites: Sites) -> N
         assert len(waiting.getresponse().read()) == 2_000
         slow_after_s = time.monotonic() - began
     assert answered_another_after_s < 0.3 <= slow_after_s
+
+
+def test_a_client_that_does_not_wait_for_a_slow_page_harms_nobody(sites: Sites) -> None:
+    """What is still to be sent to a closed connection is dropped, and the judge goes on."""
+    with connect(sites) as impatient:
+        impatient.sendall(head_of("/slow/100/given-up"))
+        logged(sites, "/slow/100/given-up")
+    assert ask(sites, "/slow/300/later")[0].status == 200
 
 
 @pytest.mark.parametrize(
@@ -358,10 +366,10 @@ def test_the_sites_end_with_the_process_that_started_them(tmp_path: Path) -> Non
         "with running(1, pathlib.Path(sys.argv[1])) as sites:\n"
         "    print(sites.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    parent = subprocess.run(
-        [sys.executable, "-c", script, tmp_path], cwd=ROOT, capture_output=True, check=False
-    )
-    orphan = int(parent.stdout)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        orphan = int(parent.stdout.readline())
     try:
         wait_until(lambda: has_ended(orphan))
     finally:
@@ -379,8 +387,10 @@ def has_ended(pid: int) -> bool:
 
 def test_sites_that_cannot_start_say_so(tmp_path: Path) -> None:
     """Who starts sites learns at once that they did not."""
+    began = time.monotonic()
     with pytest.raises(RuntimeError, match="did not start"), running(0, tmp_path):
         pass
+    assert time.monotonic() - began < TIMEOUT_S
 
 
 def test_a_judge_that_ended_early_is_not_believed(tmp_path: Path) -> None:

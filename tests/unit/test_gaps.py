@@ -149,27 +149,22 @@ def test_the_recent_rate_is_of_the_last_seconds_only() -> None:
 
 def test_judge_gives_each_host_its_own_verdict() -> None:
     """Each host is held to its own interval and burst, over all its arrivals."""
-    log = [*arrivals("a", 0, 1, 1.5, 4), *arrivals("b", 0, 0), *arrivals("c", 2)]
+    log = [*arrivals("a", 0, 1, 1.5, 3.5, 4), *arrivals("b", 0, 0), *arrivals("c", 2)]
     verdicts = judge(
         log,
         {"a": 1.0, "b": 1.0, "c": 1.0},
         bursts={"b": 2},
-        from_ns=SECOND,
-        until_ns=4 * SECOND,
+        from_ns=1 * SECOND,
+        until_ns=7 * SECOND // 2,
         recent_s=2.0,
     )
     assert verdicts == {
         "a": HostGaps(
-            host="a",
-            count=4,
-            shortest_gap_ns=SECOND // 2,
-            early_starts=1,
-            used_share=2 / 3,
-            recent_rate=0.5,
+            host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5
         ),
         "b": HostGaps(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
         "c": HostGaps(
-            host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.0
+            host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5
         ),
     }
 

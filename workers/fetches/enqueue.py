@@ -12,8 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-from django.db.models.functions import Now
+from django.db import DEFAULT_DB_ALIAS, transaction
 
 from ratelimit import slots, statements
 from ratelimit.models import Site
@@ -23,7 +22,6 @@ from workers.fetches.on_done import call_on_done
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
 
 PRIORITIES = range(-32_768, 32_768)
-BATCH = 2_000
 STORED_LENGTH = 2 * MAX_LENGTH
 
 
@@ -68,19 +66,28 @@ def request_fetches(
     targets = [_parsed(text) for text in texts]
     sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
     common: dict[str, Any] = {"priority": priority, "max_attempts": max_attempts, "on_done": on_done or ""}
-    if not_before is not None:
-        common["not_before"] = not_before
-    created = Fetch.objects.bulk_create(
-        [
-            Fetch(url=text, hop_url=target.url, site_id=sites[target.lane], **common)
-            if isinstance(target, Target)
-            else Fetch(url=_storable(text), state=State.FAILED, error=str(target), finished_at=Now(), **common)
-            for text, target in zip(texts, targets, strict=True)
-        ],
-        batch_size=BATCH,
+    wanted = [
+        {"url": text, "hop_url": target.url, "site_id": sites[target.lane], "error": ""}
+        if isinstance(target, Target)
+        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target)}
+        for text, target in zip(texts, targets, strict=True)
+    ]
+    rows = statements.run_within(
+        "workers.fetches",
+        "enqueue",
+        {
+            "urls": [row["url"] for row in wanted],
+            "hop_urls": [row["hop_url"] for row in wanted],
+            "sites": [row["site_id"] for row in wanted],
+            "errors": [row["error"] for row in wanted],
+            "not_before": not_before,
+            **common,
+        },
     )
-    # Read back, so that the caller sees the database's clock in them; ids grow in the order of insertion.
-    fetches = list(Fetch.objects.filter(pk__in=[fetch.pk for fetch in created]).order_by("pk"))
+    # As if read back: the caller sees the database's clock in them.
+    fetches = [Fetch(**given, **common, **row._asdict()) for given, row in zip(wanted, rows, strict=True)]
+    for fetch in fetches:
+        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
     transaction.on_commit(partial(_tell_workers, fetches))
     return fetches
 

@@ -53,7 +53,7 @@ class Fetcher:
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
-        self._under_way: dict[asyncio.Task[None], tuple[Job, Batch]] = {}
+        self._under_way: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
         self._thread.start()
@@ -132,7 +132,7 @@ class Fetcher:
         for job in jobs:
             task = self._loop.create_task(self._fetch(job, batch))
             self._under_way[task] = (job, batch)
-            task.add_done_callback(self._under_way.pop)
+            task.add_done_callback(self._hand_over)
         if self._stopping:
             self._cancel_unstarted()
 
@@ -141,22 +141,20 @@ class Fetcher:
             if batch.waits_for(job):
                 task.cancel()
 
-    async def _fetch(self, job: Job, batch: Batch) -> None:
-        """Take one job from its claim to the writer, whatever happens: a claimed fetch is never dropped here."""
-        event: Event = GivenBack(job=job)
-        try:
-            await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
-            event = await self._attempt(job, batch)
-        except asyncio.CancelledError:
-            pass  # the fetcher stops: given back
-        except Exception as error:
-            log.exception("fetch_failed_unexpectedly", fetch=job.fetch_id)
-            event = Trouble(job=job, error=f"unexpected: {type(error).__name__}: {error}")
-        finally:
-            batch.settle(job)
-            self._writer.put(event)
+    def _hand_over(self, task: asyncio.Task[Event]) -> None:
+        """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
+        job, batch = self._under_way.pop(task)
+        batch.settle(job)
+        if task.cancelled():
+            self._writer.put(GivenBack(job=job))
+        elif error := task.exception():
+            log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
+            self._writer.put(Trouble(job=job, error=f"unexpected: {type(error).__name__}: {error}"))
+        else:
+            self._writer.put(task.result())
 
-    async def _attempt(self, job: Job, batch: Batch) -> Event:
+    async def _fetch(self, job: Job, batch: Batch) -> Event:
+        await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
             async with asyncio.timeout(None) as deadline:

@@ -34,45 +34,32 @@ WITH lane AS MATERIALIZED (
             )
         )::int AS room
     FROM opened, greatest(opened.soonest, opened.next_start) AS arrival
-), picked AS MATERIALIZED (
+), picked AS MATERIALIZED (  -- one row a fetch; one without a fetch for a lane that has none
     SELECT
-        planned.id AS site_id,
+        planned.*,
         best.id AS fetch_id,
-        row_number() OVER (PARTITION BY planned.id ORDER BY best.priority DESC, best.not_before, best.id) - 1 AS k
+        row_number() OVER lane_queue - 1 AS k,
+        count(best.id) OVER (PARTITION BY planned.id) AS taken
     FROM planned
-    CROSS JOIN LATERAL (
+    LEFT JOIN LATERAL (
         SELECT id, priority, not_before
         FROM fetches_fetch
         WHERE site_id = planned.id AND state = 'queued' AND not_before <= planned.now
         ORDER BY priority DESC, not_before, id
         LIMIT greatest(planned.room, 0)
         FOR NO KEY UPDATE SKIP LOCKED
-    ) AS best
-), run AS MATERIALIZED (
-    SELECT
-        planned.id AS site_id,
-        taken,
-        planned.arrival + (taken - 1) * planned.spacing AS last_arrival
-    FROM planned
-    JOIN (SELECT site_id, count(*)::int AS taken FROM picked GROUP BY site_id) AS count_of ON count_of.site_id = planned.id
+    ) AS best ON true
+    WINDOW lane_queue AS (PARTITION BY planned.id ORDER BY best.priority DESC, best.not_before, best.id)
 ), assigned AS MATERIALIZED (
     SELECT
-        nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) AS slot_id,
-        picked.fetch_id,
-        picked.k,
-        run.site_id,
-        run.taken,
-        greatest(
-            planned.soonest,
-            planned.arrival + picked.k * planned.spacing - (planned.burst - 1) * planned."interval"
-        ) AS start_time,
-        run.last_arrival + planned.effective_grace AS use_until
+        picked.*,
+        CASE WHEN fetch_id IS NOT NULL THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) END AS slot_id,
+        greatest(soonest, arrival + k * spacing - (burst - 1) * "interval") AS start_time,
+        arrival + (taken - 1) * spacing + effective_grace AS use_until
     FROM picked
-    JOIN run ON run.site_id = picked.site_id
-    JOIN planned ON planned.id = picked.site_id
 ), slots AS (
     INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, run_size, reserved_at)
-    SELECT slot_id, site_id, start_time, use_until, taken, clock_timestamp() FROM assigned
+    SELECT slot_id, id, start_time, use_until, taken, clock_timestamp() FROM assigned WHERE fetch_id IS NOT NULL
 ), fetches AS (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
@@ -81,16 +68,14 @@ WITH lane AS MATERIALIZED (
     WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
     UPDATE ratelimit_site
-    SET next_start = run.last_arrival + planned."interval" + planned.effective_grace
-    FROM run
-    JOIN planned ON planned.id = run.site_id
-    WHERE ratelimit_site.id = run.site_id
+    SET next_start = assigned.use_until + assigned."interval"
+    FROM assigned
+    WHERE ratelimit_site.id = assigned.id AND assigned.k = 0 AND assigned.fetch_id IS NOT NULL
 )
 SELECT
-    planned.id AS site_id,
-    coalesce(array_agg(assigned.fetch_id ORDER BY assigned.k) FILTER (WHERE assigned.fetch_id IS NOT NULL), '{}') AS fetch_ids,
-    count(assigned.fetch_id) < planned.room AS drained
-FROM planned
-LEFT JOIN assigned ON assigned.site_id = planned.id
-GROUP BY planned.id, planned.room
-ORDER BY planned.id
+    id AS site_id,
+    coalesce(array_agg(fetch_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS fetch_ids,
+    count(fetch_id) < room AS drained
+FROM assigned
+GROUP BY id, room
+ORDER BY id
