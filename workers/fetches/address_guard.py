@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -35,14 +36,19 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def check_address(text: str, allowed: tuple[Network, ...]) -> None:
     """Raise AddressRefused unless the address is globally routable unicast, or in an allowed network."""
+    if reason := _refusal(text, allowed):
+        raise AddressRefused(f"{text} is {reason}; WEIR_FETCH_ALLOW_NETS can allow its network")
+
+
+@lru_cache(maxsize=10_000)
+def _refusal(text: str, allowed: tuple[Network, ...]) -> str | None:
     address = ip_address(text.partition("%")[0])
     if any(address in network for network in allowed if network.version == address.version):
-        return
+        return None
     plain = _embedded(address)
     if plain is not address and any(plain in network for network in allowed if network.version == plain.version):
-        return
-    if reason := _reason(plain) or _reason(address):
-        raise AddressRefused(f"{text} is {reason}; WEIR_FETCH_ALLOW_NETS can allow its network")
+        return None
+    return _reason(plain) or _reason(address)
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

@@ -12,12 +12,15 @@ import asyncio
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from ipaddress import ip_address
 
 import aiohttp
 import structlog
 import uvloop
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
 from yarl import URL
 
 from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
@@ -50,6 +53,8 @@ class Fetcher:
         sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
         self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
         self._writer = Writer(self._stored)
+        # A thread of its own keeps its connection; Celery closes those of its threads after each task.
+        self._claimer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch-claimer")
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
@@ -73,7 +78,7 @@ class Fetcher:
             self._held += len(fetch_ids)
         jobs: list[Job] = []
         try:
-            jobs = claim(fetch_ids)
+            jobs = self._claimer.submit(_claim, fetch_ids).result()
         finally:
             self._stored(len(fetch_ids) - len(jobs))
         if jobs:
@@ -186,6 +191,14 @@ class Fetcher:
             return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
 
 
+def _claim(fetch_ids: list[int]) -> list[Job]:
+    try:
+        return claim(fetch_ids)
+    except (OperationalError, InterfaceError):  # the connection was lost since the last message: a new one may work
+        connection.close()
+        return claim(fetch_ids)
+
+
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
@@ -198,6 +211,7 @@ async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
     return b"".join(chunks)
 
 
+@lru_cache(maxsize=10_000)
 def _as_address(host: str | None) -> str | None:
     try:
         return str(ip_address(host or ""))

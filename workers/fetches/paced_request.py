@@ -21,6 +21,7 @@ from workers.fetches.outcomes import Answer, Trouble
 # Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
 # writing, and what is written then must still be in time.
 MARGIN = 0.005
+SHORTEST_SLEEP = 0.001  # seconds
 
 
 class RunOver(Exception):  # noqa: N818  an event, not an error
@@ -73,7 +74,8 @@ class Attempt:
         if self.started_at is not None:
             raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
         while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:
-            await asyncio.sleep(wait_s)
+            # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
+            await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
         if not run.may_start(time.monotonic() + MARGIN):
             raise RunOver
 

@@ -9,7 +9,7 @@ from random import random
 
 import structlog
 from django.conf import settings
-from django.db import DataError, Error, IntegrityError, close_old_connections, connection
+from django.db import DataError, Error, IntegrityError, connection
 
 from ratelimit import statements
 from workers.fetches import backlog
@@ -73,6 +73,8 @@ def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
 class Writer:
     """A thread that stores what the fetcher's loop hands over, so that the loop never waits for the database.
 
+    It keeps its connection: a new one costs more than a hundred results.
+
     Judging (which decompresses bodies) happens here too. `stored` is called with the number of events behind us.
     """
 
@@ -97,7 +99,6 @@ class Writer:
         while not last:
             events, last = self._gather()
             if events:
-                close_old_connections()
                 store_surely(
                     [judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random()) for event in events]  # noqa: S311  jitter
                 )
