@@ -153,7 +153,7 @@ WEIR_FETCH_TIMEOUT: float = env.float("WEIR_FETCH_TIMEOUT", default=30.0)  # sec
 WEIR_FETCH_CONNECT_TIMEOUT: float = env.float("WEIR_FETCH_CONNECT_TIMEOUT", default=10.0)  # seconds, TCP and TLS
 WEIR_FETCH_DNS_TIMEOUT: float = env.float("WEIR_FETCH_DNS_TIMEOUT", default=5.0)  # seconds
 WEIR_FETCH_MAX_BODY: int = env.int("WEIR_FETCH_MAX_BODY", default=5 * 2**20)  # bytes, after decompression
-WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=2000)  # fetches a fetcher process holds
+WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=5000)  # fetches a fetcher process holds
 WEIR_FETCH_USER_AGENT: str = env.str("WEIR_FETCH_USER_AGENT", default="Weir/0.1")
 WEIR_FETCH_ALLOW_NETS: list[str] = env.list("WEIR_FETCH_ALLOW_NETS", default=[])  # networks the guard lets pass
 

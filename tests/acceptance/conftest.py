@@ -1,0 +1,146 @@
+"""A cluster of real processes: workers, fetchers and beat, on a broker of their own, against fake sites."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from project import embedded
+from project.demo import gaps, sites
+from ratelimit import slots
+from ratelimit.rates import parse_rate
+from workers.fetches.models import FINAL, Fetch
+
+COMMON = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+COMMANDS = {
+    "fetcher": ["worker", "--queues", "fetch", "--pool", "threads", "--concurrency", "64", *COMMON],
+    "worker": ["worker", "--queues", "default", "--pool", "prefork", "--concurrency", "1", *COMMON],
+    "beat": ["beat", "--loglevel", "INFO"],
+}
+READY = {"fetcher": "ready.", "worker": "ready.", "beat": "beat_holds_lock"}
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Return as soon as the condition is true; fails, saying for what, after `seconds`."""
+    give_up_at = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up_at:
+            pytest.fail(f"Waited {seconds:g} s in vain for {what}.")
+        time.sleep(0.05)
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    """The processes, by name, and the broker, which a test may stop."""
+
+    folder: Path
+    broker_home: Path
+    environment: dict[str, str]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    broker: ExitStack = field(default_factory=ExitStack)
+
+    def start_broker(self) -> None:
+        """Start the broker, empty as it has no memory on disk."""
+        self.broker.enter_context(embedded.servers(self.broker_home, postgres=False, durable=False))
+
+    def stop_broker(self) -> None:
+        """Stop the broker: nobody listens on its socket any more."""
+        self.broker.close()
+
+    def start(self, kind: str, name: str) -> None:
+        """Start one process and wait until it works."""
+        log = self.folder / f"{name}.log"
+        command = [sys.executable, "-m", "celery", "-A", "project", *COMMANDS[kind]]
+        if kind != "beat":
+            command += ["--hostname", f"{name}@%h"]
+        with log.open("wb") as output:
+            self.processes[name] = subprocess.Popen(
+                command, env=self.environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        wait_for(lambda: READY[kind] in log.read_text(errors="replace"), 30, f"{name}: {log}")
+
+    def kill(self, name: str) -> None:
+        """End a process with SIGKILL."""
+        self.processes[name].kill()
+        self.processes.pop(name).wait()
+
+    def stop(self) -> None:
+        """End all processes, at once where they do not end in order."""
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.broker.close()
+
+
+@pytest.fixture
+def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster with a broker, and no process yet, on the test database."""
+    call_command("sync_schedule")
+    broker_home = tmp_path / "broker"
+    broker_home.mkdir()
+    host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
+    made = Cluster(
+        folder=tmp_path,
+        broker_home=broker_home,
+        environment={
+            **os.environ,
+            "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}",
+            "REDIS_URL": f"unix://{embedded.valkey_socket(broker_home)}",
+            "WEIR_FETCH_ALLOW_NETS": "127.1.0.0/16",
+            "WEIR_FETCH_TIMEOUT": "3",
+            "WEIR_FETCH_CONNECT_TIMEOUT": "2",
+            "WEIR_FETCH_DNS_TIMEOUT": "1",
+        },
+    )
+    made.start_broker()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def set_rates(running: sites.Sites, rates: Mapping[str, str]) -> dict[str, float]:
+    """Give each site its rate; returns the intervals in seconds, by the names in the sites' log."""
+    for host, rate in rates.items():
+        slots.set_rate(f"{host}:{running.port}", rate)
+    return {host: parse_rate(rate).total_seconds() for host, rate in rates.items()}
+
+
+def states() -> Counter[str]:
+    """Return how many fetches are in each state."""
+    return Counter(Fetch.objects.values_list("state", flat=True))
+
+
+def all_ended() -> bool:
+    """Tell whether no fetch will change any more."""
+    return not Fetch.objects.unfinished().exists()
+
+
+def used_share(arrivals: list[gaps.Arrival], intervals: Mapping[str, float], from_ns: int, until_ns: int) -> float:
+    """Return the share of what all rates together allow in a window that the sites saw."""
+    window_s = (until_ns - from_ns) / 1e9
+    seen = Counter(arrival.host for arrival in arrivals if from_ns <= arrival.at_ns < until_ns)
+    return sum(seen[host] * interval for host, interval in intervals.items()) / (window_s * len(intervals))
+
+
+def early(arrivals: list[gaps.Arrival], intervals: Mapping[str, float]) -> int:
+    """Return how many requests reached a site sooner after the last than its interval, by the site's own log."""
+    return sum(judged.early_starts for judged in gaps.judge(arrivals, intervals).values())
+
+
+__all__ = ["FINAL", "Cluster", "all_ended", "early", "set_rates", "states", "used_share", "wait_for"]
