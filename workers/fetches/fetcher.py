@@ -162,25 +162,28 @@ class Fetcher:
         await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
-            async with asyncio.timeout(None) as deadline:
-                attempt = Attempt(job, batch, deadline, self._allowed)
-                try:
+            attempt = Attempt(job, batch, self._allowed)
+            try:
+                async with attempt.deadline:
                     return await self._exchange(attempt, url)
-                except ConnectionClosedEarly:
-                    continue
-                except RunOver:
-                    if attempt.started_at is None:
-                        return GivenBack(job=job)
-                    return attempt.trouble("the site closed the connection without an answer")
-                except (AddressRefused, BodyTooLarge) as error:
-                    return attempt.trouble(str(error), permanent=True)
-                except aiohttp.ClientConnectorDNSError as error:
-                    refused = isinstance(error.os_error, AddressRefused)
-                    return attempt.trouble(str(error.os_error), permanent=refused)
-                except aiohttp.ServerTimeoutError:
+            except ConnectionClosedEarly:
+                continue
+            except RunOver:
+                if attempt.started_at is None:
+                    return GivenBack(job=job)
+                return attempt.trouble("the site closed the connection without an answer")
+            except (AddressRefused, BodyTooLarge) as error:
+                return attempt.trouble(str(error), permanent=True)
+            except TimeoutError:
+                if attempt.started_at is None:
                     return attempt.trouble(f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s")
-                except (aiohttp.ClientError, OSError, ValueError) as error:
-                    return attempt.trouble(f"{type(error).__name__}: {error}")
+                return attempt.trouble(f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s")
+            except aiohttp.ServerDisconnectedError:
+                return attempt.trouble("the site closed the connection without an answer")
+            except aiohttp.ClientConnectorDNSError as error:
+                return attempt.trouble(str(error.os_error), permanent=isinstance(error.os_error, AddressRefused))
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                return attempt.trouble(f"{type(error).__name__}: {error}")
         return Trouble(job=job, error="the site closes connections before a request can be sent")
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:

@@ -57,11 +57,11 @@ class Batch:
 class Attempt:
     """One job under way, on the loop's thread."""
 
-    def __init__(self, job: Job, batch: Batch, deadline: asyncio.Timeout, allowed: tuple[Network, ...]) -> None:
+    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...]) -> None:
         self.job = job
+        self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self._batch = batch
-        self._deadline = deadline
         self._allowed = allowed
 
     def check_peer(self, peer: tuple[str, int]) -> None:
@@ -83,7 +83,7 @@ class Attempt:
         """Note that the request has been written: read after it, so that the next one never comes too close."""
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
-        self._deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
+        self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
         self._batch.settle(self.job)
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
