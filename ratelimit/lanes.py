@@ -1,6 +1,9 @@
 """The names of lanes: pure."""
 
+import re
+
 MAX_LENGTH = 300
+_LANE = re.compile(rf"[^\s/@?#\0]{{1,{MAX_LENGTH}}}")
 
 
 class InvalidLane(ValueError):
@@ -17,6 +20,6 @@ def canonical(name: str) -> str:
     if not lane.startswith("["):
         host, colon, port = lane.partition(":")
         lane = host.rstrip(".") + colon + port
-    if not lane or len(lane) > MAX_LENGTH or any(character in "/@?#\0" or character.isspace() for character in lane):
+    if not _LANE.fullmatch(lane):
         raise InvalidLane(f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080.")
     return lane

@@ -61,7 +61,7 @@ class Reservation:
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     """Reserve `count` starts in the lane, which is created at the default rate if need be.
 
-    One round trip, whatever the number of slots. No two reservations, by any process on any host, overlap: each
+    One round trip, whatever the number of slots; a second one where a given-back slot is taken. No two reservations, by any process on any host, overlap: each
     belongs to its holder alone until `run.use_until`. The slots are reserved when this returns.
 
     Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
@@ -74,6 +74,9 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     while True:
         asked_at = time.monotonic()
         rows = _run("reserve", parameters, prepare=True)
+        if not rows and count == 1:
+            asked_at = time.monotonic()
+            rows = _run("take_given_back", {"site": site, "max_wait": max_wait})
         answered_at = time.monotonic()
         if rows:
             break

@@ -1,4 +1,4 @@
-"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
+"""Runs the statements that stand in `.sql` files: one statement a file, which returns rows; one round trip a call."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.rows import namedtuple_row
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.transaction import TransactionManagementError
 
 
@@ -26,7 +26,7 @@ def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: b
     transaction: what it reserves or claims must be true before anything is done with it, and must not be undone
     by a roll-back afterwards. Database errors are Django's (`django.db.Error`).
     """
-    if connection.in_atomic_block:
+    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
         raise TransactionManagementError(
             f"{package}/sql/{name}.sql must commit by itself: call it outside transaction.atomic(), "
             "for example in transaction.on_commit()."
@@ -36,9 +36,10 @@ def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: b
 
 def run_within(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
     """Execute the statement like `run`, but as part of the caller's transaction, if there is one."""
-    connection.ensure_connection()
+    database = connections[DEFAULT_DB_ALIAS]
+    database.ensure_connection()
     # Django's own cursors put the values into the text and cannot prepare it.
-    raw = cast("psycopg.Connection[Any]", connection.connection)
-    with connection.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
-        cursor.execute(_load(package, name), dict(parameters), prepare=prepare, binary=True)
-        return cursor.fetchall() if cursor.description else []
+    raw = cast("psycopg.Connection[Any]", database.connection)
+    with database.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
+        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
+        return cursor.fetchall()

@@ -2,3 +2,4 @@
 UPDATE ratelimit_slot
 SET finished_at = clock_timestamp()
 WHERE id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL
+RETURNING id

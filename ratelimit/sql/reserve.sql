@@ -1,39 +1,26 @@
--- Reserve `count` starts in lane `site`, or the earliest start that somebody gave back.
--- Promises: the clock is read under the lock of the lane's row, because ON CONFLICT locks before it computes (an UPDATE
--- computes first: where it had to wait, its clock is old); what is returned is committed; where the first start is
--- farther away than `max_wait`, or the lane does not exist, nothing is written and no row comes back.
--- The row that seems to be inserted is the lane's own, so that there always is a conflict.
--- `places` is 0, 1, ... count - 1.
+-- Reserve `count` new starts in lane `site`. `places` is 0, 1, ... count - 1.
+-- Promises: the clock is read under the lock of the lane's row, which the inner SELECT takes before anything else is
+-- reckoned (an UPDATE alone reckons first, and where it then has to wait its clock is old); what is returned is
+-- committed. No row comes back, and nothing is written, where the first start is farther away than `max_wait`, where
+-- the lane does not exist, and where somebody gave a start back that should be taken first (take_given_back.sql).
 -- Durations (seconds) are reckoned as the rows leave, so that they are not older than the reply.
-WITH given_back AS (
-    UPDATE ratelimit_slot
-    SET released_at = NULL, reserved_at = clock_timestamp()
-    WHERE id = (
-        SELECT slot.id
-        FROM ratelimit_site AS site
-        JOIN ratelimit_slot AS slot ON slot.site_id = site.id
-        WHERE %(count)s::int = 1 AND site.name = %(site)s
-            AND slot.released_at IS NOT NULL AND slot.run_size = 1
-            AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
-            AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
-            AND slot.use_until - slot.start_time >= site.effective_grace
-        ORDER BY slot.start_time
-        LIMIT 1
-        FOR UPDATE OF slot SKIP LOCKED
-    )
-    RETURNING id, site_id, start_time, use_until
-), booked AS (
-    INSERT INTO ratelimit_site AS site (id, name, "interval", burst, has_backlog, covers_subdomains)
-    SELECT id, name, "interval", burst, has_backlog, covers_subdomains
-    FROM ratelimit_site
-    WHERE name = %(site)s AND NOT EXISTS (SELECT FROM given_back)
-    ON CONFLICT (name) DO UPDATE
+WITH booked AS (
+    UPDATE ratelimit_site AS site
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
         + (%(count)s::int - 1) * site.spacing + site."interval" + site.effective_grace
-    WHERE greatest(site.next_start - (site.burst - 1) * site."interval", site.paused_until, site.backed_off_until)
-        <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+    FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
+    WHERE site.id = locked.id
+        AND greatest(site.next_start - (site.burst - 1) * site."interval", site.paused_until, site.backed_off_until)
+            <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+        AND NOT EXISTS (
+            SELECT FROM ratelimit_slot AS slot
+            WHERE slot.site_id = site.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
+                AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
+                AND slot.use_until - slot.start_time >= site.effective_grace
+                AND %(count)s::int = 1
+        )
     RETURNING
-        id, "interval", burst, spacing, effective_grace,
+        site.id, "interval", burst, spacing, effective_grace,
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
         next_start - (%(count)s::int - 1) * spacing - "interval" - effective_grace AS arrival
 ), granted AS (  -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`
@@ -48,15 +35,10 @@ WITH given_back AS (
     RETURNING id, start_time, use_until
 )
 SELECT
-    slot.id,
-    extract(epoch FROM slot.start_time - clock_timestamp())::float8 AS wait_s,
-    extract(epoch FROM slot.use_until - clock_timestamp())::float8 AS use_until_s,
-    extract(epoch FROM slot."interval")::float8 AS interval_s,
-    slot.burst
-FROM (
-    SELECT granted.id, start_time, use_until, "interval", burst FROM granted, booked
-    UNION ALL
-    SELECT given_back.id, start_time, use_until, "interval", burst
-    FROM given_back
-    JOIN ratelimit_site AS site ON site.id = given_back.site_id
-) AS slot
+    granted.id,
+    extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
+    extract(epoch FROM use_until - clock_timestamp())::float8 AS use_until_s,
+    extract(epoch FROM "interval")::float8 AS interval_s,
+    burst
+FROM granted, booked
+ORDER BY granted.id

@@ -1,0 +1,45 @@
+"""`python -m benchmarks [NAME...]`: measure Weir against named peers, on servers of its own in `.weir/bench`.
+
+The embedded servers run with durable settings, as an installation would. Every ratio is taken within one run.
+"""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / ".weir" / "bench"
+NAMES = ("reservations", "dispatch", "end_to_end")
+
+
+def main() -> None:
+    """Run the benchmarks that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; none = all")
+    names = parser.parse_args().names or NAMES
+    if unknown := [name for name in names if name not in NAMES]:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
+
+    # Before Django reads its settings: these servers, nobody else's.
+    os.environ |= {"WEIR_HOME": str(FOLDER), "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8", "WEIR_LOG_LEVEL": "WARNING"}
+    os.environ |= dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"), "")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+    import django  # noqa: PLC0415
+    from django.core.management import call_command  # noqa: PLC0415
+
+    from benchmarks.figures import publish  # noqa: PLC0415
+    from project import embedded  # noqa: PLC0415
+
+    django.setup()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with embedded.servers(FOLDER):
+        call_command("migrate", verbosity=0)
+        call_command("sync_schedule", stdout=sys.stderr)
+        for name in names:
+            print(f"# {name}", flush=True)
+            publish(name, import_module(f"benchmarks.{name}").measure(FOLDER), FOLDER)
+
+
+if __name__ == "__main__":
+    main()

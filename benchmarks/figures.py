@@ -1,0 +1,23 @@
+"""What a benchmark says: figures with names and units, printed and kept as JSON."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured figure."""
+
+    name: str
+    value: float
+    unit: str
+
+
+def publish(benchmark: str, figures: list[Figure], folder: Path) -> None:
+    """Print each figure on a line of its own, and write them to `<folder>/<benchmark>.json`."""
+    for figure in figures:
+        print(f"{figure.name}: {figure.value:.4g} {figure.unit}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = {figure.name: {"value": figure.value, "unit": figure.unit} for figure in figures}
+    (folder / f"{benchmark}.json").write_text(json.dumps(entries, indent=2) + "\n")

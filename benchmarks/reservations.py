@@ -1,0 +1,72 @@
+"""Reservations a second, against the least that any limiter in PostgreSQL pays: a bare upsert of one row.
+
+Both sides are one process that waits for each commit. They take turns in short rounds, so that a machine whose speed
+drifts drifts for both; the ratio is the median of the rounds'.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+
+import psycopg
+from django.db import connection
+
+from benchmarks.figures import Figure
+from ratelimit import slots
+
+ROUNDS = 9
+CALLS = 1_500
+LANES = 1_000
+FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
+
+UPSERT = """
+    INSERT INTO bench_bare (name, next_start) VALUES (%s, clock_timestamp())
+    ON CONFLICT (name) DO UPDATE SET next_start = greatest(clock_timestamp(), bench_bare.next_start) + interval '1 ms'
+    RETURNING next_start
+"""
+
+
+def measure(_folder: Path) -> list[Figure]:
+    """Return the rates and their ratios, for one lane and for a thousand in turn."""
+    return [figure for lanes in (1, LANES) for figure in _compare(lanes)]
+
+
+def _compare(lanes: int) -> list[Figure]:
+    names = [f"lane-{number}.bench" for number in range(lanes)]
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+        cursor.execute("DROP TABLE IF EXISTS bench_bare")
+        cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
+    for name in names:
+        slots.set_rate(name, "1000/s")
+    parameters = {key: value for key, value in connection.get_connection_params().items() if key not in ("context", "cursor_factory")}
+    with psycopg.connect(**parameters, autocommit=True) as bare:
+        lane_of_bare, lane_of_weir = cycle(names), cycle(names)
+
+        def upsert() -> None:
+            bare.execute(UPSERT, [next(lane_of_bare)], prepare=True).fetchone()
+
+        def reserve() -> None:
+            slots.reserve(next(lane_of_weir), max_wait=FAR)
+
+        for _ in range(lanes):  # rows exist and statements are prepared before anything counts
+            upsert()
+            reserve()
+        rounds = [(_rate(upsert), _rate(reserve)) for _ in range(ROUNDS)]
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE bench_bare")
+    what = "one_lane" if lanes == 1 else f"{lanes}_lanes"
+    return [
+        Figure(name=f"bare_upsert_{what}", value=median(bare_rate for bare_rate, _ in rounds), unit="1/s"),
+        Figure(name=f"reserve_{what}", value=median(rate for _, rate in rounds), unit="1/s"),
+        Figure(name=f"reserve_{what}_vs_bare_upsert", value=median(rate / bare for bare, rate in rounds), unit="x"),
+    ]
+
+
+def _rate(call: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    return CALLS / (time.perf_counter() - began)

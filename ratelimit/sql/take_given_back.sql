@@ -1,0 +1,27 @@
+-- Take the earliest future start of lane `site` that somebody gave back. A start that was reserved alone is the whole
+-- of its run, so its place in the lane is free for anybody; one that others are just taking is skipped.
+WITH taken AS (
+    UPDATE ratelimit_slot
+    SET released_at = NULL, reserved_at = clock_timestamp()
+    WHERE id = (
+        SELECT slot.id
+        FROM ratelimit_site AS site
+        JOIN ratelimit_slot AS slot ON slot.site_id = site.id
+        WHERE site.name = %(site)s AND slot.released_at IS NOT NULL AND slot.run_size = 1
+            AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
+            AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+            AND slot.use_until - slot.start_time >= site.effective_grace
+        ORDER BY slot.start_time
+        LIMIT 1
+        FOR UPDATE OF slot SKIP LOCKED
+    )
+    RETURNING id, site_id, start_time, use_until
+)
+SELECT
+    taken.id,
+    extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
+    extract(epoch FROM use_until - clock_timestamp())::float8 AS use_until_s,
+    extract(epoch FROM "interval")::float8 AS interval_s,
+    burst
+FROM taken
+JOIN ratelimit_site AS site ON site.id = taken.site_id
