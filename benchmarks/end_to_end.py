@@ -44,7 +44,7 @@ def measure(folder: Path) -> list[Figure]:
             with _weir(running, place / "weir.log"):
                 weir = _rate(running)
             early += _early(running)
-            with _scrapy(running):
+            with _scrapy(running, place):
                 scrapy = _rate(running)
         rounds.append((weir, scrapy))
     return [
@@ -70,17 +70,16 @@ def _weir(running: sites.Sites, log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _scrapy(running: sites.Sites) -> Iterator[None]:
+def _scrapy(running: sites.Sites, folder: Path) -> Iterator[None]:
     lasts_s = WARM_UP_S + MEASURED_S + 15
-    command = [sys.executable, str(PEER), str(INTERVAL_S), str(lasts_s)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        try:
-            if process.stdin is not None:
-                process.stdin.write("\n".join(_urls(running)).encode())
-                process.stdin.close()
-            yield
-        finally:
-            process.kill()
+    urls = folder / "urls.txt"
+    urls.write_text("\n".join(_urls(running)))
+    process = subprocess.Popen([sys.executable, str(PEER), str(INTERVAL_S), str(lasts_s), str(urls)])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _urls(running: sites.Sites) -> list[str]:

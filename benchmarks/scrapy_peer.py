@@ -1,4 +1,5 @@
-"""The peer: Scrapy, tuned for many sites, each with a delay. Run as a script: one URL a line on standard input.
+"""The peer: Scrapy, tuned for many sites, each with a delay. Run as a script with three arguments:
+the delay a site in seconds, after how many seconds to end, and a file of URLs, one a line.
 
 Single process, as Scrapy is. Delays are per site and not randomised; caches, cookies, retries, robots.txt and logs are
 off, and requests are taken from the site that is least busy, which is what its documentation advises for broad crawls.
@@ -6,6 +7,7 @@ off, and requests are taken from the site that is least busy, which is what its 
 
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import scrapy
@@ -19,8 +21,9 @@ class Fetcher(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield one request a line."""
-        for line in sys.stdin:
-            yield scrapy.Request(line.strip(), dont_filter=True)
+        with Path(sys.argv[3]).open() as urls:  # noqa: ASYNC230  read as it goes, which costs nothing here
+            for line in urls:
+                yield scrapy.Request(line.strip(), dont_filter=True)
 
     def parse(self, response: Any) -> None:
         """Do nothing with it."""

@@ -4,7 +4,7 @@ SELECT extract(epoch FROM coalesce(
         SELECT min(slot.start_time)
         FROM ratelimit_slot AS slot
         WHERE slot.site_id = planned.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
-            AND slot.start_time > planned.soonest
+            AND slot.start_time > planned.soonest AND slot.start_time <= planned.first_start
             AND slot.use_until - slot.start_time >= planned.effective_grace
     ),
     planned.first_start

@@ -16,6 +16,7 @@ WITH booked AS (
             SELECT FROM ratelimit_slot AS slot
             WHERE slot.site_id = site.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
                 AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
+                AND slot.start_time <= site.next_start - (site.burst - 1) * site."interval"
                 AND slot.use_until - slot.start_time >= site.effective_grace
                 AND %(count)s::int = 1
         )

@@ -10,6 +10,7 @@ WITH taken AS (
         WHERE site.name = %(site)s AND slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+            AND slot.start_time <= site.next_start - (site.burst - 1) * site."interval"
             AND slot.use_until - slot.start_time >= site.effective_grace
         ORDER BY slot.start_time
         LIMIT 1
