@@ -22,7 +22,11 @@ def main() -> None:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
 
     # Before Django reads its settings: these servers, nobody else's.
-    os.environ |= {"WEIR_HOME": str(FOLDER), "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8", "WEIR_LOG_LEVEL": "WARNING"}
+    os.environ |= {
+        "WEIR_HOME": str(FOLDER),
+        "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8",
+        "WEIR_LOG_LEVEL": "WARNING",
+    }
     os.environ |= dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"), "")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     import django  # noqa: PLC0415

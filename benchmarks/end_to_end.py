@@ -106,4 +106,6 @@ def _rate(running: sites.Sites) -> float:
 
 def _early(running: sites.Sites) -> int:
     arrivals, _ = gaps.read_log(running.log)
-    return sum(judged.early_starts for judged in gaps.judge(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values())
+    return sum(
+        judged.early_starts for judged in gaps.judge(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
+    )

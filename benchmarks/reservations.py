@@ -41,7 +41,11 @@ def _compare(lanes: int) -> list[Figure]:
         cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
     for name in names:
         slots.set_rate(name, "1000/s")
-    parameters = {key: value for key, value in connection.get_connection_params().items() if key not in ("context", "cursor_factory")}
+    parameters = {
+        key: value
+        for key, value in connection.get_connection_params().items()
+        if key not in ("context", "cursor_factory")
+    }
     with psycopg.connect(**parameters, autocommit=True) as bare:
         lane_of_bare, lane_of_weir = cycle(names), cycle(names)
 
@@ -61,7 +65,11 @@ def _compare(lanes: int) -> list[Figure]:
     return [
         Figure(name=f"bare_upsert_{what}", value=median(bare_rate for bare_rate, _ in rounds), unit="1/s"),
         Figure(name=f"reserve_{what}", value=median(rate for _, rate in rounds), unit="1/s"),
-        Figure(name=f"reserve_{what}_vs_bare_upsert", value=median(rate / bare for bare, rate in rounds), unit="x"),
+        Figure(
+            name=f"reserve_{what}_vs_bare_upsert",
+            value=median(rate / bare for bare, rate in rounds),
+            unit="x",
+        ),
     ]
 
 

@@ -1,5 +1,7 @@
-"""The peer: Scrapy, tuned for many sites, each with a delay. Run as a script with three arguments:
-the delay a site in seconds, after how many seconds to end, and a file of URLs, one a line.
+"""The peer: Scrapy, tuned for many sites, each with a delay.
+
+Run as a script with three arguments: the delay a site in seconds, after how many seconds to end, and a file of URLs,
+one a line.
 
 Single process, as Scrapy is. Delays are per site and not randomised; caches, cookies, retries, robots.txt and logs are
 off, and requests are taken from the site that is least busy, which is what its documentation advises for broad crawls.
@@ -25,7 +27,7 @@ class Fetcher(scrapy.Spider):
             for line in urls:
                 yield scrapy.Request(line.strip(), dont_filter=True)
 
-    def parse(self, response: Any) -> None:
+    def parse(self, response: object) -> None:
         """Do nothing with it."""
 
 

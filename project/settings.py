@@ -128,7 +128,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
-# A publisher inside a web request waits at most about a second for a dead broker; the sweep finds what it could not send.
+# A publisher inside a web request does not wait for a dead broker: the sweep finds what could not be sent.
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None

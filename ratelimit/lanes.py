@@ -21,5 +21,7 @@ def canonical(name: str) -> str:
         host, colon, port = lane.partition(":")
         lane = host.rstrip(".") + colon + port
     if not _LANE.fullmatch(lane):
-        raise InvalidLane(f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080.")
+        raise InvalidLane(
+            f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080."
+        )
     return lane

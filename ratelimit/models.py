@@ -57,9 +57,12 @@ class Site(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(interval__gt=timedelta(0)), name="site_interval_positive"),
             models.CheckConstraint(condition=Q(burst__gte=1), name="site_burst_positive"),
-            models.CheckConstraint(condition=Q(grace__isnull=True) | Q(grace__gt=timedelta(0)), name="site_grace_positive"),
             models.CheckConstraint(
-                condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1), name="site_concurrency_positive"
+                condition=Q(grace__isnull=True) | Q(grace__gt=timedelta(0)), name="site_grace_positive"
+            ),
+            models.CheckConstraint(
+                condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1),
+                name="site_concurrency_positive",
             ),
         ]
         indexes: ClassVar = [
@@ -88,7 +91,8 @@ class Slot(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.CheckConstraint(
-                condition=Q(finished_at__isnull=True) | Q(released_at__isnull=True), name="slot_finished_or_released"
+                condition=Q(finished_at__isnull=True) | Q(released_at__isnull=True),
+                name="slot_finished_or_released",
             ),
         ]
         indexes: ClassVar = [

@@ -25,7 +25,7 @@ MAX_COUNT = 10_000
 PURGE_BATCH = 5_000
 
 
-class SlotTooFar(Exception):  # noqa: N818  the name is public
+class SlotTooFar(Exception):
     """The next free start of the lane is farther away than the caller would wait."""
 
     def __init__(self, site: str, retry_after: float) -> None:
@@ -61,7 +61,8 @@ class Reservation:
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     """Reserve `count` starts in the lane, which is created at the default rate if need be.
 
-    One round trip, whatever the number of slots; a second one where a given-back slot is taken. No two reservations, by any process on any host, overlap: each
+    One round trip, whatever the number of slots; a second one where a given-back slot is taken.
+    No two reservations, by any process on any host, overlap: each
     belongs to its holder alone until `run.use_until`. The slots are reserved when this returns.
 
     Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
@@ -96,7 +97,8 @@ def create_sites(names: Iterable[str]) -> None:
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
     # Sorted: two callers that create the same sites in another order would lock each other out.
     Site.objects.bulk_create(
-        [Site(name=name, interval=interval) for name in sorted({lanes.canonical(name) for name in names})], ignore_conflicts=True
+        [Site(name=name, interval=interval) for name in sorted({lanes.canonical(name) for name in names})],
+        ignore_conflicts=True,
     )
 
 
@@ -179,7 +181,7 @@ def purge(older_than: timedelta) -> int:
     """Delete the slots whose start lies more than `older_than` back, in short batches; returns their number."""
     deleted = 0
     while True:
-        batch = _run("purge", {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH})[0].deleted
+        batch: int = _run("purge", {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH})[0].deleted
         deleted += batch
         if batch < PURGE_BATCH:
             return deleted

@@ -6,9 +6,9 @@ from importlib.resources import files
 from typing import Any, cast
 
 import psycopg
-from psycopg.rows import namedtuple_row
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.transaction import TransactionManagementError
+from psycopg.rows import namedtuple_row
 
 
 @cache

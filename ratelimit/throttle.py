@@ -47,13 +47,13 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
-    reserve, release, finish = (sync_to_async(call) for call in (slots.reserve, slots.release, slots.finish))
+    reserve, release, finish = sync_to_async(slots.reserve), sync_to_async(slots.release), sync_to_async(slots.finish)
     give_up_at = time.monotonic() + max_wait
     while True:
         reservation = await reserve(site, max_wait=max(0.0, give_up_at - time.monotonic()))
         slot = reservation.slots[0]
         try:
-            while (wait_s := slot.start_at - time.monotonic()) > 0:
+            while (wait_s := slot.start_at - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
                 await asyncio.sleep(wait_s)
         except BaseException:
             await asyncio.shield(release(slot.id))

@@ -20,7 +20,10 @@ SCHEDULE = (
     Entry(name="weir: sweep fetches", task="workers.tasks.sweep", every=timedelta(seconds=2)),
     Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
     Entry(
-        name="weir: heartbeat default", task="workers.tasks.heartbeat", every=timedelta(minutes=1), arguments=["default"]
+        name="weir: heartbeat default",
+        task="workers.tasks.heartbeat",
+        every=timedelta(minutes=1),
+        arguments=["default"],
     ),
     Entry(
         name="weir: heartbeat fetch",

@@ -10,50 +10,160 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Site',
+            name="Site",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='host, with :port where not the default', max_length=300, unique=True)),
-                ('interval', models.DurationField(help_text='shortest time between two starts')),
-                ('burst', models.PositiveIntegerField(default=1, help_text='starts that may follow each other at once (GCRA)')),
-                ('max_concurrency', models.PositiveIntegerField(blank=True, help_text='fetches under way at once', null=True)),
-                ('grace', models.DurationField(blank=True, help_text='how late a start may be; empty = default', null=True)),
-                ('next_start', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)")),
-                ('paused_until', models.DateTimeField(blank=True, null=True)),
-                ('backed_off_until', models.DateTimeField(blank=True, null=True)),
-                ('has_backlog', models.BooleanField(default=False, help_text='dispatch looks at this lane')),
-                ('covers_subdomains', models.BooleanField(default=False)),
-                ('effective_grace', models.GeneratedField(db_persist=True, expression=django.db.models.functions.comparison.Coalesce(models.F('grace'), django.db.models.functions.comparison.Least(django.db.models.functions.comparison.Greatest(models.ExpressionWrapper(django.db.models.expressions.CombinedExpression(models.F('interval'), '*', models.Value(0.025)), output_field=models.DurationField()), models.Value(datetime.timedelta(microseconds=20000))), models.Value(datetime.timedelta(microseconds=250000)))), output_field=models.DurationField())),
-                ('spacing', models.GeneratedField(db_persist=True, expression=models.ExpressionWrapper(django.db.models.expressions.CombinedExpression(models.F('interval'), '*', models.Value(1.01)), output_field=models.DurationField()), output_field=models.DurationField())),
+                (
+                    "id",
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
+                ),
+                (
+                    "name",
+                    models.CharField(help_text="host, with :port where not the default", max_length=300, unique=True),
+                ),
+                ("interval", models.DurationField(help_text="shortest time between two starts")),
+                (
+                    "burst",
+                    models.PositiveIntegerField(
+                        default=1, help_text="starts that may follow each other at once (GCRA)"
+                    ),
+                ),
+                (
+                    "max_concurrency",
+                    models.PositiveIntegerField(blank=True, help_text="fetches under way at once", null=True),
+                ),
+                (
+                    "grace",
+                    models.DurationField(blank=True, help_text="how late a start may be; empty = default", null=True),
+                ),
+                (
+                    "next_start",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(),
+                        help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
+                    ),
+                ),
+                ("paused_until", models.DateTimeField(blank=True, null=True)),
+                ("backed_off_until", models.DateTimeField(blank=True, null=True)),
+                ("has_backlog", models.BooleanField(default=False, help_text="dispatch looks at this lane")),
+                ("covers_subdomains", models.BooleanField(default=False)),
+                (
+                    "effective_grace",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.functions.comparison.Coalesce(
+                            models.F("grace"),
+                            django.db.models.functions.comparison.Least(
+                                django.db.models.functions.comparison.Greatest(
+                                    models.ExpressionWrapper(
+                                        django.db.models.expressions.CombinedExpression(
+                                            models.F("interval"), "*", models.Value(0.025)
+                                        ),
+                                        output_field=models.DurationField(),
+                                    ),
+                                    models.Value(datetime.timedelta(microseconds=20000)),
+                                ),
+                                models.Value(datetime.timedelta(microseconds=250000)),
+                            ),
+                        ),
+                        output_field=models.DurationField(),
+                    ),
+                ),
+                (
+                    "spacing",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.ExpressionWrapper(
+                            django.db.models.expressions.CombinedExpression(
+                                models.F("interval"), "*", models.Value(1.01)
+                            ),
+                            output_field=models.DurationField(),
+                        ),
+                        output_field=models.DurationField(),
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('has_backlog', True)), fields=['id'], name='site_with_backlog'), models.Index(condition=models.Q(('covers_subdomains', True)), fields=['name'], name='site_covering')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('interval__gt', datetime.timedelta(0))), name='site_interval_positive'), models.CheckConstraint(condition=models.Q(('burst__gte', 1)), name='site_burst_positive'), models.CheckConstraint(condition=models.Q(('grace__isnull', True), ('grace__gt', datetime.timedelta(0)), _connector='OR'), name='site_grace_positive'), models.CheckConstraint(condition=models.Q(('max_concurrency__isnull', True), ('max_concurrency__gte', 1), _connector='OR'), name='site_concurrency_positive')],
+                "indexes": [
+                    models.Index(condition=models.Q(("has_backlog", True)), fields=["id"], name="site_with_backlog"),
+                    models.Index(
+                        condition=models.Q(("covers_subdomains", True)), fields=["name"], name="site_covering"
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("interval__gt", datetime.timedelta(0))),
+                        name="site_interval_positive",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("burst__gte", 1)), name="site_burst_positive"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("grace__isnull", True), ("grace__gt", datetime.timedelta(0)), _connector="OR"
+                        ),
+                        name="site_grace_positive",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("max_concurrency__isnull", True), ("max_concurrency__gte", 1), _connector="OR"
+                        ),
+                        name="site_concurrency_positive",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Slot',
+            name="Slot",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('start_time', models.DateTimeField()),
-                ('use_until', models.DateTimeField(help_text='after this the holder may not start: it reserves again')),
-                ('run_size', models.PositiveIntegerField(default=1, help_text='slots reserved together, for one holder')),
-                ('reserved_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('released_at', models.DateTimeField(help_text='given back unused', null=True)),
-                ('site', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, to='ratelimit.site')),
+                (
+                    "id",
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
+                ),
+                ("start_time", models.DateTimeField()),
+                (
+                    "use_until",
+                    models.DateTimeField(help_text="after this the holder may not start: it reserves again"),
+                ),
+                (
+                    "run_size",
+                    models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder"),
+                ),
+                ("reserved_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("released_at", models.DateTimeField(help_text="given back unused", null=True)),
+                (
+                    "site",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        to="ratelimit.site",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('released_at__isnull', False), ('run_size', 1)), fields=['site', 'start_time'], name='slot_given_back'), django.contrib.postgres.indexes.BrinIndex(autosummarize=True, fields=['start_time'], name='slot_by_start')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('finished_at__isnull', True), ('released_at__isnull', True), _connector='OR'), name='slot_finished_or_released')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("released_at__isnull", False), ("run_size", 1)),
+                        fields=["site", "start_time"],
+                        name="slot_given_back",
+                    ),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True, fields=["start_time"], name="slot_by_start"
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("finished_at__isnull", True), ("released_at__isnull", True), _connector="OR"
+                        ),
+                        name="slot_finished_or_released",
+                    )
+                ],
             },
         ),
         # Room for HOT updates: a lane's clock changes with every reservation.

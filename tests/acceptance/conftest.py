@@ -88,7 +88,7 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:
+def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:  # noqa: ARG001  must come first
     """A cluster with a broker, and no process yet, on the test database."""
     call_command("sync_schedule")
     broker_home = tmp_path / "broker"
@@ -131,6 +131,12 @@ def all_ended() -> bool:
     return not Fetch.objects.unfinished().exists()
 
 
+def wait_for_progress(more: int, seconds: float, what: str) -> None:
+    """Return when `more` fetches are done than now."""
+    goal = states()["done"] + more
+    wait_for(lambda: states()["done"] > goal, seconds, what)
+
+
 def used_share(arrivals: list[gaps.Arrival], intervals: Mapping[str, float], from_ns: int, until_ns: int) -> float:
     """Return the share of what all rates together allow in a window that the sites saw."""
     window_s = (until_ns - from_ns) / 1e9
@@ -143,4 +149,14 @@ def early(arrivals: list[gaps.Arrival], intervals: Mapping[str, float]) -> int:
     return sum(judged.early_starts for judged in gaps.judge(arrivals, intervals).values())
 
 
-__all__ = ["FINAL", "Cluster", "all_ended", "early", "set_rates", "states", "used_share", "wait_for"]
+__all__ = [
+    "FINAL",
+    "Cluster",
+    "all_ended",
+    "early",
+    "set_rates",
+    "states",
+    "used_share",
+    "wait_for",
+    "wait_for_progress",
+]

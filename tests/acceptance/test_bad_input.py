@@ -78,7 +78,9 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
         assert row.state == State.FAILED, f"{url!r} ended {row.state}"
         assert words in row.error, f"{url!r} failed with {row.error!r}"
         assert "secret" not in row.error
-    assert set(Fetch.objects.filter(pk__in=[fetch.pk for fetch in good]).values_list("state", flat=True)) == {State.DONE}
+    assert set(Fetch.objects.filter(pk__in=[fetch.pk for fetch in good]).values_list("state", flat=True)) == {
+        State.DONE
+    }
     assert [Fetch.objects.get(pk=fetch.pk).status_code for fetch in odd] == [200, 200, 404, 200]
     header = dict(Fetch.objects.get(pk=odd[0].pk).headers)["X-Bad"]
     assert header.encode("latin-1") == b"\xff\xfe"

@@ -57,7 +57,7 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     if address.ipv4_mapped:
         return address.ipv4_mapped
     for network, shift in _EMBEDDING:
-        if address in network and address.packed[:12] != b"\0" * 12 or (address in network and int(address) > 1):
+        if address in network and int(address) > 1:  # :: and ::1 are themselves
             return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
     return address
 
@@ -95,7 +95,8 @@ class GuardedResolver(AbstractResolver):
         try:
             async with asyncio.timeout(self._timeout_s):
                 answers = await loop.run_in_executor(
-                    self._threads, lambda: socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+                    self._threads,
+                    lambda: socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM),
                 )
         except TimeoutError:
             raise OSError(f"no answer from DNS for {host} within {self._timeout_s:g} s") from None
@@ -109,7 +110,11 @@ class GuardedResolver(AbstractResolver):
                 continue
             permitted.append(
                 ResolveResult(
-                    hostname=host, host=str(address[0]), port=port, family=answer_family, proto=protocol,
+                    hostname=host,
+                    host=str(address[0]),
+                    port=port,
+                    family=answer_family,
+                    proto=protocol,
                     flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
                 )
             )

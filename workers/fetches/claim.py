@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime  # noqa: TC003  kept where a reader looks for it
 from functools import partial
 
 from django.conf import settings
@@ -70,5 +70,9 @@ def claim(fetch_ids: list[int]) -> list[Job]:
 
 def longest_hold_s() -> float:
     """Return how long after its slot a fetch may still be with its fetcher, in seconds: all deadlines and storing."""
-    deadlines = settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT
+    deadlines = (
+        settings.WEIR_FETCH_DNS_TIMEOUT,
+        settings.WEIR_FETCH_CONNECT_TIMEOUT,
+        settings.WEIR_FETCH_TIMEOUT,
+    )
     return float(sum(deadlines) + STORING)

@@ -34,9 +34,9 @@ def request_fetch(
     on_done: str | None = None,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
-    return request_fetches(
-        [url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done
-    )[0]
+    return request_fetches([url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done)[
+        0
+    ]
 
 
 def request_fetches(
@@ -114,8 +114,9 @@ def sites_of(names: set[str]) -> dict[str, int]:
     own = dict(Site.objects.filter(name__in=names).values_list("name", "pk"))
     if Site.objects.filter(covers_subdomains=True).exists():
         covering = dict(
-            Site.objects.filter(covers_subdomains=True, name__in={a for names_above in above.values() for a in names_above})
-            .values_list("name", "pk")
+            Site.objects.filter(
+                covers_subdomains=True, name__in={a for names_above in above.values() for a in names_above}
+            ).values_list("name", "pk")
         )
     else:
         covering = {}

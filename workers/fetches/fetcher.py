@@ -39,10 +39,11 @@ from workers.fetches.store import Writer
 log = structlog.get_logger(__name__)
 
 OPEN_AHEAD = 0.3  # seconds before its slot a request looks for its connection
+NO_ANSWER = "the site closed the connection without an answer"
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 
-class BodyTooLarge(Exception):  # noqa: N818  an event, not an error
+class BodyTooLarge(Exception):
     """The body exceeds the cap before decompression already."""
 
 
@@ -71,7 +72,10 @@ class Fetcher:
         """
         with self._room:
             self._room.wait_for(
-                lambda: self._stopping or self._held + len(fetch_ids) <= max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
+                lambda: (
+                    self._stopping
+                    or self._held + len(fetch_ids) <= max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
+                )
             )
             if self._stopping:
                 return  # sweep gives them to another process
@@ -92,7 +96,12 @@ class Fetcher:
         self._loop.call_soon_threadsafe(self._cancel_unstarted)
 
     def close(self, timeout: float) -> None:
-        """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything."""
+        """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything.
+
+        May be called twice.
+        """
+        if not self._thread.is_alive():
+            return  # closed before
         self.stop_starting()
         give_up_at = time.monotonic() + timeout
         with self._room:
@@ -101,7 +110,10 @@ class Fetcher:
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
             log.warning("results_not_stored", held=self._held)  # their leases run out, and sweep finds them
+        self._claimer.submit(connection.close)
+        self._claimer.shutdown()
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
     def _stored(self, count: int) -> None:
         with self._room:
@@ -118,7 +130,11 @@ class Fetcher:
             request_class=PacedRequest,
             auto_decompress=False,  # the writer does it, within the cap
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": settings.WEIR_FETCH_USER_AGENT, "Accept": "*/*", "Accept-Encoding": ACCEPT_ENCODING},
+            headers={
+                "User-Agent": settings.WEIR_FETCH_USER_AGENT,
+                "Accept": "*/*",
+                "Accept-Encoding": ACCEPT_ENCODING,
+            },
             timeout=aiohttp.ClientTimeout(
                 total=None,  # counted from the writing of the request, not from here (Attempt.note_start)
                 connect=settings.WEIR_FETCH_DNS_TIMEOUT + settings.WEIR_FETCH_CONNECT_TIMEOUT,
@@ -171,19 +187,9 @@ class Fetcher:
             except RunOver:
                 if attempt.started_at is None:
                     return GivenBack(job=job)
-                return attempt.trouble("the site closed the connection without an answer")
-            except (AddressRefused, BodyTooLarge) as error:
-                return attempt.trouble(str(error), permanent=True)
-            except TimeoutError:
-                if attempt.started_at is None:
-                    return attempt.trouble(f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s")
-                return attempt.trouble(f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s")
-            except aiohttp.ServerDisconnectedError:
-                return attempt.trouble("the site closed the connection without an answer")
-            except aiohttp.ClientConnectorDNSError as error:
-                return attempt.trouble(str(error.os_error), permanent=isinstance(error.os_error, AddressRefused))
-            except (aiohttp.ClientError, OSError, ValueError) as error:
-                return attempt.trouble(f"{type(error).__name__}: {error}")
+                return attempt.trouble(NO_ANSWER)
+            except (BodyTooLarge, aiohttp.ClientError, OSError, ValueError) as error:
+                return attempt.trouble(*_what_happened(error, written=attempt.started_at is not None))
         return Trouble(job=job, error="the site closes connections before a request can be sent")
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
@@ -197,9 +203,27 @@ class Fetcher:
 def _claim(fetch_ids: list[int]) -> list[Job]:
     try:
         return claim(fetch_ids)
-    except (OperationalError, InterfaceError):  # the connection was lost since the last message: a new one may work
+    except (
+        OperationalError,
+        InterfaceError,
+    ):  # the connection was lost since the last message: a new one may work
         connection.close()
         return claim(fetch_ids)
+
+
+def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
+    """Return the words for what ended an attempt, and whether another attempt would end the same."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        error = error.os_error
+    if isinstance(error, (AddressRefused, BodyTooLarge)):
+        return str(error), True
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return NO_ANSWER, False
+    if isinstance(error, TimeoutError) and written:
+        return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s", False
+    if isinstance(error, TimeoutError):
+        return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s", False
+    return f"{type(error).__name__}: {error}", False
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

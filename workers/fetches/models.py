@@ -40,12 +40,19 @@ class Fetch(models.Model):
     """One URL to GET. Accepted once, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
-    hop_url = models.TextField(blank=True, help_text="what is requested: the normal form of url, or where redirects led")
+    hop_url = models.TextField(
+        blank=True, help_text="what is requested: the normal form of url, or where redirects led"
+    )
     redirects = models.PositiveSmallIntegerField(default=0)
     # No constraint: its check would lock the lane's row in every transaction of the web code that enqueues, and the
     # lane's row is what everybody waits for. Sites are never deleted. No index of its own: fetch_queue serves.
     site = models.ForeignKey(
-        Site, models.PROTECT, null=True, db_constraint=False, db_index=False, help_text="the lane of the next hop"
+        Site,
+        models.PROTECT,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        help_text="the lane of the next hop",
     )
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
@@ -85,20 +92,28 @@ class Fetch(models.Model):
             models.CheckConstraint(
                 condition=Q(site__isnull=False) | Q(state=State.FAILED), name="fetch_without_lane_is_failed"
             ),
-            models.CheckConstraint(condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="fetch_done_has_status"),
+            models.CheckConstraint(
+                condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="fetch_done_has_status"
+            ),
             models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
         ]
         indexes: ClassVar = [
             # Dispatch: the best queued fetches of a lane (priority, then age).
             models.Index(
-                F("site"), F("priority").desc(), F("not_before"), F("id"),
-                condition=Q(state=State.QUEUED), name="fetch_queue",
+                F("site"),
+                F("priority").desc(),
+                F("not_before"),
+                F("id"),
+                condition=Q(state=State.QUEUED),
+                name="fetch_queue",
             ),
-            # Dispatch: how many of a lane with max_concurrency are held. Sweep: all that are held, whose leases it looks
-            # at; they are never more than a few seconds' worth.
+            # Dispatch: how many of a lane with max_concurrency are held. Sweep: all that are held, to look at their
+            # leases; they are never more than a few seconds' worth.
             models.Index(
-                fields=["site", "lease_until"], condition=Q(state__in=[s.value for s in HELD]), name="fetch_held"
+                fields=["site", "lease_until"],
+                condition=Q(state__in=[s.value for s in HELD]),
+                name="fetch_held",
             ),
             # Retention: the oldest results.
             models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),

@@ -86,7 +86,11 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Trouble):
         outcome = replace(outcome, slot_used=event.lateness_ms is not None, error=event.error)
-        return replace(outcome, state=State.FAILED) if event.permanent else _again(outcome, job.attempts, job.max_attempts, chance)
+        return (
+            replace(outcome, state=State.FAILED)
+            if event.permanent
+            else _again(outcome, job.attempts, job.max_attempts, chance)
+        )
     outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
     if event.status_code == TOO_MANY_REQUESTS or event.status_code >= SERVER_ERROR:
         error = f"the site answered {event.status_code}"
@@ -154,7 +158,9 @@ def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float) ->
 
 def _redirected(outcome: Outcome, job: Job, location: str) -> Outcome:
     if job.redirects >= MAX_REDIRECTS:
-        return replace(outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}")
+        return replace(
+            outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}"
+        )
     try:
         target = parse_target(urljoin(job.url, location))
     except ValueError as error:  # InvalidTarget, and what urljoin cannot split

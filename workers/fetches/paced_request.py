@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any
 
 import aiohttp
+from aiohttp.connector import Connection
 from django.conf import settings
 
 from workers.fetches.address_guard import Network, check_address
@@ -24,11 +24,11 @@ MARGIN = 0.005
 SHORTEST_SLEEP = 0.001  # seconds
 
 
-class RunOver(Exception):  # noqa: N818  an event, not an error
+class RunOver(Exception):
     """The request can no longer be written in its run."""
 
 
-class ConnectionClosedEarly(Exception):  # noqa: N818  an event, not an error
+class ConnectionClosedEarly(Exception):
     """The site closed the connection before the request was written: nothing was sent, another may be opened."""
 
 
@@ -73,7 +73,7 @@ class Attempt:
         run, start_at = self.job.run, self.job.start_at
         if self.started_at is not None:
             raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
-        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:
+        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
         if not run.may_start(time.monotonic() + MARGIN):
@@ -98,7 +98,7 @@ class Attempt:
             elapsed_ms=elapsed_ms or 0.0,
         )
 
-    def trouble(self, error: str, *, permanent: bool = False) -> Trouble:
+    def trouble(self, error: str, permanent: bool = False) -> Trouble:
         """Return what went wrong, with the times as far as it got."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Trouble(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
@@ -115,7 +115,7 @@ current_attempt: ContextVar[Attempt] = ContextVar("attempt")
 class PacedRequest(aiohttp.ClientRequest):
     """A request that waits for its turn with its connection open."""
 
-    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Write the request in its slot."""
         attempt = current_attempt.get()
         try:

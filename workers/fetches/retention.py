@@ -17,7 +17,7 @@ def purge() -> int:
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
     deleted = 0
     while True:
-        batch = statements.run(
+        batch: int = statements.run(
             "workers.fetches", "purge", {"older_than": settings.WEIR_FETCH_RETENTION, "batch": BATCH}
         )[0].deleted
         deleted += batch

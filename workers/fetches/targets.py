@@ -11,6 +11,7 @@ from ratelimit import lanes
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_UNUSABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]")  # control characters, lone surrogates
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -34,7 +35,7 @@ def parse_target(text: str) -> Target:
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
-    if any(ord(character) < 0x20 or 0xD800 <= ord(character) <= 0xDFFF for character in text):
+    if _UNUSABLE.search(text):
         raise InvalidTarget("the URL contains control characters")
     try:
         url = URL(text.strip())

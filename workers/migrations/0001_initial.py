@@ -5,18 +5,16 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Heartbeat',
+            name="Heartbeat",
             fields=[
-                ('queue', models.CharField(max_length=50, primary_key=True, serialize=False)),
-                ('beat_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("queue", models.CharField(max_length=50, primary_key=True, serialize=False)),
+                ("beat_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
     ]

@@ -6,95 +6,220 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('ratelimit', '0001_initial'),
+        ("ratelimit", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Fetch',
+            name="Fetch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('url', models.TextField()),
-                ('hop_url', models.TextField(blank=True, help_text='what is requested: the normal form of url, or where redirects led')),
-                ('redirects', models.PositiveSmallIntegerField(default=0)),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('reserved', 'Reserved'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='queued', max_length=10)),
-                ('priority', models.SmallIntegerField(default=0, help_text='higher goes first')),
-                ('not_before', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('attempts', models.PositiveSmallIntegerField(default=0, help_text='those that ended, or were lost with a worker')),
-                ('max_attempts', models.PositiveSmallIntegerField(default=5)),
-                ('slot_id', models.BigIntegerField(null=True)),
-                ('lease_until', models.DateTimeField(help_text='when sweep takes it back from a holder that went silent', null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('started_at', models.DateTimeField(help_text="when the request was written (the database's clock)", null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('lateness_ms', models.FloatField(help_text="from the slot's start to the writing of the request", null=True)),
-                ('elapsed_ms', models.FloatField(help_text='from the writing of the request to the end of the body', null=True)),
-                ('status_code', models.PositiveSmallIntegerField(null=True)),
-                ('headers', models.JSONField(blank=True, default=list, help_text='[name, value] pairs, as they came')),
-                ('etag', models.TextField(blank=True)),
-                ('last_modified', models.TextField(blank=True)),
-                ('error', models.TextField(blank=True)),
-                ('on_done', models.CharField(blank=True, help_text='Celery task called with the id at the end', max_length=200)),
-                ('on_done_called_at', models.DateTimeField(null=True)),
-                ('site', models.ForeignKey(db_constraint=False, db_index=False, help_text='the lane of the next hop', null=True, on_delete=django.db.models.deletion.PROTECT, to='ratelimit.site')),
+                (
+                    "id",
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
+                ),
+                ("url", models.TextField()),
+                (
+                    "hop_url",
+                    models.TextField(
+                        blank=True,
+                        help_text="what is requested: the normal form of url, or where redirects led",
+                    ),
+                ),
+                ("redirects", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("reserved", "Reserved"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("priority", models.SmallIntegerField(default=0, help_text="higher goes first")),
+                ("not_before", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "attempts",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="those that ended, or were lost with a worker"
+                    ),
+                ),
+                ("max_attempts", models.PositiveSmallIntegerField(default=5)),
+                ("slot_id", models.BigIntegerField(null=True)),
+                (
+                    "lease_until",
+                    models.DateTimeField(
+                        help_text="when sweep takes it back from a holder that went silent", null=True
+                    ),
+                ),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "started_at",
+                    models.DateTimeField(help_text="when the request was written (the database's clock)", null=True),
+                ),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "lateness_ms",
+                    models.FloatField(help_text="from the slot's start to the writing of the request", null=True),
+                ),
+                (
+                    "elapsed_ms",
+                    models.FloatField(help_text="from the writing of the request to the end of the body", null=True),
+                ),
+                ("status_code", models.PositiveSmallIntegerField(null=True)),
+                (
+                    "headers",
+                    models.JSONField(blank=True, default=list, help_text="[name, value] pairs, as they came"),
+                ),
+                ("etag", models.TextField(blank=True)),
+                ("last_modified", models.TextField(blank=True)),
+                ("error", models.TextField(blank=True)),
+                (
+                    "on_done",
+                    models.CharField(blank=True, help_text="Celery task called with the id at the end", max_length=200),
+                ),
+                ("on_done_called_at", models.DateTimeField(null=True)),
+                (
+                    "site",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        help_text="the lane of the next hop",
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        to="ratelimit.site",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'fetches',
+                "verbose_name_plural": "fetches",
             },
         ),
         migrations.CreateModel(
-            name='FetchBody',
+            name="FetchBody",
             fields=[
-                ('fetch', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='body', serialize=False, to='fetches.fetch')),
-                ('content', models.BinaryField()),
+                (
+                    "fetch",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="body",
+                        serialize=False,
+                        to="fetches.fetch",
+                    ),
+                ),
+                ("content", models.BinaryField()),
             ],
         ),
         migrations.AddIndex(
-            model_name='fetch',
-            index=models.Index(models.F('site'), models.OrderBy(models.F('priority'), descending=True), models.F('not_before'), models.F('id'), condition=models.Q(('state', 'queued')), name='fetch_queue'),
+            model_name="fetch",
+            index=models.Index(
+                models.F("site"),
+                models.OrderBy(models.F("priority"), descending=True),
+                models.F("not_before"),
+                models.F("id"),
+                condition=models.Q(("state", "queued")),
+                name="fetch_queue",
+            ),
         ),
         migrations.AddIndex(
-            model_name='fetch',
-            index=models.Index(condition=models.Q(('state__in', ['reserved', 'running'])), fields=['site', 'lease_until'], name='fetch_held'),
+            model_name="fetch",
+            index=models.Index(
+                condition=models.Q(("state__in", ["reserved", "running"])),
+                fields=["site", "lease_until"],
+                name="fetch_held",
+            ),
         ),
         migrations.AddIndex(
-            model_name='fetch',
-            index=models.Index(condition=models.Q(('finished_at__isnull', False)), fields=['finished_at'], name='fetch_finished'),
+            model_name="fetch",
+            index=models.Index(
+                condition=models.Q(("finished_at__isnull", False)),
+                fields=["finished_at"],
+                name="fetch_finished",
+            ),
         ),
         migrations.AddIndex(
-            model_name='fetch',
-            index=models.Index(condition=models.Q(('finished_at__isnull', False), ('on_done_called_at__isnull', True), models.Q(('on_done', ''), _negated=True)), fields=['finished_at'], name='fetch_on_done_due'),
+            model_name="fetch",
+            index=models.Index(
+                condition=models.Q(
+                    ("finished_at__isnull", False),
+                    ("on_done_called_at__isnull", True),
+                    models.Q(("on_done", ""), _negated=True),
+                ),
+                fields=["finished_at"],
+                name="fetch_on_done_due",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'reserved', 'running', 'done', 'failed', 'cancelled'])), name='fetch_state_known'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["queued", "reserved", "running", "done", "failed", "cancelled"])),
+                name="fetch_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['done', 'failed', 'cancelled']), ('finished_at__isnull', True), _connector='XOR'), name='fetch_final_has_finished_at'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["done", "failed", "cancelled"]),
+                    ("finished_at__isnull", True),
+                    _connector="XOR",
+                ),
+                name="fetch_final_has_finished_at",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state__in', ['reserved', 'running']), _negated=True), models.Q(('lease_until__isnull', False), ('slot_id__isnull', False)), _connector='OR'), name='fetch_held_has_slot_and_lease'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state__in", ["reserved", "running"]), _negated=True),
+                    models.Q(("lease_until__isnull", False), ("slot_id__isnull", False)),
+                    _connector="OR",
+                ),
+                name="fetch_held_has_slot_and_lease",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(('site__isnull', False), ('state', 'failed'), _connector='OR'), name='fetch_without_lane_is_failed'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("site__isnull", False), ("state", "failed"), _connector="OR"),
+                name="fetch_without_lane_is_failed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'done'), _negated=True), ('status_code__isnull', False), _connector='OR'), name='fetch_done_has_status'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "done"), _negated=True),
+                    ("status_code__isnull", False),
+                    _connector="OR",
+                ),
+                name="fetch_done_has_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('state', 'failed'), _negated=True), models.Q(('error', ''), _negated=True), _connector='OR'), name='fetch_failed_says_why'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "failed"), _negated=True),
+                    models.Q(("error", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="fetch_failed_says_why",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='fetch',
-            constraint=models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='fetch_max_attempts_positive'),
+            model_name="fetch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("max_attempts__gte", 1)), name="fetch_max_attempts_positive"
+            ),
         ),
     ]

@@ -1,0 +1,118 @@
+"""The fetcher in this process, against fake sites: what it connects to, what it gives back."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from project.demo import gaps, sites
+from ratelimit import slots, statements
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher import Fetcher
+from workers.fetches.models import Fetch, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def running_sites(tmp_path: Path) -> Iterator[sites.Sites]:
+    """Three fake sites."""
+    with sites.running(3, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def fetcher(settings: Settings) -> Iterator[Fetcher]:
+    """A fetcher that may connect to the fake sites only."""
+    settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+    settings.WEIR_FETCH_TIMEOUT = 2.0
+    made = Fetcher()
+    yield made
+    made.close(1.0)
+
+
+def _reserve_all() -> list[int]:
+    """Book everything that is queued; returns the ids, as a message would carry them."""
+    rows = statements.run(
+        "workers.fetches",
+        "dispatch",
+        {"lookahead": 30.0, "lanes": 100, "longest_run": 100, "delivery": 2.0, "after": 0},
+    )
+    return [fetch_id for row in rows for fetch_id in row.fetch_ids]
+
+
+def _ended(fetch: Fetch) -> Fetch:
+    give_up_at = time.monotonic() + 10
+    while Fetch.objects.unfinished().filter(pk=fetch.pk).exists():
+        assert time.monotonic() < give_up_at, "the fetch did not end"
+        time.sleep(0.02)
+    return Fetch.objects.get(pk=fetch.pk)
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_used(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server that answers a permitted address first and a refused one ever after gains nothing."""
+    answers = iter([running_sites.hosts[0]])
+    asked = []
+
+    def rebinding(host: str, port: int, **_options: Any) -> list[Any]:
+        asked.append(host)
+        address = next(answers, "127.0.0.1")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    monkeypatch.setattr("socket.getaddrinfo", rebinding)
+    first = request_fetch(f"http://rebind.test:{running_sites.port}/ok/first", max_attempts=1)
+    fetcher.run_batch(_reserve_all())
+    assert _ended(first).state == State.DONE
+    assert asked == ["rebind.test"], "checked and used the one answer"
+
+    second = request_fetch(f"http://rebind-too.test:{running_sites.port}/ok/second", max_attempts=1)
+    fetcher.run_batch(_reserve_all())
+    assert _ended(second).state == State.FAILED
+    assert "loopback" in _ended(second).error
+    assert [arrival.path for arrival in gaps.read_log(running_sites.log)[0]] == ["/ok/first"]
+
+
+def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """Closing returns unsent fetches to the queue, without an attempt, and stores those under way."""
+    host = f"{running_sites.hosts[0]}:{running_sites.port}"
+    slots.set_rate(host, "1/10s")
+    soon, *later = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(3)])
+    ids = _reserve_all()
+    assert len(ids) == 3
+    thread = threading.Thread(target=fetcher.run_batch, args=(ids,))
+    thread.start()
+    give_up_at = time.monotonic() + 5
+    while not gaps.read_log(running_sites.log)[0]:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
+    fetcher.close(2.0)
+    thread.join(2)
+    assert not thread.is_alive()
+    assert Fetch.objects.get(pk=soon.pk).state == State.DONE
+    assert {(f.state, f.attempts) for f in Fetch.objects.filter(pk__in=[f.pk for f in later])} == {(State.QUEUED, 0)}
+
+
+def test_a_lane_reached_by_two_processes_keeps_its_interval_at_the_wire(
+    running_sites: sites.Sites, fetcher: Fetcher
+) -> None:
+    """Two fetchers take turns with the runs of one lane: the site sees its interval between all requests."""
+    host = f"{running_sites.hosts[0]}:{running_sites.port}"
+    slots.set_rate(host, "20/s")
+    other = Fetcher()
+    try:
+        for turn in range(6):
+            fetches = request_fetches([running_sites.url(0, f"/ok/{turn}/{n}") for n in range(4)])
+            (fetcher, other)[turn % 2].run_batch(_reserve_all())
+        _ended(fetches[-1])
+    finally:
+        other.close(1.0)
+    arrivals, _ = gaps.read_log(running_sites.log)
+    assert len(arrivals) == 24
+    assert min(gaps.gaps_ns(arrivals)) >= 50_000_000

@@ -1,0 +1,28 @@
+"""Which queues have a worker right now: asked of the workers themselves, through the broker."""
+
+from typing import Any
+
+from celery import current_app
+
+from workers.heartbeats import QUEUES
+
+PATIENCE = (1.0, 2.0)  # seconds to wait for answers; a second time for workers that were busy
+CONNECTING = 3.0
+
+
+def unserved_queues() -> list[str]:
+    """Return the queues that no running worker consumes.
+
+    Raises kombu's OperationalError when the broker cannot be reached.
+    """
+    app: Any = current_app
+    silent = list(QUEUES)
+    with app.connection_for_write() as connection:
+        connection.ensure_connection(max_retries=1, timeout=CONNECTING)
+        for timeout in PATIENCE:
+            answers = app.control.inspect(timeout=timeout, connection=connection).active_queues() or {}
+            served = {queue["name"] for queues in answers.values() for queue in queues}
+            silent = [queue for queue in silent if queue not in served]
+            if not silent:
+                break
+    return silent

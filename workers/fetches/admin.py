@@ -1,0 +1,104 @@
+"""The operators' page of fetches: what is queued, what failed and why; cancelling is the only change."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from django.contrib import admin, messages
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from workers.fetches.enqueue import cancel
+from workers.fetches.models import Fetch, State
+
+SHOWN = 100  # characters of a text in a list
+MOST_COUNTED = 10_000
+MOST_CANCELLED = 1_000
+CANCELLABLE = (State.QUEUED, State.RESERVED)
+
+if TYPE_CHECKING:
+    FetchModelAdmin = admin.ModelAdmin[Fetch]
+    FetchPaginator = Paginator[Fetch]
+else:  # they take no parameter when they run
+    FetchModelAdmin, FetchPaginator = admin.ModelAdmin, Paginator
+
+
+class ShortPaginator(FetchPaginator):
+    """Counts no further than 10,000: nobody leafs through millions, and COUNT(*) over them takes seconds."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return the number of rows that can be leafed through."""
+        fetches = cast("QuerySet[Fetch]", self.object_list)
+        return fetches.order_by()[:MOST_COUNTED].count()
+
+
+@admin.register(Fetch)
+class FetchAdmin(FetchModelAdmin):
+    """Lists the fetches, the newest first."""
+
+    list_display = (
+        "id",
+        "state",
+        "site",
+        "short_url",
+        "status_code",
+        "attempts",
+        "why",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "lateness_ms",
+        "elapsed_ms",
+    )
+    list_filter = ("state",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    search_fields = ("url__startswith",)
+    search_help_text = "the beginning of the URL"
+    ordering = ("-pk",)
+    paginator = ShortPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()
+    actions = ("cancel",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
+        """Leave the headers, which may be long, to the page of one fetch."""
+        return super().get_queryset(request).defer("headers")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
+        """Fetches are requested by code and by `manage.py fetch`."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:
+        """Whoever may change fetches may cancel them; no fetch has a form."""
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:  # noqa: ARG002  Django's signature
+        """Retention deletes what is old."""
+        return False
+
+    @admin.display(description="URL")
+    def short_url(self, fetch: Fetch) -> str:
+        """Return as much of the URL as a column holds."""
+        return Truncator(fetch.url).chars(SHOWN)
+
+    @admin.display(description="error")
+    def why(self, fetch: Fetch) -> str:
+        """Return as much of the stated reason as a column holds."""
+        return Truncator(fetch.error).chars(SHOWN)
+
+    @admin.action(description="Cancel (what no fetcher holds yet)", permissions=["change"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
+        """Take the chosen fetches back, those that it is not too late for."""
+        ids = list(chosen.filter(state__in=CANCELLABLE).values_list("pk", flat=True)[:MOST_CANCELLED])
+        cancelled = sum(cancel(fetch_id) for fetch_id in ids)
+        self.message_user(request, f"{cancelled} fetches cancelled.", messages.SUCCESS)
+        if len(ids) == MOST_CANCELLED:
+            self.message_user(
+                request,
+                f"At most {MOST_CANCELLED} are cancelled at once: repeat it for the rest.",
+                messages.WARNING,
+            )

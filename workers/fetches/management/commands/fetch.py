@@ -1,0 +1,197 @@
+import json
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from workers import consumers, heartbeats
+from workers.fetches import terminal
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.progress import FetchIds, Progress, endings, failures, progress
+from workers.fetches.screen import Screen, queueing, watching
+
+CHUNK = 10_000  # URLs a call of request_fetches
+LOOK_EVERY = 0.25  # seconds
+LOOKING_SHARE = 0.1  # at most this share of the time goes into looking
+SITES_SHOWN = 12
+FAILURES_SHOWN = 10
+RANGES_SHOWN = 5
+STALLED_AFTER = 10.0  # seconds without an end, until it is worth asking why
+FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
+
+START = {
+    "default": "celery -A project worker --queues default --pool prefork",
+    "fetch": "celery -A project worker --queues fetch --pool threads",
+}
+STALLED = (
+    "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `celery -A project beat` starts it."
+)
+
+
+class Command(BaseCommand):
+    help = (
+        "Queue URLs, watch them being fetched at their sites' rates, and say how they ended. "
+        "Exit status: 0; 1 when one failed; 124 after --timeout; 130 after Ctrl-C (the fetches go on)."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("urls", nargs="*", metavar="URL", help="URLs, or - to read them from stdin")
+        parser.add_argument("--file", help="read URLs from it: one a line; blank lines and # comments are ignored")
+        parser.add_argument("--priority", type=int, default=0, help="higher goes first within a site (default 0)")
+        parser.add_argument("--max-attempts", type=int, default=5, help="for errors, 429 and 5xx (default 5)")
+        parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
+        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop watching; the fetches go on")
+        parser.add_argument("--json", action="store_true", help="one JSON object on stdout, at the end")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        ids, status = FetchIds(), 0
+        with _lines(options["urls"], options["file"]) as urls:
+            if not options["no_wait"]:
+                _require_workers()
+            began_at = time.monotonic()
+            try:
+                with Screen() as screen:
+                    _queue(urls, ids, screen, priority=options["priority"], max_attempts=options["max_attempts"])
+                    if not options["no_wait"] and not self._watch(ids, screen, began_at, options["timeout"]):
+                        status = TIMED_OUT
+            except KeyboardInterrupt:
+                status = INTERRUPTED
+        elapsed_s = time.monotonic() - began_at
+        if not ids.count and not status:
+            raise CommandError("There is no URL to fetch: nothing was queued.")
+        seen = progress(ids)
+        if options["json"]:
+            self.stdout.write(_as_json(ids, seen, elapsed_s))
+        else:
+            self.stdout.write("\n".join(_as_text(ids, seen, elapsed_s)))
+        if status and seen.unfinished:
+            self.stderr.write(f"Stopped watching: {_fetches(seen.unfinished)} not ended yet, and go on.")
+        if seen.failed and status != INTERRUPTED:
+            status = FAILED
+        if status:
+            sys.exit(status)
+
+    def _watch(self, ids: FetchIds, screen: Screen, began_at: float, timeout: float | None) -> bool:
+        """Show how it goes until all have ended; returns False when that took longer than `timeout`."""
+        give_up_at = began_at + (math.inf if timeout is None else timeout)
+        stall = Stall()
+        while True:
+            asked_at = time.monotonic()
+            seen = progress(ids, most_lanes=SITES_SHOWN)
+            screen.show(*watching(seen, elapsed_s=time.monotonic() - began_at))
+            if not seen.unfinished:
+                return True
+            if stall.begins(seen):
+                self.stderr.write(STALLED)
+            now = time.monotonic()
+            if now >= give_up_at:
+                return False
+            time.sleep(min(give_up_at - now, max(LOOK_EVERY, (now - asked_at) / LOOKING_SHARE)))
+
+
+class Stall:
+    """Notices, once, that nothing ends although something should: no heartbeats come either."""
+
+    def __init__(self) -> None:
+        self._unfinished = -1
+        self._moved_at = math.inf
+
+    def begins(self, seen: Progress) -> bool:
+        """Tell whether it is time to say so."""
+        if seen.unfinished != self._unfinished:
+            self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
+        if time.monotonic() - self._moved_at < STALLED_AFTER:
+            return False
+        self._moved_at = math.inf
+        return bool(heartbeats.silent_queues())
+
+
+@contextmanager
+def _lines(urls: Sequence[str], file: str | None) -> Iterator[Iterable[str]]:
+    """Open what names the URLs: the arguments themselves, a file, or stdin."""
+    if (file is not None and urls) or ("-" in urls and len(urls) > 1):
+        raise CommandError("Give URLs, or --file FILE, or - for stdin: only one of them.")
+    if file is None and not urls:
+        raise CommandError("Give URLs to fetch, or --file FILE, or - for stdin.")
+    if file is None and urls != ["-"]:
+        yield urls
+        return
+    with _opened(file or "-") as text:
+        yield (line for line in map(str.strip, text) if line and not line.startswith("#"))
+
+
+def _opened(file: str) -> TextIO:
+    # What is not UTF-8 is no URL either: request_fetches says so of that line alone.
+    encoding, errors = "utf-8-sig", "surrogateescape"
+    if file == "-":
+        return open(0, encoding=encoding, errors=errors, closefd=False)
+    try:
+        return Path(file).open(encoding=encoding, errors=errors)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _require_workers() -> None:
+    if not (unserved := consumers.unserved_queues()):
+        return
+    commands = " and ".join(f"`{START[queue]}`" for queue in unserved)
+    raise CommandError(
+        f"No worker consumes the queue {' and the queue '.join(unserved)}, so nothing was queued: "
+        f"start all processes with `make up`, or {commands}; or queue for later with --no-wait."
+    )
+
+
+def _queue(urls: Iterable[str], ids: FetchIds, screen: Screen, *, priority: int, max_attempts: int) -> None:
+    remaining = iter(urls)
+    while chunk := list(islice(remaining, CHUNK)):
+        try:
+            fetches = request_fetches(chunk, priority=priority, max_attempts=max_attempts)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        ids.add(fetch.pk for fetch in fetches)
+        screen.show(queueing(ids.count))
+
+
+def _as_json(ids: FetchIds, seen: Progress, elapsed_s: float) -> str:
+    return json.dumps(
+        {
+            "fetches": ids.count,
+            "done": seen.done,
+            "failed": seen.failed,
+            "cancelled": seen.cancelled,
+            "unfinished": seen.unfinished,
+            "seconds": round(elapsed_s, 3),
+            "ids": ids.ranges,
+            "failures": [{"url": url, "error": error} for url, error in failures(ids)],
+        }
+    )
+
+
+def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
+    if seen.unfinished:
+        ranges = [f"{low}-{high}" if low < high else f"{low}" for low, high in ids.ranges[:RANGES_SHOWN]]
+        more = ", ..." if len(ids.ranges) > RANGES_SHOWN else ""
+        yield f"{_fetches(ids.count)}, ids {', '.join(ranges)}{more}"
+    else:
+        yield f"{_fetches(ids.count)} in {terminal.span(elapsed_s)}, {ids.count / elapsed_s:,.1f}/s"
+    ended = endings(ids)
+    for state in ("done", "failed", "cancelled"):
+        if number := getattr(seen, state):
+            codes = [f"{code or 'no answer'} x {fetches:,}" for of, code, fetches in ended if of == state]
+            yield f"{number:>9,} {state:<9}  {', '.join(codes)}"
+    if seen.unfinished:
+        yield f"{seen.unfinished:>9,} queued or running"
+    for url, error in failures(ids, FAILURES_SHOWN):
+        yield f"failed: {terminal.printable(url)}: {terminal.printable(error)}"
+    if seen.failed > FAILURES_SHOWN:
+        yield f"and {_fetches(seen.failed - FAILURES_SHOWN)} more failed: --json lists all"
+
+
+def _fetches(number: int) -> str:
+    return f"{number:,} {'fetch' if number == 1 else 'fetches'}"

@@ -1,0 +1,162 @@
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q
+from django.db.models.functions import Now
+from rich.text import Text
+
+from ratelimit import lanes, slots
+from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.rates import format_rate, parse_duration
+from workers.fetches import terminal
+from workers.fetches.overview import SiteStatus, busiest_sites
+
+LARGEST = 2**31 - 1  # of PostgreSQL's integer
+WHEN = "%Y-%m-%d %H:%M:%S UTC"
+COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
+STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
+
+
+class Command(BaseCommand):
+    help = "List the sites (rate, backlog, state), or set, pause and resume one."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+        parser.add_argument("--limit", type=limit, default=100, help="list the N busiest; 0 = all (default 100)")
+        actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume}")
+
+        change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
+        change.add_argument("host", help="api.example.com, or example.com:8080")
+        change.add_argument("rate", help="3/s, 1/10s, 100/h, 1/day")
+        change.add_argument("--burst", type=whole_number, metavar="N", help="starts that may follow each other at once")
+        change.add_argument("--max-concurrency", type=whole_number, metavar="N", help="fetches under way at once")
+        change.add_argument(
+            "--covers-subdomains",
+            action=argparse.BooleanOptionalAction,
+            help="whether hosts below this one share its rate, unless they have a row of their own",
+        )
+
+        pause = actions.add_parser("pause", help="start nothing there, until resumed or for a time")
+        pause.add_argument("host")
+        pause.add_argument("--for", dest="duration", metavar="10m", help="90s, 10m, 2h, 1d; default: until resumed")
+
+        resume = actions.add_parser("resume", help="end a pause or a back-off")
+        resume.add_argument("host")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        if options["action"] is None:
+            self._list(options["limit"] or None, as_json=options["json"])
+            return
+        try:
+            self._change(options)
+            self.stdout.write(_described(options["host"]))
+        except (ValueError, slots.UnknownSite) as error:
+            raise CommandError(str(error)) from error
+
+    def _change(self, options: dict[str, Any]) -> None:
+        host = options["host"]
+        match options["action"]:
+            case "set":
+                names = ("burst", "max_concurrency", "covers_subdomains")
+                slots.set_rate(host, options["rate"], **{name: options[name] for name in names})
+            case "pause":
+                slots.pause(host, parse_duration(options["duration"]) if options["duration"] is not None else None)
+            case "resume":
+                slots.resume(host)
+
+    def _list(self, most: int | None, *, as_json: bool) -> None:
+        busiest, total = busiest_sites(most)
+        sites = sorted(busiest, key=lambda site: site.name)
+        if as_json:
+            self.stdout.write(json.dumps({"sites": [_as_data(site) for site in sites], "total": total}))
+        elif not sites:
+            self.stdout.write("No sites yet: a site appears with its first fetch, or with `manage.py sites set`.")
+        else:
+            self.stdout.write(_as_table(sites), ending="")
+            if total > len(sites):
+                hidden = f"{total - len(sites):,} of {total:,} sites, less busy, are not shown"
+                self.stdout.write(f"{hidden}: --limit 0 shows all.")
+
+
+def whole_number(text: str) -> int:
+    """Read a number that PostgreSQL can store; whether it makes sense is for ratelimit.slots to say."""
+    if (value := int(text)) > LARGEST:
+        raise argparse.ArgumentTypeError(f"{value} is too large: at most {LARGEST}")
+    return value
+
+
+def limit(text: str) -> int:
+    """Read the value of --limit."""
+    if (value := whole_number(text)) < 0:
+        raise argparse.ArgumentTypeError("it must not be negative")
+    return value
+
+
+def _described(host: str) -> str:
+    """Say in one line what holds for the site now."""
+    now_paused, now_backed_off = Q(paused_until__gt=Now()), Q(backed_off_until__gt=Now())
+    site = Site.objects.annotate(paused=now_paused, backed_off=now_backed_off).get(name=lanes.canonical(host))
+    parts = [format_rate(site.interval)]
+    if site.burst > 1:
+        parts.append(f"burst {site.burst}")
+    if site.max_concurrency is not None:
+        parts.append(f"at most {site.max_concurrency} at once")
+    if site.covers_subdomains:
+        parts.append("covers its subdomains")
+    if site.paused:
+        parts.append(_paused(site.paused_until))
+    if site.backed_off:
+        parts.append(f"backed off until {site.backed_off_until:{WHEN}}")
+    if not site.paused and not site.backed_off:
+        parts.append("running")
+    return f"{terminal.printable(site.name)}: {', '.join(parts)}."
+
+
+def _paused(until: datetime | None, form: str = WHEN) -> str:
+    return f"paused until {until:{form}}" if until and until < PAUSED_FOREVER else "paused until resumed"
+
+
+def _state(site: SiteStatus) -> str:
+    if site.state == "paused":
+        return _paused(site.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
+    if site.state == "backed off":
+        return f"backed off for {terminal.span(site.held_for_s)}"
+    return site.state
+
+
+def _as_table(sites: Sequence[SiteStatus]) -> str:
+    console = terminal.console()
+    table = terminal.table(*COLUMNS, numbers=COLUMNS[1:-1])
+    for site in sites:
+        table.add_row(
+            terminal.printable(site.name) + (" and below" if site.covers_subdomains else ""),
+            format_rate(site.interval),
+            str(site.burst) if site.burst > 1 else "",
+            str(site.max_concurrency or ""),
+            f"{site.backlog:,}",
+            terminal.span(site.booked_for_s),
+            Text(_state(site), STYLES[site.state]),
+        )
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def _as_data(site: SiteStatus) -> dict[str, object]:
+    paused = site.paused_until if site.state == "paused" else None
+    return {
+        "site": site.name,
+        "rate": format_rate(site.interval),
+        "burst": site.burst,
+        "max_concurrency": site.max_concurrency,
+        "covers_subdomains": site.covers_subdomains,
+        "backlog": site.backlog,
+        "booked_for_s": round(site.booked_for_s, 3),
+        "state": site.state,
+        "paused_until": paused.isoformat() if paused and paused < PAUSED_FOREVER else None,
+        "backed_off_for_s": round(site.held_for_s, 3) if site.state == "backed off" else None,
+    }

@@ -1,0 +1,32 @@
+"""The lanes as an operator looks at them: rates, backlog, and what each is doing now."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from ratelimit import statements
+
+_run = partial(statements.run_within, "workers.fetches")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteStatus:
+    """One lane, at the moment the database was asked."""
+
+    name: str
+    interval: timedelta
+    burst: int
+    max_concurrency: int | None
+    covers_subdomains: bool
+    backlog: int  # queued fetches, those whose time has not come included
+    booked_for_s: float  # until the lane's next free start, by the database's clock
+    state: str  # paused | backed off | busy | idle
+    paused_until: datetime | None  # may be over
+    held_for_s: float  # until the pause, or else the back-off, ends
+
+
+def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:
+    """Return the `most` (None: all) busiest lanes, busiest first, and how many there are; one query."""
+    rows = [row._asdict() for row in _run("sites", {"limit": most})]
+    total = rows[0]["total"] if rows else 0
+    return [SiteStatus(**{name: row[name] for name in SiteStatus.__slots__}) for row in rows], total

@@ -1,0 +1,96 @@
+"""How far certain fetches are: one query a look, however many they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from psycopg.types.multirange import Int8Multirange
+from psycopg.types.range import Range
+
+from ratelimit import statements
+
+_run = partial(statements.run_within, "workers.fetches")
+
+
+@dataclass(kw_only=True, slots=True)
+class FetchIds:
+    """Ids of fetches, kept as ranges: those that were queued together mostly follow each other."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)  # both ends included; ascending, apart
+    count: int = 0
+
+    def add(self, ids: Iterable[int]) -> None:
+        """Take in new ids."""
+        for fetch_id in sorted(ids):
+            if self.ranges and fetch_id == self.ranges[-1][1] + 1:
+                self.ranges[-1] = (self.ranges[-1][0], fetch_id)
+            else:
+                self.ranges.append((fetch_id, fetch_id))
+            self.count += 1
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the statements call ids, first and last."""
+        return {
+            "ids": Int8Multirange(Range(low, high, "[]") for low, high in self.ranges),
+            "first": min((low for low, _ in self.ranges), default=0),
+            "last": max((high for _, high in self.ranges), default=0),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaneProgress:
+    """One lane's part."""
+
+    site: str
+    interval: timedelta
+    held_up: bool  # paused or backed off
+    unfinished: int
+    ended: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """All of them, at one moment. What retention deleted meanwhile is in none of the numbers."""
+
+    done: int
+    failed: int
+    cancelled: int
+    unfinished: int
+    unfinished_lanes: int
+    busiest: tuple[LaneProgress, ...]  # those with most unfinished
+
+
+def progress(ids: FetchIds, *, most_lanes: int = 0) -> Progress:
+    """Look once; names the `most_lanes` lanes that have most to do."""
+    rows = _run("progress", {**ids.parameters(), "most": most_lanes})
+    total = rows[0]
+    return Progress(
+        done=total.done,
+        failed=total.failed,
+        cancelled=total.cancelled,
+        unfinished=total.unfinished,
+        unfinished_lanes=total.lanes,
+        busiest=tuple(
+            LaneProgress(
+                site=row.name,
+                interval=row.interval,
+                held_up=row.held_up,
+                unfinished=row.lane_unfinished,
+                ended=row.lane_ended,
+            )
+            for row in rows
+            if row.name is not None
+        ),
+    )
+
+
+def endings(ids: FetchIds) -> list[tuple[str, int | None, int]]:
+    """Return (state, status code, how many) of those that ended, the most frequent first."""
+    return [(row.state, row.status_code, row.fetches) for row in _run("endings", ids.parameters())]
+
+
+def failures(ids: FetchIds, most: int | None = None) -> list[tuple[str, str]]:
+    """Return (URL, stated reason) of the first `most` that failed, or of all."""
+    return [(row.url, row.error) for row in _run("failures", {**ids.parameters(), "most": most})]

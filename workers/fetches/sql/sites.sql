@@ -1,0 +1,22 @@
+-- All lanes, those with the most queued fetches first, then those booked farthest ahead. Reads only.
+-- The queue is counted once for all lanes, from the partial index fetch_queue.
+SELECT
+    name, "interval", burst, max_concurrency, covers_subdomains, paused_until,
+    coalesce(queued, 0) AS backlog,
+    greatest(extract(epoch FROM next_start - now), 0)::float8 AS booked_for_s,
+    greatest(extract(epoch FROM CASE WHEN paused_until > now THEN paused_until ELSE backed_off_until END - now), 0)::float8
+        AS held_for_s,
+    CASE
+        WHEN paused_until > now THEN 'paused'
+        WHEN backed_off_until > now THEN 'backed off'
+        WHEN queued > 0 OR next_start > now THEN 'busy'
+        ELSE 'idle'
+    END AS state,
+    (SELECT count(*) FROM ratelimit_site) AS total
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- read once
+CROSS JOIN ratelimit_site AS site
+LEFT JOIN (
+    SELECT site_id, count(*) AS queued FROM fetches_fetch WHERE state = 'queued' GROUP BY site_id
+) AS waiting ON waiting.site_id = site.id
+ORDER BY backlog DESC, next_start DESC, name
+LIMIT %(limit)s::bigint

@@ -1,0 +1,46 @@
+"""What the commands show in a terminal: tables and lengths of time, and text that others wrote."""
+
+from collections.abc import Collection
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+WIDTH_IN_FILES = 120
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def printable(text: str) -> str:
+    """Return the text without what could steer the terminal: sites write parts of it."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its two largest units: 0.4s, 12s, 3m 20s, 2h 05m, 4d 01h."""
+    whole = round(seconds)
+    if seconds < 10:  # noqa: PLR2004  below, tenths matter
+        return f"{seconds:.1f}s" if seconds else "0s"
+    if whole < MINUTE:
+        return f"{whole}s"
+    if whole < HOUR:
+        return f"{whole // MINUTE}m {whole % MINUTE:02}s"
+    if whole < DAY:
+        return f"{whole // HOUR}h {whole % HOUR // MINUTE:02}m"
+    return f"{whole // DAY}d {whole % DAY // HOUR:02}h"
+
+
+def table(*columns: str, numbers: Collection[str] = ()) -> Table:
+    """Return an empty table: the first column, a site's name, folds where it must; `numbers` align right."""
+    empty = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for position, name in enumerate(columns):
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        empty.add_column(name, justify=justify, overflow="fold", no_wrap=position > 0)
+    return empty
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that takes all text literally: a host such as [::1] is no markup."""
+    literal = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    if not literal.is_terminal:
+        literal.width = WIDTH_IN_FILES
+    return literal
