@@ -87,4 +87,4 @@ class SiteAdmin(SiteModelAdmin):
         names = list(chosen.values_list("name", flat=True))
         for name in names:
             do(name)
-        self.message_user(request, f"{len(names)} sites {done}.", messages.SUCCESS)
+        self.message_user(request, f"{len(names)} {'site' if len(names) == 1 else 'sites'} {done}.", messages.SUCCESS)

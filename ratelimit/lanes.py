@@ -1,9 +1,12 @@
 """The names of lanes: pure."""
 
 import re
+from ipaddress import IPv6Address
+
+import idna
 
 MAX_LENGTH = 300
-_LANE = re.compile(rf"[^\s/@?#\0]{{1,{MAX_LENGTH}}}")
+_LANE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\0]+)(?P<port>:[0-9]{1,5})?")
 
 
 class InvalidLane(ValueError):
@@ -11,17 +14,27 @@ class InvalidLane(ValueError):
 
 
 def canonical(name: str) -> str:
-    """Return the one spelling of a lane's name: lower case, no trailing dot, `:port` kept.
+    """Return the one spelling of a lane's name: the host as it stands in a URL, and `:port` where given.
 
-    One site must never have two lanes, so every way in goes through here. Raises InvalidLane for an empty or overlong
-    text, and for a URL or a path, which would be a lane of its own for each page.
+    One site must never have two lanes, so every way in goes through here: lower case, IDNA, no trailing dot, IPv6
+    compressed. Raises InvalidLane for an empty or overlong text, and for a URL or a path, which would be a lane of its
+    own for each page.
     """
-    lane = name.strip().lower()
-    if not lane.startswith("["):
-        host, colon, port = lane.partition(":")
-        lane = host.rstrip(".") + colon + port
-    if not _LANE.fullmatch(lane):
+    match = _LANE.fullmatch(name.strip().lower())
+    try:
+        host = _canonical_host(match["host"]) if match else ""
+    except ValueError:  # idna's and ipaddress' errors
+        host = ""
+    lane = host + ((match and match["port"]) or "")
+    if not host or len(lane) > MAX_LENGTH:
         raise InvalidLane(
             f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080."
         )
     return lane
+
+
+def _canonical_host(host: str) -> str:
+    if host.startswith("["):
+        return f"[{IPv6Address(host[1:-1]).compressed}]"
+    host = host.rstrip(".")
+    return host if host.isascii() else idna.encode(host, uts46=True).decode()  # as yarl does

@@ -9,6 +9,8 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # where a lane is booked until in which nothing was ever started
+SHORTEST_GRACE = timedelta(milliseconds=10)  # less would be used up by the hand-over margin (ratelimit.pacing)
 
 
 class Site(models.Model):
@@ -23,7 +25,7 @@ class Site(models.Model):
     max_concurrency = models.PositiveIntegerField(null=True, blank=True, help_text="fetches under way at once")
     grace = models.DurationField(null=True, blank=True, help_text="how late a start may be; empty = default")
     next_start = models.DateTimeField(
-        db_default=Now(),
+        db_default=LONG_AGO,
         help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
     )
     paused_until = models.DateTimeField(null=True, blank=True)
@@ -58,7 +60,7 @@ class Site(models.Model):
             models.CheckConstraint(condition=Q(interval__gt=timedelta(0)), name="site_interval_positive"),
             models.CheckConstraint(condition=Q(burst__gte=1), name="site_burst_positive"),
             models.CheckConstraint(
-                condition=Q(grace__isnull=True) | Q(grace__gt=timedelta(0)), name="site_grace_positive"
+                condition=Q(grace__isnull=True) | Q(grace__gte=SHORTEST_GRACE), name="site_grace_not_too_short"
             ),
             models.CheckConstraint(
                 condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1),

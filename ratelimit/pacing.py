@@ -9,6 +9,9 @@ run may still use the rest of it, as long as it ends in time.
 from dataclasses import dataclass
 
 NEVER = float("-inf")
+# Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
+# writing, and what is written then must still be in time.
+HAND_OVER_MARGIN_S = 0.005
 
 
 @dataclass(kw_only=True, slots=True)
@@ -29,7 +32,7 @@ class Run:
 
     def may_start(self, now: float) -> bool:
         """Tell whether a start now leaves the lane to the next run in time."""
-        return max(now, self._theoretical_arrival) <= self.use_until
+        return max(now + HAND_OVER_MARGIN_S, self._theoretical_arrival) <= self.use_until
 
     def started(self, at: float) -> None:
         """Note a start. `at` must not lie before the actual one: read the clock after writing."""

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 ACCEPTED_FORMS = "write COUNT/PERIOD, such as 3/s, 1/10s, 100/h or 1/day (periods: s, m, h, d)"
+MICROSECOND = timedelta(microseconds=1)
 FASTEST = timedelta(milliseconds=1)
 SLOWEST = timedelta(days=366)
 
@@ -13,7 +14,8 @@ _SECONDS = {
     **dict.fromkeys(("h", "hour", "hours"), 3600),
     **dict.fromkeys(("d", "day", "days"), 86400),
 }
-_RATE = re.compile(r"\s*(?P<count>[0-9]{1,9})\s*/\s*(?P<periods>[0-9]{1,9})?\s*(?P<unit>[a-z]+)\s*", re.ASCII)
+_UNITS_US = {**{unit: seconds * 1_000_000 for unit, seconds in _SECONDS.items()}, "ms": 1_000, "us": 1}
+_RATE = re.compile(r"\s*(?P<count>[0-9]{1,9})\s*/\s*(?P<periods>[0-9]{1,15})?\s*(?P<unit>[a-z]+)\s*", re.ASCII)
 _DURATION = re.compile(r"\s*(?P<periods>[0-9]{1,9})\s*(?P<unit>[a-z]+)\s*", re.ASCII)
 
 
@@ -27,29 +29,33 @@ def parse_rate(text: str) -> timedelta:
     Raises InvalidRate, with the accepted forms, for anything else, and for rates above 1000/s or below 1/366d.
     """
     match = _RATE.fullmatch(text.lower())
-    if match is None or match["unit"] not in _SECONDS or not int(match["count"]) or match["periods"] == "0":
+    if match is None or match["unit"] not in _UNITS_US or not int(match["count"]) or not int(match["periods"] or 1):
         raise InvalidRate(f"{text!r} is not a rate: {ACCEPTED_FORMS}.")
-    period_us = int(match["periods"] or 1) * _SECONDS[match["unit"]] * 1_000_000
-    # Negated floor division rounds up: 3/s is one start each 333,334 µs, never 333,333.
-    interval_us = -(-period_us // int(match["count"]))
-    if not FASTEST <= (interval := timedelta(microseconds=min(interval_us, 10**15))) <= SLOWEST:
+    period_us = int(match["periods"] or 1) * _UNITS_US[match["unit"]]
+    interval_us = _interval_us(period_us, int(match["count"]))
+    if period_us < int(match["count"]) * (FASTEST // MICROSECOND) or interval_us > SLOWEST // MICROSECOND:
         raise InvalidRate(f"{text!r} is out of range: rates go from 1000/s down to 1/366d.")
-    return interval
+    return timedelta(microseconds=interval_us)
+
+
+def _interval_us(period_us: int, count: int) -> int:
+    # Negated floor division rounds up: 3/s is one start each 333,334 µs, never 333,333.
+    return -(-period_us // count)
 
 
 def format_rate(interval: timedelta) -> str:
-    """Return the shortest spelling of the rate: `parse_rate(format_rate(i)) == i` for every parsed rate."""
-    interval_us = interval // timedelta(microseconds=1)
+    """Return the shortest usual spelling of the rate: `parse_rate(format_rate(i)) == i` for every interval."""
+    interval_us = interval // MICROSECOND
     for unit in ("s", "m", "h", "d"):
         period_us = _SECONDS[unit] * 1_000_000
-        count = period_us // interval_us
-        if count and -(-period_us // count) == interval_us:
-            return f"{count}/{unit}"
+        for count in (period_us // interval_us, period_us // interval_us + 1):  # the interval was rounded up
+            if count and period_us // count and _interval_us(period_us, count) == interval_us:
+                return f"{count}/{unit}"
     for unit in ("d", "h", "m", "s"):
         periods, rest = divmod(interval_us, _SECONDS[unit] * 1_000_000)
         if not rest:
             return f"1/{periods}{unit}"
-    return f"1/{interval_us / 1e6:.6g}s"
+    return f"1/{interval_us}us"
 
 
 def parse_duration(text: str) -> timedelta:

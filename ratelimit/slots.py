@@ -15,7 +15,7 @@ from functools import partial
 from django.conf import settings
 
 from ratelimit import lanes, statements
-from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.models import PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import Run
 from ratelimit.rates import parse_rate
 
@@ -81,7 +81,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         answered_at = time.monotonic()
         if rows:
             break
-        if (wait_s := estimate(site)) > max_wait:
+        if (wait_s := _wait_s(site, count)) > max_wait:
             raise SlotTooFar(site, wait_s)
         create_sites([site])
     first = rows[0]
@@ -118,7 +118,11 @@ def finish(*slot_ids: int) -> None:
 
 def estimate(site: str) -> float:
     """Return the seconds until a reservation made now would start. Reserves nothing; 0 for an idle or unknown lane."""
-    rows = _run("estimate", {"site": lanes.canonical(site)})
+    return _wait_s(lanes.canonical(site), 1)
+
+
+def _wait_s(site: str, count: int) -> float:
+    rows = _run("estimate", {"site": site, "count": count})
     return float(rows[0].wait_s) if rows else 0.0
 
 
@@ -146,11 +150,14 @@ def set_rate(
     """Create the lane at this rate, or change it; what is None stays as it is.
 
     Holds for every reservation that begins afterwards; slots that are booked already (at most the look-ahead) keep
-    the distance they were booked with. Raises InvalidRate, and ValueError for a burst or concurrency below 1.
+    the distance they were booked with. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a
+    grace below 10 ms.
     """
     for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}.")
+    if grace is not None and grace < SHORTEST_GRACE:
+        raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
     _run(
         "set_rate",
         {

@@ -10,7 +10,7 @@ and reserve again. 4. Run the body at once: what it starts first is what is pace
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from asgiref.sync import sync_to_async
 
@@ -50,7 +50,13 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     reserve, release, finish = sync_to_async(slots.reserve), sync_to_async(slots.release), sync_to_async(slots.finish)
     give_up_at = time.monotonic() + max_wait
     while True:
-        reservation = await reserve(site, max_wait=max(0.0, give_up_at - time.monotonic()))
+        reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
+        try:
+            reservation = await asyncio.shield(reserving)
+        except asyncio.CancelledError:  # the statement goes on in its thread: what it reserves is given back
+            with suppress(slots.SlotTooFar):
+                await release((await reserving).slots[0].id)
+            raise
         slot = reservation.slots[0]
         try:
             while (wait_s := slot.start_at - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event

@@ -1,4 +1,7 @@
-"""Loaded before Django's settings: the tests have embedded servers of their own, in `.weir/test`."""
+"""Loaded before Django's settings: the tests have embedded servers of their own, in `.weir/test`.
+
+WEIR_TEST_HOME names another folder, for a second test run at the same time.
+"""
 
 import os
 from pathlib import Path

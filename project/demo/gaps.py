@@ -121,7 +121,7 @@ def recent_rate(times: Iterable[int], *, until_ns: int, seconds: float) -> float
     return sum(since_ns < at_ns <= until_ns for at_ns in times) / seconds
 
 
-def judge(  # noqa: PLR0913 each has a default, and a name at the call
+def judge(
     arrivals: Iterable[Arrival],
     intervals: Mapping[str, float],
     *,

@@ -1,4 +1,4 @@
--- When would a reservation made now start? Reads only; the answer is true until somebody reserves.
+-- When would a reservation of `count` starts, made now, begin? Reads only; the answer is true until somebody reserves.
 SELECT extract(epoch FROM coalesce(
     (
         SELECT min(slot.start_time)
@@ -6,6 +6,7 @@ SELECT extract(epoch FROM coalesce(
         WHERE slot.site_id = planned.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > planned.soonest AND slot.start_time <= planned.first_start
             AND slot.use_until - slot.start_time >= planned.effective_grace
+            AND %(count)s::int = 1
     ),
     planned.first_start
 ) - planned.now)::float8 AS wait_s

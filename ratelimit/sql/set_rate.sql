@@ -2,10 +2,10 @@
 -- The start that the lane is booked until keeps its distance from the last one at the *new* rate, so that a lane
 -- which was slow is not bound by its old interval, and one that was fast is bound at once.
 INSERT INTO ratelimit_site AS site
-    (name, "interval", burst, max_concurrency, grace, covers_subdomains, has_backlog, next_start)
+    (name, "interval", burst, max_concurrency, grace, covers_subdomains, has_backlog)
 VALUES (
     %(site)s, %(interval)s, coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
-    coalesce(%(covers_subdomains)s, false), false, clock_timestamp()
+    coalesce(%(covers_subdomains)s, false), false
 )
 ON CONFLICT (name) DO UPDATE SET
     "interval" = EXCLUDED."interval",

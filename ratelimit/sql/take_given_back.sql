@@ -1,8 +1,8 @@
 -- Take the earliest future start of lane `site` that somebody gave back. A start that was reserved alone is the whole
--- of its run, so its place in the lane is free for anybody; one that others are just taking is skipped.
-WITH taken AS (
-    UPDATE ratelimit_slot
-    SET released_at = NULL, reserved_at = clock_timestamp()
+-- of its run, so its place in the lane is free for anybody; one that others are just taking is skipped. It becomes a
+-- slot with an id of its own: whoever gave the old one back may do so again, and touches nothing.
+WITH vacated AS (
+    DELETE FROM ratelimit_slot
     WHERE id = (
         SELECT slot.id
         FROM ratelimit_site AS site
@@ -16,6 +16,10 @@ WITH taken AS (
         LIMIT 1
         FOR UPDATE OF slot SKIP LOCKED
     )
+    RETURNING site_id, start_time, use_until
+), taken AS (
+    INSERT INTO ratelimit_slot (site_id, start_time, use_until, run_size, reserved_at)
+    SELECT site_id, start_time, use_until, 1, clock_timestamp() FROM vacated
     RETURNING id, site_id, start_time, use_until
 )
 SELECT

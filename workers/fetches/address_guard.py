@@ -16,13 +16,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 Network = IPv4Network | IPv6Network
 
-# Networks that embed an IPv4 address: (network, how many bits lie behind it). RFC 6052, 3056, 4291.
+# Networks that embed an IPv4 address: (network, how many bits lie behind it). RFC 6052, 4291.
 _EMBEDDING = (
     (IPv6Network("64:ff9b::/96"), 0),
-    (IPv6Network("2002::/16"), 80),
     (IPv6Network("::/96"), 0),
 )
-_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
+# What some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4, whose relays are gone
+# (RFC 7526), documentation (RFC 9637), and the block of protocol assignments (RFC 6890) as a whole.
+_NOT_GLOBAL = tuple(ip_network(text) for text in ("64:ff9b:1::/48", "2002::/16", "3fff::/20", "192.0.0.0/24"))
 
 
 class AddressRefused(OSError):
@@ -73,9 +74,9 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
     ):
         if getattr(address, property_name):
             return words
-    if isinstance(address, IPv6Address) and (address.is_site_local or address in _LOCAL_NAT64 or address.teredo):
-        return "not globally routable"
-    return None if address.is_global else "not globally routable"
+    is_hidden = isinstance(address, IPv6Address) and (address.is_site_local or address.teredo is not None)
+    is_listed = any(address in network for network in _NOT_GLOBAL if network.version == address.version)
+    return "not globally routable" if is_hidden or is_listed or not address.is_global else None
 
 
 class GuardedResolver(AbstractResolver):

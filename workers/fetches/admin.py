@@ -95,7 +95,9 @@ class FetchAdmin(FetchModelAdmin):
         """Take the chosen fetches back, those that it is not too late for."""
         ids = list(chosen.filter(state__in=CANCELLABLE).values_list("pk", flat=True)[:MOST_CANCELLED])
         cancelled = sum(cancel(fetch_id) for fetch_id in ids)
-        self.message_user(request, f"{cancelled} fetches cancelled.", messages.SUCCESS)
+        self.message_user(
+            request, f"{cancelled} {'fetch' if cancelled == 1 else 'fetches'} cancelled.", messages.SUCCESS
+        )
         if len(ids) == MOST_CANCELLED:
             self.message_user(
                 request,

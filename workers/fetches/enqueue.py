@@ -88,7 +88,8 @@ def request_fetches(
     fetches = [Fetch(**given, **common, **row._asdict()) for given, row in zip(wanted, rows, strict=True)]
     for fetch in fetches:
         fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
-    transaction.on_commit(partial(_tell_workers, fetches))
+    # Robust: the fetches are safe by then, and an error would hit web code that has succeeded. Sweep finds them.
+    transaction.on_commit(partial(_tell_workers, fetches), robust=True)
     return fetches
 
 

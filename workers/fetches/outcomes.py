@@ -15,6 +15,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 ACCEPT_ENCODING = "gzip, deflate"
+GZIP_MAGIC = b"\x1f\x8b"
+PIECE = 4_096
 _WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -95,7 +97,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     if event.status_code == TOO_MANY_REQUESTS or event.status_code >= SERVER_ERROR:
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
-    if event.status_code in REDIRECTS and (location := _header(event.headers, b"location")):
+    if event.status_code in REDIRECTS and (location := _location(event.headers)):
         return _redirected(outcome, job, location)
     try:
         content = decoded(event.body, _header(event.headers, b"content-encoding"), max_body)
@@ -133,20 +135,26 @@ def decoded(body: bytes, encoding: str, max_body: int) -> bytes:
 
 
 def _inflated(body: bytes, window_bits: int, max_body: int) -> bytes:
+    """Inflate at most one byte more than `max_body`; a gzip body may have several members."""
     parts: list[bytes] = []
-    room = max_body + 1
+    room, position, inflater = max_body + 1, 0, zlib.decompressobj(window_bits)
     try:
-        while body and room > 0:  # a gzip body may have several members
-            inflater = zlib.decompressobj(window_bits)
-            parts.append(inflater.decompress(body, room))
+        while room > 0 and position < len(body):
+            # In small pieces: what a member leaves over of its last one is copied.
+            piece = body[position : position + PIECE]
+            parts.append(inflater.decompress(piece, room))
             room -= len(parts[-1])
-            if room > 0 and not inflater.eof:
-                raise BodyRefused("the compressed body ends too early")
-            body = inflater.unused_data
+            position += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
+            if inflater.eof:
+                if not body.startswith(GZIP_MAGIC, position):  # the end, or padding behind it
+                    break
+                inflater = zlib.decompressobj(window_bits)
     except zlib.error as error:
-        if window_bits == zlib.MAX_WBITS:  # many servers say deflate and send it without zlib's header
+        if window_bits == zlib.MAX_WBITS and not parts:  # many servers say deflate and leave zlib's header out
             return _inflated(body, -zlib.MAX_WBITS, max_body)
         raise BodyRefused(f"the compressed body is broken: {error}") from error
+    if body and room > 0 and not inflater.eof:
+        raise BodyRefused("the compressed body ends too early")
     return b"".join(parts)
 
 
@@ -170,6 +178,15 @@ def _redirected(outcome: Outcome, job: Job, location: str) -> Outcome:
 
 def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
     return next((_text(value) for key, value in headers if key.lower() == name), "")
+
+
+def _location(headers: tuple[tuple[bytes, bytes], ...]) -> str:
+    """Return where the answer leads; browsers take bytes beyond ASCII there for UTF-8, and so do sites."""
+    raw = _header(headers, b"location").encode("latin-1")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:

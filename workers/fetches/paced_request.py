@@ -18,9 +18,6 @@ from workers.fetches.address_guard import Network, check_address
 from workers.fetches.claim import Job
 from workers.fetches.outcomes import Answer, Trouble
 
-# Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
-# writing, and what is written then must still be in time.
-MARGIN = 0.005
 SHORTEST_SLEEP = 0.001  # seconds
 
 
@@ -76,7 +73,7 @@ class Attempt:
         while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
-        if not run.may_start(time.monotonic() + MARGIN):
+        if not run.may_start(time.monotonic()):
             raise RunOver
 
     def note_start(self) -> None:

