@@ -16,8 +16,8 @@ demo: install ## watch thousands of URLs being fetched from fake sites, each at 
 up: install ## run web, workers and beat on the embedded servers; data is kept in .weir
 	@$(BIN)/python manage.py up $(ARGS)
 
-test: install ## run all tests but the long fault runs
-	$(BIN)/python -m pytest -m "not faults" $(ARGS)
+test: install ## run all tests
+	$(BIN)/python -m pytest $(ARGS)
 
 lint: install ## check style, types and the directions of imports
 	$(BIN)/ruff check .
@@ -25,7 +25,7 @@ lint: install ## check style, types and the directions of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-faults: install ## run the long fault runs (kill -9, broker outages)
+faults: install ## run the fault tests at length: more kills, more outages, more time
 	WEIR_FAULTS=1 $(BIN)/python -m pytest -m faults $(ARGS)
 
 bench: .venv/.installed-bench ## measure against named peers; writes JSON to .weir/bench

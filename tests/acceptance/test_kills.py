@@ -4,6 +4,8 @@ import os
 import random
 from pathlib import Path
 
+import pytest
+
 from project.demo import gaps, sites
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for, wait_for_progress
 from workers.fetches.enqueue import request_fetches
@@ -16,6 +18,7 @@ KINDS = {"worker": "worker", "fetcher-1": "fetcher", "fetcher-2": "fetcher", "be
 SECONDS_A_KILL = 5  # of backlog: a process takes two or three to start again
 
 
+@pytest.mark.faults
 def test_every_url_ends_and_none_is_early_whatever_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     """Workers, fetchers and beat are killed and started again while there is a backlog; nothing is lost or early."""
     chance = random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  which one is killed

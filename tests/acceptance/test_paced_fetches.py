@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from project.demo import gaps, sites
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, used_share, wait_for
 from workers.fetches.enqueue import request_fetches
@@ -17,6 +19,7 @@ MEASURED_S = 120.0 if LONG else 20.0
 WARM_UP_S = 3.0  # the first run of each lane begins when dispatch first looks
 
 
+@pytest.mark.faults
 def test_each_site_is_asked_at_its_own_pace_also_when_a_fetcher_is_killed(cluster: Cluster, tmp_path: Path) -> None:
     """24 sites, 3 fetchers: none asked early, 95 % of the rate used, every URL ends though a fetcher is killed."""
     with sites.running(SITES, tmp_path) as running:

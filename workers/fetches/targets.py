@@ -52,7 +52,7 @@ def parse_target(text: str) -> Target:
         raise InvalidTarget("the URL has no host")
     if not port:
         raise InvalidTarget("the port must be between 1 and 65535")
-    if "[" in url.raw_authority and ":" not in host:
+    if "[" in text.partition("//")[2].partition("/")[0] and ":" not in host:
         raise InvalidTarget(f"not a URL: [{host}] is not an IPv6 address")
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
