@@ -19,7 +19,7 @@ env.read_env(BASE_DIR / ".env")  # variables of the real environment win
 
 # --- Django ---------------------------------------------------------------------------------------------------
 DEBUG: bool = env.bool("DJANGO_DEBUG", default=False)
-# Without a key of its own a checkout still starts (`make demo`); check weir.W001 complains outside DEBUG.
+# Without a key of its own a checkout still starts (`make demo`); `manage.py check --deploy` complains (security.W009).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
 SECRET_KEY: str = env.str("DJANGO_SECRET_KEY", default=INSECURE_SECRET_KEY)
 ALLOWED_HOSTS: list[str] = env.list("DJANGO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -69,6 +69,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
+# A checkout where nobody ran collectstatic serves the admin's files from where they are.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
 EMBEDDED_HOME = embedded.home()
@@ -91,13 +93,15 @@ def _database() -> dict[str, Any]:
     return database
 
 
+# Seconds; 0 = none, for a migration of large tables.
+_STATEMENT_TIMEOUT = f"{env.float('WEIR_STATEMENT_TIMEOUT', default=60.0):g}s"
 DATABASES = {"default": _database()}
 DATABASES["default"].setdefault("OPTIONS", {}).update(
     connect_timeout=5,
     prepare_threshold=5,  # Django turns prepared statements off; ours are prepared (ratelimit.statements)
     application_name="weir",
     # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
-    options="-c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000",
+    options=f"-c statement_timeout={_STATEMENT_TIMEOUT} -c idle_in_transaction_session_timeout={_STATEMENT_TIMEOUT}",
 )
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
