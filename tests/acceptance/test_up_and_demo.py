@@ -172,7 +172,7 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
             stderr=subprocess.STDOUT,
         )
     try:
-        wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log.read_text()}")
+        wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log}")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
             assert json.load(response)["database"] == "ok"
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()

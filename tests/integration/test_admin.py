@@ -70,6 +70,7 @@ def test_fetches_are_listed_and_filtered_by_state(admin_client: Client) -> None:
     shown = page(admin_client, f"{FETCHES}_changelist")
     assert "http://a.example/queued" in shown
     assert "only http and https are" in shown
+    assert "?state__exact=failed" in shown
     assert "a.example/queued" not in page(admin_client, f"{FETCHES}_changelist", state__exact="failed")
     assert "refused" not in page(admin_client, f"{FETCHES}_changelist", q="http://a.example/")
 

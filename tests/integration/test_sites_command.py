@@ -132,10 +132,10 @@ def test_an_empty_list_says_how_sites_come_to_be() -> None:
 
 def test_names_are_shown_literally_and_cannot_steer_the_terminal() -> None:
     """An IPv6 host is no markup, and a control character in a name does not reach the terminal."""
-    slots.set_rate("[::1]:8080", "1/s")
+    slots.set_rate("[fd00::1]:8080", "1/s")
     Site.objects.create(name="a\x1b[31mb", interval=timedelta(seconds=1))
     table = sites()
-    assert "[::1]:8080 " in table
+    assert "[fd00::1]:8080 " in table
     assert "\x1b" not in table
 
 

@@ -50,12 +50,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout, at the end")
 
     def handle(self, *_args: object, **options: Any) -> None:
-        ids, status = FetchIds(), 0
+        ids, status, began_at = FetchIds(), 0, time.monotonic()
         with _lines(options["urls"], options["file"]) as urls:
-            if not options["no_wait"]:
-                _require_workers()
-            began_at = time.monotonic()
             try:
+                if not options["no_wait"]:
+                    _require_workers()
+                    began_at = time.monotonic()
                 with Screen() as screen:
                     _queue(urls, ids, screen, priority=options["priority"], max_attempts=options["max_attempts"])
                     if not options["no_wait"] and not self._watch(ids, screen, began_at, options["timeout"]):
@@ -63,15 +63,15 @@ class Command(BaseCommand):
             except KeyboardInterrupt:
                 status = INTERRUPTED
         elapsed_s = time.monotonic() - began_at
-        if not ids.count and not status:
-            raise CommandError("There is no URL to fetch: nothing was queued.")
+        if not ids.count:
+            raise CommandError("No URL came: nothing was queued.", returncode=status or FAILED)
         seen = progress(ids)
         if options["json"]:
             self.stdout.write(_as_json(ids, seen, elapsed_s))
         else:
             self.stdout.write("\n".join(_as_text(ids, seen, elapsed_s)))
         if status and seen.unfinished:
-            self.stderr.write(f"Stopped watching: {_fetches(seen.unfinished)} not ended yet, and go on.")
+            self.stderr.write(f"Stopped watching. Still going on: {_fetches(seen.unfinished)}.")
         if seen.failed and status != INTERRUPTED:
             status = FAILED
         if status:

@@ -1,0 +1,103 @@
+"""One performance of the demo: from an empty folder, through starting and watching, to everything stopped."""
+
+import os
+import socket
+import time
+from contextlib import ExitStack
+from io import StringIO
+from typing import Protocol
+
+from django.core.management import call_command
+from django.db import connection
+
+from project import embedded, interrupts, processes
+from project.celery import app
+from project.demo import home as demo_home
+from project.demo import sites
+from project.demo.director import Director, View, beat_ticks
+from project.demo.plan import Plan
+
+LOOK_EVERY_S = 0.5
+FIRST_REQUEST_WITHIN_S = 30.0
+
+
+class Screen(Protocol):
+    """Where the audience looks."""
+
+    def note(self, text: str) -> None:
+        """Say what is going on."""
+
+    def show(self, view: View) -> None:
+        """Show how everything stands."""
+
+
+class Performance:
+    """Starts everything, feeds, watches; stops everything, however it ends."""
+
+    def __init__(self, plan: Plan, screen: Screen) -> None:
+        self.plan = plan
+        self.director: Director | None = None
+        self._screen = screen
+
+    def run(self) -> None:
+        """Return when all has been shown and all has stopped.
+
+        Raises what the parts raise: NotTheDemos, EmbeddedError, ProcessesEnded, NotReady.
+        """
+        demo_home.wipe(self.plan.home)
+        with ExitStack() as stack:
+            try:
+                self._start_and_watch(stack)
+            finally:
+                interrupts.ignore()
+                self._screen.note("Stopping…")
+
+    def _start_and_watch(self, stack: ExitStack) -> None:
+        plan, note = self.plan, self._screen.note
+        note(f"Starting {plan.sites} sites, PostgreSQL and Valkey…")
+        try:
+            with interrupts.hidden_from_children():
+                web_sites = stack.enter_context(sites.running(plan.sites, plan.home))
+        except RuntimeError as error:
+            raise processes.NotReady(str(error)) from error
+        stack.enter_context(embedded.servers(plan.home, durable=False))
+        stack.callback(connection.close)
+        note("Making the database's tables…")
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("sync_schedule", stdout=StringIO())
+        note(f"Starting {plan.fetchers} fetchers, worker, beat and web…")
+        port = _free_port()
+        running = stack.enter_context(
+            processes.running(
+                {**os.environ, "PORT": str(port)},
+                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "beat": 1},
+                log=plan.log,
+            )
+        )
+        running.wait_until(lambda: processes.workers_answer(app, running.workers), "not all workers answer")
+        running.wait_until(lambda: processes.web_answers("127.0.0.1", port), "the web process does not answer")
+        running.wait_until(beat_ticks, "beat does not tick")
+        self.director = Director(web_sites)
+        self.director.set_rates()
+        note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
+        self._watch(self.director, running)
+
+    def _watch(self, director: Director, running: processes.Processes) -> None:
+        give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
+        while (view := director.look()).elapsed_s is None:
+            running.check()
+            if time.monotonic() > give_up_at:
+                raise processes.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
+            time.sleep(processes.POLL_S)
+        while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
+            running.check()
+            self._screen.show(view)
+            time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
+            view = director.look()
+        self._screen.show(view)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port

@@ -1,0 +1,104 @@
+"""Runs one command, and lets nothing of it live on: not after an order to stop, nor after its starter died.
+
+`python -P supervisor.py STARTER_PID COMMAND...`; `project.processes` starts it, in a session of its own.
+Linux hands orphans to the nearest *subreaper* above them, which this process is (prctl(2)): whatever the
+command's processes start, in whichever session, stays below this one and is found there. Elsewhere it only
+passes the order to stop on.
+
+1. Start the command; wait until it ends, or SIGTERM comes, which the kernel also sends when the starter dies.
+2. Ask the command to end, which is to stop what it started; then what it left behind.
+3. Kill what has not ended within `STOP_TIMEOUT_S`.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+PR_SET_PDEATHSIG = 1  # Linux, for prctl
+PR_SET_CHILD_SUBREAPER = 36
+STOP_TIMEOUT_S = 4.0  # a fetcher that stops gives the answers under way 3 s
+KILL_TIMEOUT_S = 0.5  # the kernel ends a process within this, unless it hangs in the kernel itself
+POLL_S = 0.04
+
+
+def supervise(starter_pid: int, command: list[str]) -> int:
+    """Run the command until it or the starter ends, or SIGTERM comes; return its exit code."""
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        if sys.platform == "linux":
+            _adopt_orphans_and_follow(starter_pid)
+        process = subprocess.Popen(command)  # noqa: S603 -- our caller's command, no shell
+        return process.wait()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _stop(process)
+
+
+def _leave(_signum: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+def _adopt_orphans_and_follow(starter_pid: int) -> None:
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != starter_pid:  # it died before the kernel was told
+        sys.exit(0)
+
+
+def _stop(process: subprocess.Popen[bytes] | None) -> None:
+    asked: set[int] = set()
+    kill_at = time.monotonic() + STOP_TIMEOUT_S
+    give_up_at = kill_at + KILL_TIMEOUT_S
+    while (left := _left(process)) and time.monotonic() < give_up_at:
+        if time.monotonic() < kill_at:
+            responsible = left & {process.pid} if process else set()
+            now_asked = (responsible or left) - asked
+            _send(signal.SIGTERM, now_asked)
+            asked |= now_asked
+        else:
+            _send(signal.SIGKILL, left)
+        time.sleep(POLL_S)
+
+
+def _left(process: subprocess.Popen[bytes] | None) -> set[int]:
+    """Return what runs below us; those that have ended are reaped first."""
+    if sys.platform != "linux":
+        return {process.pid} if process and process.poll() is None else set()
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return set(_descendants())
+
+
+def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, stop_signal)
+
+
+def _descendants() -> list[int]:
+    children = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            # pid (name) state parent ...: the name may contain anything, brackets too
+            parent = int(stat.read_bytes().rpartition(b")")[2].split()[1])
+            children[parent].append(int(stat.parent.name))
+    found = [os.getpid()]
+    for pid in found:  # grows while it is walked
+        found.extend(children[pid])
+    return found[1:]
+
+
+if __name__ == "__main__":
+    sys.exit(supervise(int(sys.argv[1]), sys.argv[2:]))

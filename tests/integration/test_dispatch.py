@@ -1,0 +1,385 @@
+"""Dispatch books many lanes at once: whole runs, in order, within the look-ahead, waiting for nobody."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from importlib.resources import files
+from itertools import chain, pairwise
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import InThreads, Message
+from workers.fetches import dispatch as dispatching
+from workers.fetches.dispatch import FETCHES_A_MESSAGE, LONGEST_RUN, batches, dispatch
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.models import Fetch, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LANE = "site.example"
+URL = "https://site.example/"
+LOOKAHEAD = 2.0
+
+
+@pytest.fixture(autouse=True)
+def _lookahead(settings: LazySettings) -> None:
+    settings.WEIR_LOOKAHEAD = LOOKAHEAD
+
+
+@pytest.fixture(autouse=True)
+def sent(messages: list[Message]) -> list[Message]:
+    """Return the messages that are sent."""
+    return messages
+
+
+def runs_sent(messages: list[Message]) -> list[list[int]]:
+    return [arguments[0] for task, arguments in messages if task == "workers.tasks.fetch_batch"]
+
+
+def database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+def held() -> list[Fetch]:
+    """Return the reserved fetches, in the order of their slots."""
+    return list(Fetch.objects.filter(state=State.RESERVED).order_by("slot_id"))
+
+
+# --- one lane -----------------------------------------------------------------------------------------------------
+
+
+def test_queued_fetches_get_slots_and_are_sent(sent: list[Message]) -> None:
+    """A reserved fetch has its own slot, a lease that outlasts it, and is in a message."""
+    slots.set_rate(LANE, "10/s")
+    fetches = request_fetches([URL] * 5)
+    assert dispatch() == 5
+    planned = {slot.pk: slot for slot in Slot.objects.all()}
+    assert len({fetch.slot_id for fetch in held()}) == len(planned) == 5
+    for fetch in held():
+        assert fetch.lease_until is not None
+        assert fetch.lease_until > planned[fetch.slot_id or 0].use_until
+    assert runs_sent(sent) == [[fetch.pk for fetch in fetches]]
+
+
+def test_the_slots_of_one_dispatch_are_one_run() -> None:
+    """They share their end, are wider than the interval apart, and the lane is booked an interval beyond."""
+    slots.set_rate(LANE, "10/s")
+    request_fetches([URL] * 8)
+    dispatch()
+    site, run = Site.objects.get(), list(Slot.objects.order_by("start_time"))
+    assert {slot.run_size for slot in run} == {8}
+    assert {slot.use_until for slot in run} == {run[-1].start_time + site.effective_grace}
+    assert {later.start_time - earlier.start_time for earlier, later in pairwise(run)} == {site.spacing}
+    assert site.next_start == run[-1].use_until + site.interval
+
+
+def test_dispatch_and_reservations_share_the_clock_of_the_lane() -> None:
+    """What `throttle` reserved and what dispatch books keep the interval between them."""
+    slots.set_rate(LANE, "10/s")
+    slots.reserve(LANE)
+    request_fetches([URL] * 3)
+    dispatch()
+    slots.reserve(LANE)
+    site, run = Site.objects.get(), list(Slot.objects.order_by("start_time"))
+    assert [slot.run_size for slot in run] == [1, 3, 3, 3, 1]
+    assert run[1].start_time - run[0].use_until >= site.interval
+    assert run[4].start_time - run[3].use_until >= site.interval
+
+
+def test_the_best_go_first(sent: list[Message]) -> None:
+    """Priority, then age, decides who is sent and in which order; the rest stays queued."""
+    slots.set_rate(LANE, "2/s")
+    ids = [request_fetch(URL, priority=priority).pk for priority in (0, 5, 0, 9, 5, 0, 0, 0)]
+    dispatch()
+    assert runs_sent(sent) == [[ids[3], ids[1], ids[4], ids[0]]]
+    assert [fetch.pk for fetch in held()] == [ids[3], ids[1], ids[4], ids[0]]
+    assert Fetch.objects.filter(state=State.QUEUED).count() == 4
+
+
+def test_what_is_not_due_yet_waits() -> None:
+    """A retry that waits for its back-off is not sent before it, whatever its priority."""
+    slots.set_rate(LANE, "10/s")
+    later = request_fetch(URL, priority=9, not_before=database_now() + timedelta(minutes=5))
+    now = request_fetch(URL)
+    dispatch()
+    assert [fetch.pk for fetch in held()] == [now.pk]
+    assert Fetch.objects.get(pk=later.pk).state == State.QUEUED
+    assert Site.objects.get().has_backlog
+
+
+@pytest.mark.parametrize(("rate", "starts"), [("1/s", 2), ("10/s", 20), ("1/10s", 1), ("100/s", 199)])
+def test_a_lane_is_booked_up_to_the_lookahead(rate: str, starts: int) -> None:
+    """As many slots are given as start within the look-ahead, and at least one."""
+    slots.set_rate(LANE, rate)
+    request_fetches([URL] * 300)
+    before = database_now()
+    assert dispatch() == starts
+    latest = Slot.objects.latest("start_time").start_time
+    assert latest <= database_now() + timedelta(seconds=LOOKAHEAD)
+    assert latest + Site.objects.get().spacing > before + timedelta(seconds=LOOKAHEAD)
+
+
+def test_a_lane_that_is_booked_so_far_ahead_gets_nothing_more() -> None:
+    """A second dispatch adds nothing until time has passed, however often it is poked."""
+    slots.set_rate(LANE, "1/10s")
+    request_fetches([URL] * 100)
+    assert [dispatch() for _ in range(4)] == [1, 0, 0, 0]
+    Site.objects.update(next_start=database_now() + timedelta(seconds=1))
+    assert dispatch() == 1
+
+
+def test_a_run_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A very fast lane is booked in runs of a bounded size."""
+    slots.set_rate(LANE, "1000/s")
+    request_fetches([URL] * (LONGEST_RUN + 50))
+    assert dispatch() == LONGEST_RUN
+    monkeypatch.setattr(dispatching, "LONGEST_RUN", 7)
+    assert dispatch() == 7
+
+
+def test_a_burst_is_dispatched_at_once() -> None:
+    """GCRA holds for dispatch too: a burst starts now, the rest at its interval."""
+    slots.set_rate(LANE, "1/s", burst=5)
+    request_fetches([URL] * 20)
+    dispatch()
+    run = [slot.start_time for slot in Slot.objects.order_by("start_time")]
+    assert run[4] - run[0] < timedelta(seconds=0.1)
+    assert run[5] - run[4] > timedelta(seconds=0.9)
+    assert all(run[i + 5] - run[i] >= timedelta(seconds=1) for i in range(len(run) - 5))
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+def test_no_more_are_held_than_the_lane_allows() -> None:
+    """`max_concurrency` counts what is reserved and running; what ends makes room."""
+    slots.set_rate(LANE, "100/s", max_concurrency=3)
+    ids = [fetch.pk for fetch in request_fetches([URL] * 10)]
+    assert [dispatch(), dispatch()] == [3, 0]
+    Fetch.objects.filter(pk=ids[0]).update(state=State.RUNNING)
+    assert dispatch() == 0
+    cancel(ids[1])
+    Site.objects.update(next_start=database_now())
+    assert dispatch() == 1
+    assert Fetch.objects.filter(state__in=[State.RESERVED, State.RUNNING]).count() == 3
+    assert Site.objects.get().has_backlog
+
+
+def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> None:
+    """Less room than none is none."""
+    slots.set_rate(LANE, "100/s")
+    request_fetches([URL] * 300)
+    dispatch()
+    slots.set_rate(LANE, "100/s", max_concurrency=1)
+    Site.objects.update(next_start=database_now())
+    assert dispatch() == 0
+
+
+@pytest.mark.parametrize("minutes", [10, None])
+def test_a_paused_lane_is_skipped(minutes: int | None) -> None:
+    """Nothing is sent for a lane that an operator paused; others go on."""
+    request_fetches([URL, "https://other.example/"])
+    slots.pause(LANE, timedelta(minutes=minutes) if minutes else None)
+    assert dispatch() == 1
+    assert [fetch.url for fetch in held()] == ["https://other.example/"]
+    slots.resume(LANE)
+    assert dispatch() == 1
+
+
+def test_a_backed_off_lane_is_skipped() -> None:
+    """Nothing is sent for a site that asked for time; others go on."""
+    request_fetches([URL, "https://other.example/"])
+    slots.back_off(LANE, 600)
+    assert dispatch() == 1
+    assert [fetch.url for fetch in held()] == ["https://other.example/"]
+
+
+def test_a_back_off_that_ends_within_the_lookahead_delays_the_run() -> None:
+    """What is booked ahead of its end starts after it."""
+    slots.set_rate(LANE, "10/s")
+    request_fetches([URL] * 50)
+    slots.back_off(LANE, 1)
+    until = Site.objects.get().backed_off_until
+    assert until is not None
+    assert 5 <= dispatch() < 20
+    assert Slot.objects.earliest("start_time").start_time == until
+
+
+# --- many lanes ---------------------------------------------------------------------------------------------------
+
+
+def test_a_lanes_run_is_never_split_over_two_messages(sent: list[Message]) -> None:
+    """Only the holder of a whole run can keep the interval between its starts."""
+    for number in range(30):
+        slots.set_rate(f"site-{number}.example", "20/s")
+    urls = [f"https://site-{number % 30}.example/{number}" for number in range(900)]
+    lane_of = {fetch.pk: fetch.site_id for fetch in request_fetches(urls)}
+    assert dispatch() == 900
+    runs = runs_sent(sent)
+    lanes = [{lane_of[fetch_id] for fetch_id in run} for run in runs]
+    assert sum(map(len, lanes)) == len(set().union(*lanes)) == 30
+    assert sum(map(len, runs)) == 900
+    assert all(FETCHES_A_MESSAGE <= len(run) < FETCHES_A_MESSAGE + 30 for run in runs[:-1])
+
+
+def test_more_lanes_than_one_statement_takes_are_all_dispatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes are taken in portions until none is left."""
+    monkeypatch.setattr(dispatching, "LANES_A_STATEMENT", 7)
+    request_fetches([f"https://site-{number}.example/" for number in range(30)])
+    assert dispatch() == 30
+    assert not Fetch.objects.filter(state=State.QUEUED).exists()
+
+
+def test_lanes_that_look_empty_are_turned_off() -> None:
+    """Dispatch does not look at a lane again that has nothing queued."""
+    slots.set_rate(LANE, "10/s")
+    slots.set_rate("slow.example", "1/10s")
+    request_fetches([URL, "https://slow.example/1", "https://slow.example/2"])
+    dispatch()
+    assert dict(Site.objects.values_list("name", "has_backlog")) == {LANE: False, "slow.example": True}
+
+
+def test_a_lane_that_somebody_else_is_booking_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
+    """A locked lane is left to who holds it and never waited for; the others are dispatched."""
+    fetches = request_fetches([f"https://site-{number}.example/" for number in range(3)])
+    other_connection.execute("SELECT 1 FROM ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '2s'")
+        try:
+            assert dispatch() == 2
+        finally:
+            cursor.execute("RESET lock_timeout")
+    assert Fetch.objects.get(state=State.QUEUED).pk == fetches[1].pk
+    other_connection.rollback()
+    assert dispatch() == 1
+
+
+def test_a_fetch_that_somebody_else_holds_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
+    """A row that is just being cancelled is not waited for."""
+    slots.set_rate(LANE, "10/s")
+    fetches = request_fetches([URL] * 3)
+    other_connection.execute("SELECT 1 FROM fetches_fetch WHERE id = %s FOR UPDATE", [fetches[0].pk])
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '2s'")
+        try:
+            assert dispatch() == 2
+        finally:
+            cursor.execute("RESET lock_timeout")
+    assert [fetch.pk for fetch in held()] == [fetch.pk for fetch in fetches[1:]]
+
+
+def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, sent: list[Message]) -> None:
+    """However many run together, no fetch is sent twice and every lane keeps its interval."""
+    for number in range(20):
+        slots.set_rate(f"site-{number}.example", "20/s")
+    request_fetches([f"https://site-{number % 20}.example/{number}" for number in range(1_200)])
+    assert sum(in_threads(4, lambda _number: dispatch())) == len(held())
+    ids = [fetch_id for run in runs_sent(sent) for fetch_id in run]
+    assert len(ids) == len(set(ids)) == len(held()) == Slot.objects.count()
+    for site in Site.objects.all():
+        run = list(Slot.objects.filter(site=site).order_by("start_time").values_list("start_time", flat=True))
+        assert min(later - earlier for earlier, later in pairwise(run)) >= site.interval
+
+
+def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that could not be sent is no error: the lease of its fetches runs out."""
+    monkeypatch.setattr(dispatching, "publish", lambda *_arguments: False)
+    request_fetch(URL)
+    assert dispatch() == 1
+    [fetch] = held()
+    assert fetch.lease_until is not None
+    assert fetch.lease_until < database_now() + timedelta(seconds=LOOKAHEAD + 10)
+
+
+# --- a large backlog ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def large_backlog() -> Iterator[None]:
+    """Have 200,000 queued fetches in 1,000 lanes, and as many that have ended."""
+    now = database_now()
+    Site.objects.bulk_create(
+        Site(name=f"site-{number}.example", interval=timedelta(seconds=0.333334), has_backlog=True)
+        for number in range(1_000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO fetches_fetch (
+                url, hop_url, site_id, state, priority, not_before, status_code, finished_at,
+                redirects, attempts, max_attempts, headers, etag, last_modified, error, on_done
+            )
+            SELECT 'https://site.example/' || n, '', site.id, CASE WHEN n %% 2 = 0 THEN 'queued' ELSE 'done' END,
+                n %% 7, %(now)s - make_interval(secs => n %% 1000), 200,
+                CASE WHEN n %% 2 = 0 THEN NULL ELSE %(now)s END, 0, 0, 5, '[]', '', '', '', ''
+            FROM ratelimit_site AS site, generate_series(1, 400) AS n
+            """,
+            {"now": now},
+        )
+        cursor.execute("ANALYZE fetches_fetch, ratelimit_site, ratelimit_slot")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE fetches_fetch, fetches_fetchbody, ratelimit_slot, ratelimit_site")
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
+
+
+@pytest.mark.usefixtures("large_backlog")
+def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
+    """Over 400,000 fetches the picking of the queue reads its index alone, and a dispatch takes less than a second."""
+    with connection.cursor() as cursor:
+        statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
+        parameters = {"lookahead": LOOKAHEAD, "lanes": 2_000, "longest_run": 500, "delivery": 2.0, "after": 0}
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+        answer = cursor.fetchone()[0]
+    plan = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
+    reads = [
+        node for node in nodes(plan) if node.get("Relation Name") == "fetches_fetch" and "Scan" in node["Node Type"]
+    ]
+    assert "fetch_queue" in {node.get("Index Name") for node in reads}
+    assert "Seq Scan" not in {node["Node Type"] for node in reads}
+    began_at = time.monotonic()
+    sent = dispatch()
+    took_s = time.monotonic() - began_at
+    print(f"\ndispatch: {sent} slots over 1,000 lanes from 200,000 queued in {took_s:.2f} s ({sent / took_s:.0f}/s)")
+    assert sent == 6_000
+    assert took_s < 1
+
+
+# --- batches ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "packed"),
+    [
+        ([], []),
+        ([0, 0], []),
+        ([1], [1]),
+        ([99, 1, 5], [100, 5]),
+        ([99, 2, 5], [101, 5]),
+        ([500], [500]),
+        ([50, 0, 49, 500, 1], [599, 1]),
+        ([100, 100], [100, 100]),
+    ],
+)
+def test_whole_runs_are_packed_into_messages_of_about_a_hundred(sizes: list[int], packed: list[int]) -> None:
+    """A message is full as soon as it has a hundred fetches; the run that filled it is in it whole."""
+    ids = iter(range(10_000))
+    runs = [[next(ids) for _ in range(size)] for size in sizes]
+    messages = list(batches(runs))
+    assert [len(message) for message in messages] == packed
+    assert list(chain(*messages)) == list(chain(*runs))

@@ -1,0 +1,328 @@
+"""What web code asks for is stored in order and in its transaction, and workers hear of it once, after the commit."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import connection, transaction
+from django.db.transaction import TransactionManagementError
+
+from project.celery import app
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import Message
+from workers.fetches import backlog
+from workers.fetches.claim import claim
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+URL = "https://site.example/page"
+POKE = ("workers.tasks.dispatch", ())
+
+
+class Planned(Exception):
+    """What goes wrong in a transaction, on purpose."""
+
+
+def test_a_url_is_queued_in_the_lane_of_its_host() -> None:
+    """The row that comes back is the row that is stored, with the database's times in it."""
+    fetch = request_fetch("https://Site.example:443/page#part")
+    stored = Fetch.objects.select_related("site").get()
+    assert (stored.state, stored.url, stored.hop_url) == (State.QUEUED, "https://Site.example:443/page#part", URL)
+    assert stored.site is not None
+    assert (stored.site.name, stored.site.has_backlog) == ("site.example", True)
+    for field in Fetch._meta.concrete_fields:
+        assert getattr(fetch, field.attname) == getattr(stored, field.attname), field.name
+
+
+def test_a_fetch_that_came_back_can_be_changed() -> None:
+    """The row is a model instance like any other: saving it updates, and does not insert."""
+    fetch = request_fetch(URL)
+    fetch.priority = 3
+    fetch.save()
+    assert Fetch.objects.get().priority == 3
+
+
+def test_ten_thousand_urls_are_queued_in_one_call_and_in_their_order() -> None:
+    """10,000 URLs on 100 sites take less than ten seconds, and age in the order in which they were given."""
+    urls = [f"https://site-{number % 100}.example/{number}" for number in range(10_000)]
+    began_at = time.monotonic()
+    fetches = request_fetches(urls)
+    assert time.monotonic() - began_at < 10
+    assert [fetch.url for fetch in fetches] == urls
+    assert [fetch.pk for fetch in fetches] == sorted(fetch.pk for fetch in fetches)
+    assert list(Fetch.objects.order_by("not_before", "pk").values_list("url", flat=True)) == urls
+    assert Site.objects.filter(has_backlog=True).count() == 100
+
+
+def test_no_urls_are_no_fetches(messages: list[Message]) -> None:
+    """An empty call does nothing and pokes nobody."""
+    assert request_fetches([]) == []
+    assert (Fetch.objects.count(), messages) == (0, [])
+
+
+def test_a_generator_of_urls_is_taken_once() -> None:
+    """Any iterable of texts will do, and the same URL may be asked for twice."""
+    fetches = request_fetches(URL for _ in range(3))
+    assert Fetch.objects.count() == len({fetch.pk for fetch in fetches}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not a URL"),
+        ("site.example", "write it whole"),
+        ("ftp://site.example/", "scheme 'ftp'"),
+        ("https://user:secret@site.example/", "credentials"),
+        ("http://127.1/", "IPv4"),
+        ("https://site.example/\0", "control characters"),
+        ("https://site.example/\ud800", "control characters"),
+        ("\0\ud800", "control characters"),
+        ("https://site.example/" + "x" * 100_000, "longer than"),
+    ],
+)
+def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: str, messages: list[Message]) -> None:
+    """A bad text is accepted, ends at once, and is in the way of nobody."""
+    before, bad, after = request_fetches([URL, text, URL], on_done="shop.tasks.arrived")
+    stored = Fetch.objects.get(pk=bad.pk)
+    assert (stored.state, stored.site_id, bad.state) == (State.FAILED, None, State.FAILED)
+    assert reason in stored.error == bad.error
+    assert stored.finished_at is not None
+    assert len(stored.url) <= 16_000
+    assert {fetch.state for fetch in Fetch.objects.filter(pk__in=[before.pk, after.pk])} == {State.QUEUED}
+    assert ("shop.tasks.arrived", (bad.pk,)) in messages
+    assert len([message for message in messages if message[0] == "shop.tasks.arrived"]) == 1
+    assert stored.on_done_called_at is not None
+
+
+def test_bad_texts_alone_create_no_lane_and_poke_nobody(messages: list[Message]) -> None:
+    """A failure has no site."""
+    request_fetches(["", "nonsense"])
+    assert (Fetch.objects.count(), Site.objects.count(), messages) == (2, 0, [])
+
+
+def test_the_stored_text_keeps_all_that_can_be_stored() -> None:
+    """Only what PostgreSQL cannot hold is replaced: the rest is there to be found again."""
+    request_fetch("nonsense \0 \ud800 äöü 日本語")
+    assert Fetch.objects.get().url == "nonsense \N{REPLACEMENT CHARACTER} ? äöü 日本語"
+
+
+# --- transactions -------------------------------------------------------------------------------------------------
+
+
+def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
+    """A transaction that fails leaves no fetch, no lane and no message."""
+
+    @transaction.atomic
+    def fail() -> None:
+        request_fetches([URL, "nonsense"], on_done="shop.tasks.arrived")
+        raise Planned
+
+    with pytest.raises(Planned):
+        fail()
+    assert (Fetch.objects.count(), Site.objects.count(), messages) == (0, 0, [])
+
+
+def test_nobody_hears_of_it_before_the_commit(messages: list[Message]) -> None:
+    """A message that overtakes its transaction would find nothing."""
+    with transaction.atomic():
+        request_fetches([URL, "nonsense"], on_done="shop.tasks.arrived")
+        assert messages == []
+    assert POKE in messages
+
+
+def test_an_error_after_the_commit_does_not_reach_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fetches are stored by then: web code that has succeeded is not told that it failed."""
+
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise RuntimeError("a broker's client that does not know its own errors")
+
+    monkeypatch.setattr(app, "send_task", broken)
+    with transaction.atomic():
+        request_fetch(URL)
+    request_fetch("https://other.example/")
+    assert Fetch.objects.filter(state=State.QUEUED).count() == 2
+
+
+def test_a_commit_pokes_dispatch_once_for_idle_lanes(messages: list[Message]) -> None:
+    """However many fetches on however many idle sites one call queues, one message wakes dispatch."""
+    request_fetches([f"https://site-{number % 5}.example/{number}" for number in range(50)])
+    assert messages == [POKE]
+
+
+def test_a_busy_lane_costs_no_message(messages: list[Message]) -> None:
+    """A lane that dispatch looks at already is not poked again."""
+    request_fetch(URL)
+    messages.clear()
+    request_fetches([URL] * 10)
+    assert messages == []
+
+
+def test_a_lane_that_fell_idle_is_poked_again(messages: list[Message]) -> None:
+    """When dispatch has turned a lane off, the next fetch wakes it up."""
+    fetch = request_fetch(URL)
+    cancel(fetch.pk)
+    backlog.turn_off([Site.objects.get().pk])
+    messages.clear()
+    request_fetch(URL)
+    assert messages == [POKE]
+
+
+def test_enqueueing_waits_for_nobody_who_books_the_lane(other_connection: psycopg.Connection[object]) -> None:
+    """Web code that asks for a fetch does not queue behind reservations of the same site."""
+    request_fetch(URL)
+    other_connection.execute("SELECT id FROM ratelimit_site FOR NO KEY UPDATE")
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '2s'")
+        try:
+            request_fetch(URL)
+        finally:
+            cursor.execute("RESET lock_timeout")
+    assert Fetch.objects.count() == 2
+
+
+# --- lanes --------------------------------------------------------------------------------------------------------
+
+
+def lane_of(url: str) -> str:
+    fetch = Fetch.objects.select_related("site").get(pk=request_fetch(url).pk)
+    assert fetch.site is not None
+    return fetch.site.name
+
+
+@pytest.mark.parametrize(
+    ("url", "lane"),
+    [
+        ("https://example.com/", "example.com"),
+        ("https://www.example.com/", "example.com"),
+        ("https://a.b.example.com/", "example.com"),
+        ("https://own.example.com/", "own.example.com"),
+        ("https://deep.own.example.com/", "example.com"),  # own.example.com covers itself alone
+        ("https://a.shop.example.com/", "shop.example.com"),
+        ("https://notexample.com/", "notexample.com"),
+        ("https://www.example.com:8443/", "www.example.com:8443"),
+        ("https://example.org/", "example.org"),
+    ],
+)
+def test_a_url_goes_into_its_own_lane_or_the_nearest_that_covers_it(url: str, lane: str) -> None:
+    """The site's own row wins, then the nearest ancestor that covers subdomains; else a lane is created."""
+    slots.set_rate("example.com", "2/s", covers_subdomains=True)
+    slots.set_rate("shop.example.com", "3/s", covers_subdomains=True)
+    slots.set_rate("own.example.com", "4/s")
+    assert lane_of(url) == lane
+
+
+def test_a_new_lane_has_the_default_rate(settings: LazySettings) -> None:
+    """Nobody has to set up a site before its URLs are asked for."""
+    settings.WEIR_DEFAULT_RATE = "1/7s"
+    request_fetch(URL)
+    assert Site.objects.get().interval == timedelta(seconds=7)
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+def test_not_before_is_kept() -> None:
+    """A fetch is due at its time and not earlier; without one it is due at once."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    later, now = request_fetch(URL, not_before=tomorrow), request_fetch(URL)
+    assert Fetch.objects.get(pk=later.pk).not_before == tomorrow
+    assert [fetch.pk for fetch in Fetch.objects.due()] == [now.pk]
+    dispatch()
+    assert Fetch.objects.get(pk=later.pk).state == State.QUEUED
+    assert Fetch.objects.get(pk=now.pk).state == State.RESERVED
+
+
+def test_priority_goes_first_then_age(messages: list[Message]) -> None:
+    """Within a site the higher priority is dispatched first, and the older one among equals."""
+    slots.set_rate("site.example", "1000/s")
+    low, old, new, high = (request_fetch(URL, priority=priority).pk for priority in (-1, 0, 0, 7))
+    messages.clear()
+    dispatch()
+    assert messages == [("workers.tasks.fetch_batch", ([high, old, new, low],))]
+
+
+@pytest.mark.parametrize("priority", [-32_769, 32_768])
+def test_a_priority_beyond_16_bits_is_refused(priority: int) -> None:
+    """The refusal names the bounds; nothing is stored."""
+    with pytest.raises(ValueError, match="between -32768 and 32767"):
+        request_fetch(URL, priority=priority)
+    assert not Fetch.objects.exists()
+
+
+@pytest.mark.parametrize("priority", [-32_768, 32_767])
+def test_the_bounds_of_priority_are_accepted(priority: int) -> None:
+    """Both ends of 16 bits can be stored."""
+    assert Fetch.objects.get(pk=request_fetch(URL, priority=priority).pk).priority == priority
+
+
+@pytest.mark.parametrize("max_attempts", [0, -1, 32_768])
+def test_an_impossible_number_of_attempts_is_refused(max_attempts: int) -> None:
+    """At least one attempt is made."""
+    with pytest.raises(ValueError, match="max_attempts"):
+        request_fetch(URL, max_attempts=max_attempts)
+    assert not Fetch.objects.exists()
+
+
+def test_a_naive_time_is_refused() -> None:
+    """A time without a zone would be another moment on another host."""
+    with pytest.raises(ValueError, match="aware"):
+        request_fetch(URL, not_before=datetime(2030, 1, 1))  # noqa: DTZ001  naive is the point
+    assert not Fetch.objects.exists()
+
+
+# --- cancel -------------------------------------------------------------------------------------------------------
+
+
+def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
+    """What nobody holds yet is taken back at once, and who waits for its end is called."""
+    fetch = request_fetch(URL, on_done="shop.tasks.arrived")
+    messages.clear()
+    assert cancel(fetch.pk)
+    stored = Fetch.objects.get()
+    assert stored.state == State.CANCELLED
+    assert stored.finished_at is not None
+    assert stored.on_done_called_at is not None
+    assert messages == [("shop.tasks.arrived", (fetch.pk,))]
+    assert dispatch() == 0
+
+
+def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
+    """The message on its way claims nothing any more; the start is given back."""
+    slots.set_rate("site.example", "1/10s")
+    fetch = request_fetch(URL)
+    assert dispatch() == 1
+    assert cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.CANCELLED
+    assert Slot.objects.get().released_at is not None
+    assert claim([fetch.pk]) == []
+    assert Fetch.objects.get().state == State.CANCELLED
+
+
+def test_a_running_fetch_is_not_cancelled() -> None:
+    """A fetcher holds it: the request may be on the wire."""
+    fetch = request_fetch(URL)
+    dispatch()
+    assert len(claim([fetch.pk])) == 1
+    assert not cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.RUNNING
+    assert Slot.objects.get().released_at is None
+
+
+def test_an_ended_or_unknown_fetch_is_not_cancelled() -> None:
+    """Cancelling twice is cancelling once."""
+    fetch = request_fetch(URL)
+    assert [cancel(fetch.pk), cancel(fetch.pk), cancel(fetch.pk + 1)] == [True, False, False]
+
+
+def test_cancel_refuses_to_run_inside_a_transaction() -> None:
+    """What was taken back must not come again by a roll-back."""
+    fetch = request_fetch(URL)
+    with pytest.raises(TransactionManagementError), transaction.atomic():
+        cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.QUEUED
