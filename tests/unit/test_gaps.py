@@ -105,8 +105,7 @@ some_times = st.lists(st.integers(0, 60), max_size=25).map(sorted)
 def test_early_starts_agree_with_comparing_every_pair(arrived: list[int], interval: int, burst: int) -> None:
     """One pass over the arrivals counts what comparing each with all before it counts."""
     early = sum(
-        any(arrived[j] - arrived[i] < (j - i - burst + 1) * interval for i in range(j))
-        for j in range(len(arrived))
+        any(arrived[j] - arrived[i] < (j - i - burst + 1) * interval for i in range(j)) for j in range(len(arrived))
     )
     assert early_starts(arrived, interval / SECOND, burst) == early
 
@@ -133,9 +132,7 @@ def test_nobody_is_early_exactly_when_the_textbook_algorithm_admits_all(
         ((), (None, None), None),
     ],
 )
-def test_used_share(
-    at: tuple[float, ...], window: tuple[int | None, int | None], share: float | None
-) -> None:
+def test_used_share(at: tuple[float, ...], window: tuple[int | None, int | None], share: float | None) -> None:
     """The share is starts taken per start allowed between the window's first and last arrival."""
     from_ns, until_ns = (None if edge is None else edge * SECOND for edge in window)
     assert used_share(times(*at), 1.0, from_ns=from_ns, until_ns=until_ns) == pytest.approx(share)
@@ -159,13 +156,9 @@ def test_judge_gives_each_host_its_own_verdict() -> None:
         recent_s=2.0,
     )
     assert verdicts == {
-        "a": HostGaps(
-            host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5
-        ),
+        "a": HostGaps(host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5),
         "b": HostGaps(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
-        "c": HostGaps(
-            host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5
-        ),
+        "c": HostGaps(host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5),
     }
 
 

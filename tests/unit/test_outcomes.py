@@ -30,9 +30,7 @@ PAGE = b"<html>Weir</html>"
 CHANCE = 0.25
 
 
-def job(
-    *, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5
-) -> Job:
+def job(*, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5) -> Job:
     run = Run(interval_s=1, burst=1, use_until=10)
     return Job(
         fetch_id=7,
@@ -48,9 +46,7 @@ def job(
 
 def answer(status: int, *headers: tuple[str, bytes], body: bytes = PAGE, to: Job | None = None) -> Answer:
     raw = tuple((name.encode(), value) for name, value in headers)
-    return Answer(
-        job=to or job(), status_code=status, headers=raw, body=body, lateness_ms=1.5, elapsed_ms=20.0
-    )
+    return Answer(job=to or job(), status_code=status, headers=raw, body=body, lateness_ms=1.5, elapsed_ms=20.0)
 
 
 def judge(event: Event, max_body: int = CAP) -> Outcome:
@@ -276,9 +272,7 @@ def test_an_empty_body_is_empty_in_every_encoding(encoding: str) -> None:
         ("bogus\n", PAGE, "'bogus' was not asked for"),
     ],
 )
-def test_a_body_that_cannot_be_read_whole_fails_with_its_reason(
-    encoding: str, body: bytes, reason: str
-) -> None:
+def test_a_body_that_cannot_be_read_whole_fails_with_its_reason(encoding: str, body: bytes, reason: str) -> None:
     """Truncated, broken and unknown encodings are stated failures, never a part of the body."""
     with pytest.raises(BodyRefused, match=reason):
         decoded(body, encoding, CAP)

@@ -37,9 +37,7 @@ class Lane:
         spacing = self.interval * 101 // 100
         soonest = max(now, closed_until)
         arrival = max(soonest, self.next_start)
-        planned = [
-            max(soonest, arrival + k * spacing - (self.burst - 1) * self.interval) for k in range(count)
-        ]
+        planned = [max(soonest, arrival + k * spacing - (self.burst - 1) * self.interval) for k in range(count)]
         use_until = arrival + (count - 1) * spacing + self.grace
         self.next_start = use_until + self.interval
         return planned, Run(interval_s=self.interval, burst=self.burst, use_until=use_until)
@@ -91,9 +89,7 @@ lanes = st.builds(
 
 @settings(max_examples=400)
 @given(lane=lanes, held=st.lists(reservations(), min_size=1, max_size=8))
-def test_no_stalls_and_no_hand_over_between_runs_ever_break_the_rate(
-    lane: Lane, held: list[Reservation]
-) -> None:
+def test_no_stalls_and_no_hand_over_between_runs_ever_break_the_rate(lane: Lane, held: list[Reservation]) -> None:
     """Whatever holders one after the other suffer, their starts together keep GCRA(interval, burst)."""
     now = 0
     for reservation in held:
@@ -103,9 +99,7 @@ def test_no_stalls_and_no_hand_over_between_runs_ever_break_the_rate(
 
 @settings(max_examples=400)
 @given(lane=lanes, held=st.lists(reservations(), min_size=2, max_size=6))
-def test_holders_that_reserve_at_the_same_time_keep_the_rate_together(
-    lane: Lane, held: list[Reservation]
-) -> None:
+def test_holders_that_reserve_at_the_same_time_keep_the_rate_together(lane: Lane, held: list[Reservation]) -> None:
     """Runs reserved at one moment, by processes that know nothing of each other, keep the rate too."""
     for reservation in held:
         hold(lane, 0, reservation)

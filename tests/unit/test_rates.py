@@ -86,9 +86,7 @@ def test_the_interval_is_never_faster_than_asked_and_less_than_a_microsecond_slo
 
 
 @given(count=st.integers(1, 1000), periods=st.integers(1, 1000), unit=st.sampled_from(sorted(UNIT_SECONDS)))
-def test_every_parsed_rate_is_written_as_a_rate_of_the_same_interval(
-    count: int, periods: int, unit: str
-) -> None:
+def test_every_parsed_rate_is_written_as_a_rate_of_the_same_interval(count: int, periods: int, unit: str) -> None:
     """What is shown to an operator can be typed in again and means the same, whatever the rate was."""
     try:
         interval = parse_rate(f"{count}/{periods}{unit}")

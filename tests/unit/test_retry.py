@@ -15,9 +15,7 @@ from workers.fetches.retry import LONGEST_S, backoff_s
         (32_767, 0.0, 300.0),
     ],
 )  # fmt: skip
-def test_the_wait_doubles_with_each_attempt_up_to_five_minutes(
-    attempts: int, chance: float, seconds: float
-) -> None:
+def test_the_wait_doubles_with_each_attempt_up_to_five_minutes(attempts: int, chance: float, seconds: float) -> None:
     """1, 2, 4, ... up to 300 seconds, of which chance takes up to half."""
     assert backoff_s(attempts, chance) == seconds
 

@@ -47,9 +47,7 @@ def test_every_entry_goes_to_a_queue_that_is_consumed(entry: Entry) -> None:
 
 def test_every_queue_proves_by_a_heartbeat_that_it_is_consumed() -> None:
     """Each queue of the workers has its heartbeat, sent through that very queue."""
-    heartbeats = {
-        entry.queue: entry.arguments for entry in SCHEDULE if entry.task == "workers.tasks.heartbeat"
-    }
+    heartbeats = {entry.queue: entry.arguments for entry in SCHEDULE if entry.task == "workers.tasks.heartbeat"}
     assert heartbeats == {queue: [queue] for queue in consumed_queues()}
     assert set(QUEUES) == consumed_queues()
 

@@ -1,0 +1,239 @@
+"""A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
+
+import time
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.transaction import TransactionManagementError
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import InThreads, Message
+from workers.fetches.claim import Job, claim, longest_hold_s
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import cancel, request_fetches
+from workers.fetches.models import Fetch, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LANE = "site.example"
+URL = "https://site.example/"
+
+
+@pytest.fixture(autouse=True)
+def sent(messages: list[Message]) -> list[Message]:
+    """Return the messages that are sent."""
+    return messages
+
+
+@pytest.fixture(autouse=True)
+def _lookahead(settings: LazySettings) -> None:
+    settings.WEIR_LOOKAHEAD = 60.0  # so that no slot passes while a test is held up
+
+
+def reserved(count: int, *, rate: str = "1/s", lanes: int = 1) -> list[int]:
+    """Have `count` reserved fetches, and return their ids in the order of their slots."""
+    for number in range(lanes):
+        slots.set_rate(f"{number}.{LANE}" if lanes > 1 else LANE, rate)
+    request_fetches([f"https://{f'{number % lanes}.' if lanes > 1 else ''}{LANE}/" for number in range(count)])
+    assert dispatch() == count
+    return list(Fetch.objects.order_by("slot_id").values_list("pk", flat=True))
+
+
+def states() -> set[str]:
+    return set(Fetch.objects.values_list("state", flat=True))
+
+
+def database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+def test_claimed_fetches_run_with_a_lease() -> None:
+    """What is claimed is running, and is held until all deadlines have passed after the end of its run."""
+    ids = reserved(3)
+    assert [job.fetch_id for job in claim(ids)] == ids
+    for fetch in Fetch.objects.filter(state=State.RUNNING, slot_id__isnull=False):
+        slot = Slot.objects.get(pk=fetch.slot_id or 0)
+        assert fetch.lease_until == slot.use_until + timedelta(seconds=longest_hold_s())
+        assert (slot.released_at, slot.finished_at) == (None, None)
+    assert states() == {State.RUNNING}
+
+
+def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:
+    """No fetcher that keeps its deadlines is ever taken for dead."""
+    settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT = 7, 11, 13
+    assert longest_hold_s() > 7 + 11 + 13
+
+
+def test_a_job_says_what_to_request() -> None:
+    """The hop that comes next, and what the decisions after it need to know."""
+    first, second = reserved(2)
+    Fetch.objects.filter(pk=first).update(hop_url="https://site.example/hop", redirects=3, attempts=2, max_attempts=4)
+    Fetch.objects.filter(pk=second).update(hop_url="")
+    jobs = {job.fetch_id: job for job in claim([first, second])}
+    assert (jobs[first].url, jobs[first].redirects) == ("https://site.example/hop", 3)
+    assert (jobs[first].attempts, jobs[first].max_attempts) == (2, 4)
+    assert jobs[second].url == URL
+    assert {job.slot_id for job in jobs.values()} == set(Slot.objects.values_list("pk", flat=True))
+
+
+def test_jobs_come_in_the_order_of_their_slots() -> None:
+    """However the ids of a message are ordered, the first start comes first."""
+    ids = reserved(10)
+    jobs = claim(ids[::-1])
+    assert [job.fetch_id for job in jobs] == ids
+    assert [job.start_at for job in jobs] == sorted(job.start_at for job in jobs)
+
+
+def test_the_jobs_of_one_lane_share_one_run() -> None:
+    """The holder keeps the interval over all of a lane's starts, and lanes do not hold up each other."""
+    jobs = claim(reserved(12, lanes=3))
+    lanes: dict[str, set[int]] = {}
+    for job in jobs:
+        lanes.setdefault(job.url, set()).add(id(job.run))
+    assert len(lanes) == 3
+    assert {len(runs) for runs in lanes.values()} == {1}
+    assert len(set.union(*lanes.values())) == 3
+
+
+def test_the_run_knows_the_rate_of_the_lane() -> None:
+    """Interval and burst are those of the site."""
+    slots.set_rate(LANE, "1/s", burst=4)
+    [job] = claim(reserved(1, rate="2/s"))
+    assert (job.run.interval_s, job.run.burst) == (0.5, 4)
+
+
+def test_times_are_true_on_the_own_monotonic_clock() -> None:
+    """A start is never early and an end never late, and neither is off by more than the round trip."""
+    ids = reserved(5)
+    jobs = claim(ids)
+    before, now, after = time.monotonic(), database_now(), time.monotonic()
+    for job in jobs:
+        slot = Slot.objects.get(pk=job.slot_id)
+        starts_in, ends_in = (slot.start_time - now).total_seconds(), (slot.use_until - now).total_seconds()
+        assert before + starts_in - 0.001 <= job.start_at <= after + starts_in + 0.25
+        assert before + ends_in - 0.25 <= job.run.use_until <= after + ends_in + 0.001
+        assert job.start_at < job.run.use_until
+
+
+# --- once only ----------------------------------------------------------------------------------------------------
+
+
+def test_a_message_that_comes_twice_claims_nothing() -> None:
+    """The second delivery finds nothing reserved and changes nothing."""
+    ids = reserved(5)
+    claim(ids)
+    before = list(Fetch.objects.order_by("pk").values())
+    assert claim(ids) == []
+    assert list(Fetch.objects.order_by("pk").values()) == before
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.DONE, State.FAILED, State.CANCELLED])
+def test_only_what_is_reserved_is_claimed(state: State) -> None:
+    """A late message about a fetch that has gone on, or gone back, claims nothing."""
+    ids = reserved(2)
+    ended = None if state == State.QUEUED else database_now()
+    Fetch.objects.filter(pk=ids[0]).update(state=state, finished_at=ended, status_code=200, error="because")
+    assert [job.fetch_id for job in claim(ids)] == ids[1:]
+    assert Fetch.objects.get(pk=ids[0]).state == state
+
+
+def test_unknown_fetches_are_claimed_by_nobody() -> None:
+    """A message that outlived its fetches does nothing."""
+    assert claim([1, 2, 3]) == []
+    assert claim([]) == []
+
+
+def test_claimers_at_once_share_nothing(in_threads: InThreads) -> None:
+    """However often a message is delivered at once, each fetch has one holder, and none is left behind."""
+    ids = reserved(600, rate="10/s", lanes=20)
+    claimed: list[list[Job]] = in_threads(4, lambda _number: claim(ids))
+    assert sorted(job.fetch_id for jobs in claimed for job in jobs) == sorted(ids)
+    assert states() == {State.RUNNING}
+
+
+def test_a_run_has_one_holder_however_often_its_message_comes(in_threads: InThreads) -> None:
+    """Two holders of one run would each keep the interval to their own starts only: it is never split."""
+    for _ in range(5):
+        ids = reserved(600, rate="10/s", lanes=20)
+        claimed: list[list[Job]] = in_threads(4, lambda _number, ids=ids: claim(ids))  # type: ignore[misc]
+        holders: dict[str, set[int]] = {}
+        for number, jobs in enumerate(claimed):
+            for job in jobs:
+                holders.setdefault(job.url, set()).add(number)
+        assert {len(numbers) for numbers in holders.values()} == {1}
+        Fetch.objects.all().delete()
+        Site.objects.all().delete()
+
+
+def test_a_claim_refuses_to_run_inside_a_transaction() -> None:
+    """What is claimed must be committed before a request is sent."""
+    ids = reserved(1)
+    with pytest.raises(TransactionManagementError), transaction.atomic():
+        claim(ids)
+    assert states() == {State.RESERVED}
+
+
+# --- back to the queue --------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_whose_run_is_over_goes_back(sent: list[Message]) -> None:
+    """A message that came too late counts no attempt: the fetch is queued, its slot given back, its lane awake."""
+    ids = reserved(3)
+    assert not Site.objects.get().has_backlog
+    Slot.objects.update(use_until=F("use_until") - timedelta(hours=1), start_time=F("start_time") - timedelta(hours=1))
+    sent.clear()
+    assert claim(ids) == []
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
+    assert not Slot.objects.filter(released_at=None).exists()
+    assert Site.objects.get().has_backlog
+    assert sent == [("workers.tasks.dispatch", ())]
+
+
+def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:
+    """A holder that comes late uses the rest of the run: a start that has passed is made up for until its end."""
+    ids = reserved(3)
+    Slot.objects.update(start_time=F("start_time") - timedelta(seconds=2))
+    assert [job.fetch_id for job in claim(ids)] == ids
+
+
+@pytest.mark.parametrize("how", ["paused", "paused for ever", "backed off"])
+def test_a_fetch_whose_lane_was_closed_since_goes_back(how: str) -> None:
+    """Slots within a pause or a back-off are void; other lanes are not touched."""
+    ids = reserved(4, lanes=2)
+    name = f"0.{LANE}"
+    if how == "backed off":
+        slots.back_off(name, 600)
+    else:
+        slots.pause(name, None if how == "paused for ever" else timedelta(minutes=10))
+    jobs = claim(ids)
+    assert {job.url for job in jobs} == {f"https://1.{LANE}/"}
+    assert len(jobs) == 2
+    closed = Fetch.objects.filter(site__name=name)
+    assert set(closed.values_list("state", "slot_id", "lease_until", "attempts")) == {(State.QUEUED, None, None, 0)}
+    assert Slot.objects.filter(released_at__isnull=False).count() == 2
+
+
+def test_slots_after_the_end_of_a_back_off_stay_good() -> None:
+    """Only what would start within it is void."""
+    ids = reserved(5, rate="1/10s")
+    slots.back_off(LANE, 25)
+    assert [job.fetch_id for job in claim(ids)] == ids[3:]
+    assert set(Fetch.objects.filter(pk__in=ids[:3]).values_list("state", flat=True)) == {State.QUEUED}
+
+
+def test_a_fetch_is_claimed_or_cancelled_and_never_both(in_threads: InThreads) -> None:
+    """Whoever comes first has it: a cancelled fetch is not sent, a claimed one is not taken back."""
+    ids = reserved(300, rate="10/s")
+    jobs, cancelled = in_threads(2, lambda number: claim(ids) if number == 0 else [i for i in ids[::-1] if cancel(i)])
+    claimed = [job.fetch_id for job in jobs]
+    assert sorted(claimed + cancelled) == sorted(ids)
+    assert set(Fetch.objects.filter(pk__in=claimed).values_list("state", flat=True)) <= {State.RUNNING}
+    assert set(Fetch.objects.filter(pk__in=cancelled).values_list("state", flat=True)) <= {State.CANCELLED}
