@@ -129,10 +129,15 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 10,
     "max_connections": 100,
     "visibility_timeout": 3600,
+    # A publisher tries twice, at once: web code does not wait for a dead broker, as the sweep finds what was not sent.
+    # (Kombu's own default is 6 s of trying.) Workers reconnect by the settings below.
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
-# A publisher inside a web request does not wait for a dead broker: the sweep finds what could not be sent.
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None

@@ -6,7 +6,7 @@ from ipaddress import IPv6Address
 import idna
 
 MAX_LENGTH = 300
-_LANE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\0]+)(?P<port>:[0-9]{1,5})?")
+_LANE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\x00-\x1f\x7f]+)(?P<port>:[0-9]{1,5})?")
 
 
 class InvalidLane(ValueError):
