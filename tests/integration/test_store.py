@@ -18,7 +18,7 @@ from workers.fetches.claim import Job, claim
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.outcomes import Answer, GivenBack, Outcome, Trouble
+from workers.fetches.outcomes import Answer, GivenBack, Outcome, Trouble, judge
 from workers.fetches.store import Writer, store, store_surely
 from workers.fetches.sweep import sweep
 
@@ -373,7 +373,6 @@ def test_results_come_in_time_without_company(eventually: Eventually) -> None:
 def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody has thought of fails one fetch; the writer goes on."""
     jobs = running(3)
-    judge = storing.judge
 
     def broken(event: Any, **options: Any) -> Outcome:
         if event.job is jobs[1]:

@@ -1,6 +1,7 @@
 -- Take the fetches of one message, each once: reserved -> running, with a lease that outlasts the slot and the
 -- deadlines. Those whose run is over, or whose lane was paused or backed off since, go back to the queue instead (no
--- attempt is counted). A message that comes twice, or late, claims nothing.
+-- attempt is counted). A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until
+-- the other has claimed all, as two holders of one run would keep the interval each to itself only.
 WITH named AS MATERIALIZED (
     SELECT
         job.id, job.slot_id, job.site_id,
@@ -12,7 +13,8 @@ WITH named AS MATERIALIZED (
     JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
     JOIN ratelimit_site AS site ON site.id = job.site_id
     WHERE job.id = ANY(%(fetches)s) AND job.state = 'reserved'
-    FOR NO KEY UPDATE OF job SKIP LOCKED
+    ORDER BY job.id
+    FOR NO KEY UPDATE OF job
 ), given_back AS (
     UPDATE ratelimit_slot SET released_at = clock_timestamp()
     FROM named

@@ -1,0 +1,209 @@
+"""Sweep finds what messages, fetchers, wake-ups and calls lost, and takes nothing from those who are alive."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+from django.db.models import F
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import InThreads, Message
+from workers.fetches import sweep as sweeping
+from workers.fetches.claim import claim
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.models import Fetch, State
+from workers.fetches.sweep import sweep
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+URL = "https://site.example/"
+POKE = ("workers.tasks.dispatch", ())
+ARRIVED = "shop.tasks.arrived"
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def sent(messages: list[Message]) -> list[Message]:
+    """Return the messages that are sent."""
+    return messages
+
+
+@pytest.fixture(autouse=True)
+def _lookahead(settings: LazySettings) -> None:
+    settings.WEIR_LOOKAHEAD = 60.0  # so that no slot passes while a test is held up
+
+
+def reserved(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None) -> list[int]:
+    slots.set_rate("site.example", "10/s")
+    fetches = request_fetches([URL] * count, max_attempts=max_attempts, on_done=on_done)
+    assert dispatch() == count
+    return [fetch.pk for fetch in fetches]
+
+
+def running(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None) -> list[int]:
+    ids = reserved(count, max_attempts=max_attempts, on_done=on_done)
+    assert len(claim(ids)) == count
+    return ids
+
+
+def expire() -> None:
+    """Have every lease run out, and every slot lie as far back."""
+    Fetch.objects.update(lease_until=F("lease_until") - HOUR)
+    Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+
+
+def database_now() -> datetime:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+@pytest.mark.parametrize("held", [reserved, running])
+def test_what_is_held_in_time_is_left_alone(held: object) -> None:
+    """A lease that has not run out is nobody else's business."""
+    assert callable(held)
+    held(5)
+    before = list(Fetch.objects.order_by("pk").values())
+    assert sweep() == 0
+    assert list(Fetch.objects.order_by("pk").values()) == before
+
+
+def test_a_lost_message_costs_no_attempt(sent: list[Message]) -> None:
+    """A fetch that was reserved and never claimed is queued again at once, its slot given back, its lane awake."""
+    reserved(3, max_attempts=1)
+    expire()
+    sent.clear()
+    before = database_now()
+    assert sweep() == 3
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 0, None, None)
+        assert fetch.not_before <= before
+    assert Slot.objects.filter(released_at__isnull=False).count() == 3
+    assert Site.objects.get().has_backlog
+    assert sent == [POKE]
+    assert sweep() == 0
+
+
+def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
+    """A fetch that ran may have been sent: an attempt counts, its slot is used, and it waits before the next."""
+    running(3)
+    expire()
+    assert sweep() == 3
+    now = database_now()
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, 1, None)
+        assert "died" in fetch.error
+        assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
+    assert Slot.objects.filter(finished_at__isnull=False).count() == 3
+
+
+def test_the_last_attempt_that_is_lost_is_a_stated_failure(sent: list[Message]) -> None:
+    """A fetch that kills its fetcher each time ends, and who waits for it is called."""
+    [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
+    expire()
+    sent.clear()
+    assert sweep() == 1
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert fetch.finished_at is not None
+    assert "attempt 1 of 1" in fetch.error
+    assert sent == [(ARRIVED, (fetch_id,))]
+    assert fetch.on_done_called_at is not None
+
+
+def test_a_fetch_that_is_lost_again_and_again_ends(sent: list[Message]) -> None:
+    """Each loss counts, so that max_attempts bounds what can be lost."""
+    running(max_attempts=3)
+    for attempts in (1, 2, 3):
+        expire()
+        assert sweep() == 1
+        assert Fetch.objects.get().attempts == attempts
+        Fetch.objects.filter(state=State.QUEUED).update(not_before=F("not_before") - HOUR)
+        Site.objects.update(next_start=F("next_start") - HOUR)
+        claim([arguments[0][0] for task, arguments in sent if task == "workers.tasks.fetch_batch"][:1])
+        if dispatch():
+            assert len(claim(list(Fetch.objects.values_list("pk", flat=True)))) == 1
+    assert Fetch.objects.get().state == State.FAILED
+
+
+def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole fetcher's worth is taken back in one sweep, in portions."""
+    monkeypatch.setattr(sweeping, "BATCH", 3)
+    running(10)
+    expire()
+    assert sweep() == 10
+    assert Fetch.objects.filter(state=State.QUEUED).count() == 10
+
+
+def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
+    """However many run together, each lost fetch loses one attempt."""
+    running(60)
+    expire()
+    in_threads(3, lambda _number: sweep())
+    assert set(Fetch.objects.values_list("state", "attempts")) == {(State.QUEUED, 1)}
+
+
+def test_an_overlooked_lane_is_turned_on_and_dispatch_hears_of_it(sent: list[Message]) -> None:
+    """A process that died between commit and mark leaves a lane off that has work: sweep finds it."""
+    request_fetch(URL)
+    Site.objects.update(has_backlog=False)
+    sent.clear()
+    sweep()
+    assert Site.objects.get().has_backlog
+    assert sent == [POKE]
+    sent.clear()
+    sweep()
+    assert sent == []
+
+
+# --- calls that were lost -----------------------------------------------------------------------------------------
+
+
+def ended(*, seconds_ago: float, called: bool = False) -> Fetch:
+    """Have a fetch that ended that long ago, and whose call was not noted."""
+    fetch = request_fetch(URL, on_done=ARRIVED)
+    cancel(fetch.pk)
+    now = database_now()
+    Fetch.objects.filter(pk=fetch.pk).update(
+        finished_at=now - timedelta(seconds=seconds_ago), on_done_called_at=now if called else None
+    )
+    return fetch
+
+
+def test_a_call_that_was_never_noted_is_made_again(sent: list[Message]) -> None:
+    """An overdue call is sent once more and noted; one that was noted, or is young, is left alone."""
+    overdue = ended(seconds_ago=60)
+    ended(seconds_ago=60, called=True)
+    ended(seconds_ago=5)
+    sent.clear()
+    sweep()
+    assert sent == [(ARRIVED, (overdue.pk,))]
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
+    sent.clear()
+    sweep()
+    assert sent == []
+
+
+def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the broker is away nothing is noted, so that no call is lost."""
+    overdue = ended(seconds_ago=60)
+    with monkeypatch.context() as away:
+        away.setattr("workers.fetches.on_done.publish", lambda *_arguments: False)
+        sweep()
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is None
+    sweep()
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
+
+
+def test_a_fetch_that_nobody_waits_for_is_never_called(sent: list[Message]) -> None:
+    """Without `on_done` an ended fetch sends nothing, however old it grows."""
+    fetch = request_fetch(URL)
+    cancel(fetch.pk)
+    Fetch.objects.update(finished_at=F("finished_at") - HOUR)
+    sent.clear()
+    sweep()
+    assert sent == []
