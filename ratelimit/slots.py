@@ -1,9 +1,8 @@
 """Slots: the starts reserved in a lane. The only code that runs `ratelimit/sql/`.
 
 Every call commits by itself and refuses to run inside `transaction.atomic()`. Time is the database's: it returns
-durations, which are turned into points on this process' monotonic clock here. A reply's durations were true at some
-moment between sending the statement and receiving its answer, so starts are counted from the later and deadlines from
-the earlier of the two: neither can be wrong to the site's disadvantage.
+durations, which are turned into points on this process' monotonic clock here: starts are counted from the arrival of
+the reply, deadlines from the sending of the statement, so that neither can be wrong to the site's disadvantage.
 """
 
 import time

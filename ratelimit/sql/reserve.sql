@@ -3,7 +3,8 @@
 -- reckoned (an UPDATE alone reckons first, and where it then has to wait its clock is old); what is returned is
 -- committed. No row comes back, and nothing is written, where the first start is farther away than `max_wait`, where
 -- the lane does not exist, and where somebody gave a start back that should be taken first (take_given_back.sql).
--- Durations (seconds) are reckoned as the rows leave, so that they are not older than the reply.
+-- Durations in seconds: `wait_s` from when the rows leave, which is before the reply arrives; `use_until_s` from when
+-- the statement came, which is after it was sent.
 WITH booked AS (
     UPDATE ratelimit_site AS site
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
@@ -38,7 +39,7 @@ WITH booked AS (
 SELECT
     granted.id,
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
-    extract(epoch FROM use_until - clock_timestamp())::float8 AS use_until_s,
+    extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM "interval")::float8 AS interval_s,
     burst
 FROM granted, booked

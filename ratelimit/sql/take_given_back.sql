@@ -25,7 +25,7 @@ WITH vacated AS (
 SELECT
     taken.id,
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
-    extract(epoch FROM use_until - clock_timestamp())::float8 AS use_until_s,
+    extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM "interval")::float8 AS interval_s,
     burst
 FROM taken

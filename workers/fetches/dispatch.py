@@ -22,6 +22,8 @@ _run = partial(statements.run, "workers.fetches")
 LANES_A_STATEMENT = 2_000
 LONGEST_RUN = 500
 FETCHES_A_MESSAGE = 100
+# Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
+TRAVEL = 0.1
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
 
@@ -40,6 +42,7 @@ def dispatch() -> int:
                 "lanes": LANES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
+                "travel": TRAVEL,
                 "after": after,
             },
         )

@@ -9,7 +9,6 @@ commits.
 
 from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
@@ -89,7 +88,7 @@ def request_fetches(
     for fetch in fetches:
         fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
     # Robust: the fetches are safe by then, and an error would hit web code that has succeeded. Sweep finds them.
-    transaction.on_commit(partial(_tell_workers, fetches), robust=True)
+    transaction.on_commit(lambda: _tell_workers(fetches), robust=True)
     return fetches
 
 

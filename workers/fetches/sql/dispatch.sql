@@ -1,4 +1,5 @@
 -- Give slots to the best queued fetches of every lane that is booked less than `lookahead` seconds ahead.
+-- No slot starts sooner than `travel` seconds from now: its message has to arrive first.
 -- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
 -- else is booking are skipped, never waited for; what is returned is committed. One row a lane: its fetches in the
 -- order of their slots (one run, for one fetcher), and whether its queue may be empty now.
@@ -16,7 +17,10 @@ WITH lane AS MATERIALIZED (
 ), timed AS MATERIALIZED (  -- reads the clock when the locks are held
     SELECT lane.*, clock_timestamp() AS now FROM lane
 ), opened AS MATERIALIZED (
-    SELECT timed.*, greatest(now, paused_until, backed_off_until) AS soonest FROM timed
+    SELECT
+        timed.*,
+        greatest(now + make_interval(secs => %(travel)s::float8), paused_until, backed_off_until) AS soonest
+    FROM timed
 ), planned AS MATERIALIZED (
     SELECT
         opened.*,
