@@ -20,9 +20,9 @@ def dispatch() -> None:
 
 
 @shared_task
-def fetch_batch(fetch_ids: list[int]) -> None:
+def fetch_batch(fetch_ids: list[int], newest_slot: int) -> None:
     """Fetch what dispatch booked, in its slots; a message that comes twice or late does nothing."""
-    fetcher.fetcher().run_batch(fetch_ids)
+    fetcher.fetcher().run_batch(fetch_ids, newest_slot)
 
 
 @shared_task

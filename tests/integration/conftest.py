@@ -15,6 +15,8 @@ import pytest
 from django.db import connection, connections
 
 from project.celery import app
+from workers.fetches import claim as claiming
+from workers.fetches.claim import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -138,3 +140,8 @@ def start_python(
     for process in started:
         process.kill()
         process.communicate()
+
+
+def claim(fetch_ids: list[int]) -> list[Job]:
+    """Claim as the newest message of these fetches would."""
+    return claiming.claim(fetch_ids, newest_slot=2**62)

@@ -11,8 +11,12 @@ from django.db.transaction import TransactionManagementError
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import InThreads, Message
-from workers.fetches.claim import Job, claim, longest_hold_s
+from tests.integration.conftest import (
+    InThreads,
+    Message,
+    claim,  # a message that is newer than all slots
+)
+from workers.fetches.claim import Job, longest_hold_s
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetches
 from workers.fetches.models import Fetch, State

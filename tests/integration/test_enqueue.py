@@ -12,9 +12,11 @@ from django.db.transaction import TransactionManagementError
 from project.celery import app
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Message
+from tests.integration.conftest import (
+    Message,
+    claim,  # a message that is newer than all slots
+)
 from workers.fetches import backlog
-from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
@@ -244,7 +246,9 @@ def test_priority_goes_first_then_age(messages: list[Message]) -> None:
     low, old, new, high = (request_fetch(URL, priority=priority).pk for priority in (-1, 0, 0, 7))
     messages.clear()
     dispatch()
-    assert messages == [("workers.tasks.fetch_batch", ([high, old, new, low],))]
+    assert [(task, arguments[0]) for task, arguments in messages] == [
+        ("workers.tasks.fetch_batch", [high, old, new, low])
+    ]
 
 
 @pytest.mark.parametrize("priority", [-32_769, 32_768])

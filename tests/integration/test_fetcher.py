@@ -17,6 +17,7 @@ from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, State
 
+NEWEST = 2**62  # no slot is newer
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -53,7 +54,7 @@ def _fetched(fetch: Fetch, fetcher: Fetcher) -> Fetch:
     while Fetch.objects.unfinished().filter(pk=fetch.pk).exists():
         assert time.monotonic() < give_up_at, "the fetch did not end"
         if ids := _reserve_all():
-            fetcher.run_batch(ids)
+            fetcher.run_batch(ids, NEWEST)
         time.sleep(0.02)
     return Fetch.objects.get(pk=fetch.pk)
 
@@ -88,7 +89,7 @@ def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: 
     soon, *later = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(3)])
     ids = _reserve_all()
     assert len(ids) == 3
-    thread = threading.Thread(target=fetcher.run_batch, args=(ids,))
+    thread = threading.Thread(target=fetcher.run_batch, args=(ids, NEWEST))
     thread.start()
     give_up_at = time.monotonic() + 5
     while not gaps.read_log(running_sites.log)[0]:
@@ -111,7 +112,7 @@ def test_a_lane_reached_by_two_processes_keeps_its_interval_at_the_wire(
     try:
         for turn in range(6):
             request_fetches([running_sites.url(0, f"/ok/{turn}/{n}") for n in range(4)])
-            (fetcher, other)[turn % 2].run_batch(_reserve_all())
+            (fetcher, other)[turn % 2].run_batch(_reserve_all(), NEWEST)
         for fetch in Fetch.objects.unfinished():
             _fetched(fetch, fetcher)
     finally:

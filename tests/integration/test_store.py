@@ -12,9 +12,15 @@ from django.db.models import F
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
+from tests.integration.conftest import (
+    Eventually,
+    InThreads,
+    Message,
+    WaitersOf,
+    claim,  # a message that is newer than all slots
+)
 from workers.fetches import store as storing
-from workers.fetches.claim import Job, claim
+from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, FetchBody, State

@@ -10,9 +10,12 @@ from django.db.models import F
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import InThreads, Message
+from tests.integration.conftest import (
+    InThreads,
+    Message,
+    claim,  # a message that is newer than all slots
+)
 from workers.fetches import sweep as sweeping
-from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State

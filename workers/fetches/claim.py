@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003  kept where a reader looks for it
 from functools import partial
 
+import structlog
 from django.conf import settings
+from django.db import Error
 
 from ratelimit import statements
 from ratelimit.pacing import Run
 from workers.fetches import backlog
 
+log = structlog.get_logger(__name__)
 _run = partial(statements.run, "workers.fetches")
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
@@ -31,17 +34,19 @@ class Job:
     run: Run  # shared by the jobs of one lane in one message
 
 
-def claim(fetch_ids: list[int]) -> list[Job]:
-    """Claim those of the fetches that are still reserved, in the order of their slots.
+def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
+    """Claim those of the fetches that are still reserved as their message says, in the order of their slots.
+
+    `newest_slot` is the highest slot id of the message's fetches. A fetch that has a newer one was taken back since and
+    booked again, as part of a run that belongs to whoever gets that run's message.
 
     What comes back belongs to this process until its lease runs out. Start times are the difference of two readings
     of the database's clock, counted from a round trip of its own: the later end for starts, the earlier for deadlines.
     """
-    rows = _run("claim", {"fetches": fetch_ids, "lease": longest_hold_s()})
+    rows = _run("claim", {"fetches": fetch_ids, "newest_slot": newest_slot, "lease": longest_hold_s()})
     asked_at = time.monotonic()
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
-    backlog.mark(row.site_id for row in rows if not row.usable)
     runs: dict[tuple[int, datetime], Run] = {}
     jobs = []
     for row in (row for row in rows if row.usable):
@@ -65,6 +70,10 @@ def claim(fetch_ids: list[int]) -> list[Job]:
                 run=run,
             )
         )
+    try:
+        backlog.mark(row.site_id for row in rows if not row.usable)
+    except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked lanes
+        log.exception("backlog_not_marked")
     return jobs
 
 

@@ -46,8 +46,9 @@ def dispatch() -> int:
                 "after": after,
             },
         )
+        newest_slot = max((row.newest_slot for row in rows if row.newest_slot), default=0)
         for fetch_ids in batches(row.fetch_ids for row in rows):
-            publish("workers.tasks.fetch_batch", fetch_ids)
+            publish("workers.tasks.fetch_batch", fetch_ids, newest_slot)
             sent += len(fetch_ids)
         backlog.turn_off([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == LANES_A_STATEMENT) if rows else (after, False)

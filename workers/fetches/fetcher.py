@@ -27,9 +27,11 @@ from workers.fetches.address_guard import AddressRefused, GuardedResolver, check
 from workers.fetches.claim import Job, claim
 from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
 from workers.fetches.paced_request import (
+    OPEN_AHEAD,
     Attempt,
     Batch,
     ConnectionClosedEarly,
+    ConnectionTooSlow,
     PacedRequest,
     RunOver,
     current_attempt,
@@ -38,7 +40,6 @@ from workers.fetches.store import Writer
 
 log = structlog.get_logger(__name__)
 
-OPEN_AHEAD = 0.3  # seconds before its slot a request looks for its connection
 NO_ANSWER = "the site closed the connection without an answer"
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
@@ -65,24 +66,21 @@ class Fetcher:
         self._thread.start()
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
 
-    def run_batch(self, fetch_ids: list[int]) -> None:
+    def run_batch(self, fetch_ids: list[int], newest_slot: int) -> None:
         """Claim the fetches of one message and return when each has been sent, or cannot be any more.
 
         Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Their answers are read and stored afterwards.
         """
         with self._room:
-            self._room.wait_for(
-                lambda: (
-                    self._stopping
-                    or self._held + len(fetch_ids) <= max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
-                )
-            )
+            most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
+            while not self._stopping and self._held + len(fetch_ids) > most:
+                self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
                 return  # sweep gives them to another process
             self._held += len(fetch_ids)
         jobs: list[Job] = []
         try:
-            jobs = self._claimer.submit(_claim, fetch_ids).result()
+            jobs = self._claimer.submit(_claim, fetch_ids, newest_slot).result()
         finally:
             self._stored(len(fetch_ids) - len(jobs))
         if jobs:
@@ -188,7 +186,7 @@ class Fetcher:
                 if attempt.started_at is None:
                     return GivenBack(job=job)
                 return attempt.trouble(NO_ANSWER)
-            except (BodyTooLarge, aiohttp.ClientError, OSError, ValueError) as error:
+            except (BodyTooLarge, ConnectionTooSlow, aiohttp.ClientError, OSError, ValueError) as error:
                 return attempt.trouble(*_what_happened(error, written=attempt.started_at is not None))
         return Trouble(job=job, error="the site closes connections before a request can be sent")
 
@@ -200,15 +198,15 @@ class Fetcher:
             return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
 
 
-def _claim(fetch_ids: list[int]) -> list[Job]:
+def _claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
     try:
-        return claim(fetch_ids)
+        return claim(fetch_ids, newest_slot)
     except (
         OperationalError,
         InterfaceError,
     ):  # the connection was lost since the last message: a new one may work
         connection.close()
-        return claim(fetch_ids)
+        return claim(fetch_ids, newest_slot)
 
 
 def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
@@ -217,6 +215,8 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
         error = error.os_error
     if isinstance(error, (AddressRefused, BodyTooLarge)):
         return str(error), True
+    if isinstance(error, ConnectionTooSlow):
+        return str(error), False
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return NO_ANSWER, False
     if isinstance(error, TimeoutError) and written:

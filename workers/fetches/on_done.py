@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import takewhile
 
 from django.db.models.functions import Now
 
@@ -14,8 +15,12 @@ OVERDUE = timedelta(seconds=30)
 
 
 def call_on_done(ended: Iterable[tuple[int, str]]) -> None:
-    """Publish the task of each (fetch id, task name), and note those that the broker took."""
-    called = [fetch_id for fetch_id, task_name in ended if publish(task_name, fetch_id)]
+    """Publish the task of each (fetch id, task name), and note those that the broker took.
+
+    Stops at the first that it did not take: a broker that hangs costs the caller one time-out, and `call_overdue`
+    repeats the rest.
+    """
+    called = [fetch_id for fetch_id, _ in takewhile(lambda call: publish(call[1], call[0]), ended)]
     if called:
         Fetch.objects.filter(pk__in=called).update(on_done_called_at=Now())
 

@@ -17,6 +17,7 @@ SERVER_ERROR = 500
 ACCEPT_ENCODING = "gzip, deflate"
 GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 4_096
+MOST_ENCODINGS = 2
 _WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 
@@ -123,7 +124,10 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
 
 def decoded(body: bytes, encoding: str, max_body: int) -> bytes:
     """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes."""
-    for name in reversed([part.strip().lower() for part in encoding.split(",") if part.strip()]):
+    names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
+    if len(names) > MOST_ENCODINGS:
+        raise BodyRefused(f"the body is encoded {len(names)} times over")
+    for name in reversed(names):
         if name == "identity":
             continue
         if name not in _WINDOW_BITS:

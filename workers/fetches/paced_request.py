@@ -19,10 +19,15 @@ from workers.fetches.claim import Job
 from workers.fetches.outcomes import Answer, Trouble
 
 SHORTEST_SLEEP = 0.001  # seconds
+OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
 
 
 class RunOver(Exception):
     """The request can no longer be written in its run."""
+
+
+class ConnectionTooSlow(Exception):
+    """The connection took longer to open than its slot could wait."""
 
 
 class ConnectionClosedEarly(Exception):
@@ -58,6 +63,7 @@ class Attempt:
         self.job = job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
+        self._began_at = time.monotonic()
         self._batch = batch
         self._allowed = allowed
 
@@ -70,11 +76,15 @@ class Attempt:
         run, start_at = self.job.run, self.job.start_at
         if self.started_at is not None:
             raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
-        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
+        connected_s, has_waited = time.monotonic() - self._began_at, False
+        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
+            has_waited = True
         if not run.may_start(time.monotonic()):
-            raise RunOver
+            if has_waited or connected_s < OPEN_AHEAD:
+                raise RunOver
+            raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
 
     def note_start(self) -> None:
         """Note that the request has been written: read after it, so that the next one never comes too close."""

@@ -26,7 +26,7 @@ COLUMNS = (
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content",
 )  # fmt: skip
 PERIOD = 0.1  # seconds: results wait at most this long for company
-MOST_BYTES = 32 * 2**20  # of bodies in one statement
+MOST_BYTES = 16 * 2**20  # of bodies in one statement
 RETRY_AFTER = 1.0  # seconds, while the database is away
 
 
@@ -107,15 +107,15 @@ class Writer:
     def _work(self) -> None:
         last = False
         while not last:
-            events, last = self._gather()
-            if events:
-                store_surely([_judged(event) for event in events])
-                self._stored(len(events))
+            outcomes, last = self._gather()
+            if outcomes:
+                store_surely(outcomes)
+                self._stored(len(outcomes))
         connection.close()
 
-    def _gather(self) -> tuple[list[Event], bool]:
-        """Return the events of about one period, and whether the end was among them."""
-        events: list[Event] = []
+    def _gather(self) -> tuple[list[Outcome], bool]:
+        """Return the outcomes of about one period, and whether the end was among them."""
+        outcomes: list[Outcome] = []
         until = None
         size = 0
         while size < MOST_BYTES:
@@ -124,8 +124,8 @@ class Writer:
             except Empty:
                 break
             if event is None:
-                return events, True
+                return outcomes, True
             until = until or time.monotonic() + PERIOD
-            events.append(event)
-            size += len(getattr(event, "body", b""))
-        return events, False
+            outcomes.append(_judged(event))
+            size += len(outcomes[-1].content or b"")  # decompressed, as it is sent to the database
+        return outcomes, False

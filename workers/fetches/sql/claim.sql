@@ -1,7 +1,8 @@
 -- Take the fetches of one message, each once: reserved -> running, with a lease that outlasts the slot and the
 -- deadlines. Those whose run is over, or whose lane was paused or backed off since, go back to the queue instead (no
 -- attempt is counted). A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until
--- the other has claimed all, as two holders of one run would keep the interval each to itself only.
+-- the other has claimed all, as two holders of one run would keep the interval each to itself only. For the same reason a
+-- fetch that was taken back and booked again (its slot is newer than the message) is left to the newer message.
 WITH named AS MATERIALIZED (
     SELECT
         job.id, job.slot_id, job.site_id,
@@ -12,7 +13,7 @@ WITH named AS MATERIALIZED (
     FROM fetches_fetch AS job
     JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
     JOIN ratelimit_site AS site ON site.id = job.site_id
-    WHERE job.id = ANY(%(fetches)s) AND job.state = 'reserved'
+    WHERE job.id = ANY(%(fetches)s) AND job.state = 'reserved' AND job.slot_id <= %(newest_slot)s
     ORDER BY job.id
     FOR NO KEY UPDATE OF job
 ), given_back AS (

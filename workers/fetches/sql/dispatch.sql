@@ -7,7 +7,7 @@ WITH lane AS MATERIALIZED (
     SELECT id, "interval", burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
     FROM ratelimit_site
     WHERE has_backlog
-        AND next_start < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
+        AND next_start - (burst - 1) * "interval" < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND id > %(after)s
@@ -67,7 +67,7 @@ WITH lane AS MATERIALIZED (
 ), fetches AS (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
-        lease_until = assigned.use_until + make_interval(secs => %(delivery)s::float8)
+        lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
     FROM assigned
     WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
@@ -79,6 +79,7 @@ WITH lane AS MATERIALIZED (
 SELECT
     id AS site_id,
     coalesce(array_agg(fetch_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS fetch_ids,
+    max(slot_id) AS newest_slot,
     count(fetch_id) < room AS drained
 FROM assigned
 GROUP BY id, room
