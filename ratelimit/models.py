@@ -85,6 +85,7 @@ class Slot(models.Model):
     site = models.ForeignKey(Site, models.DO_NOTHING, db_constraint=False, db_index=False)
     start_time = models.DateTimeField()
     use_until = models.DateTimeField(help_text="after this the holder may not start: it reserves again")
+    interval = models.DurationField(null=True, help_text="the site's when it was reserved")
     run_size = models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder")
     reserved_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)

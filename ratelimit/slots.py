@@ -155,6 +155,8 @@ def set_rate(
     for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}.")
+    if burst is not None and burst > MAX_COUNT:
+        raise ValueError(f"burst must be at most {MAX_COUNT}, not {burst}.")
     if grace is not None and grace < SHORTEST_GRACE:
         raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
     _run(

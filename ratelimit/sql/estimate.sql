@@ -6,6 +6,7 @@ SELECT extract(epoch FROM coalesce(
         WHERE slot.site_id = planned.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > planned.soonest AND slot.start_time <= planned.first_start
             AND slot.use_until - slot.start_time >= planned.effective_grace
+            AND slot."interval" >= planned."interval"
             AND %(count)s::int = 1
     ),
     planned.first_start

@@ -18,7 +18,7 @@ WITH booked AS (
             WHERE slot.site_id = site.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
                 AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
                 AND slot.start_time <= site.next_start - (site.burst - 1) * site."interval"
-                AND slot.use_until - slot.start_time >= site.effective_grace
+                AND slot.use_until - slot.start_time >= site.effective_grace AND slot."interval" >= site."interval"
                 AND %(count)s::int = 1
         )
     RETURNING
@@ -26,11 +26,12 @@ WITH booked AS (
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
         next_start - (%(count)s::int - 1) * spacing - "interval" - effective_grace AS arrival
 ), granted AS (  -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, run_size, reserved_at)
+    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT
         id,
         greatest(soonest, arrival + k * spacing - (burst - 1) * "interval"),
         arrival + (%(count)s::int - 1) * spacing + effective_grace,
+        "interval",
         %(count)s::int,
         clock_timestamp()
     FROM booked, unnest(%(places)s::int[]) AS k

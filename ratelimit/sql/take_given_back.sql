@@ -11,22 +11,22 @@ WITH vacated AS (
             AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
             AND slot.start_time <= site.next_start - (site.burst - 1) * site."interval"
-            AND slot.use_until - slot.start_time >= site.effective_grace
+            AND slot.use_until - slot.start_time >= site.effective_grace AND slot."interval" >= site."interval"
         ORDER BY slot.start_time
         LIMIT 1
         FOR UPDATE OF slot SKIP LOCKED
     )
-    RETURNING site_id, start_time, use_until
+    RETURNING site_id, start_time, use_until, "interval"
 ), taken AS (
-    INSERT INTO ratelimit_slot (site_id, start_time, use_until, run_size, reserved_at)
-    SELECT site_id, start_time, use_until, 1, clock_timestamp() FROM vacated
+    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
+    SELECT site_id, start_time, use_until, "interval", 1, clock_timestamp() FROM vacated
     RETURNING id, site_id, start_time, use_until
 )
 SELECT
     taken.id,
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
-    extract(epoch FROM "interval")::float8 AS interval_s,
+    extract(epoch FROM site."interval")::float8 AS interval_s,
     burst
 FROM taken
 JOIN ratelimit_site AS site ON site.id = taken.site_id

@@ -16,6 +16,7 @@ from tests.integration.conftest import (
     Message,
     claim,  # a message that is newer than all slots
 )
+from workers.fetches import claim as claiming
 from workers.fetches.claim import Job, longest_hold_s
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetches
@@ -241,3 +242,15 @@ def test_a_fetch_is_claimed_or_cancelled_and_never_both(in_threads: InThreads) -
     assert sorted(claimed + cancelled) == sorted(ids)
     assert set(Fetch.objects.filter(pk__in=claimed).values_list("state", flat=True)) <= {State.RUNNING}
     assert set(Fetch.objects.filter(pk__in=cancelled).values_list("state", flat=True)) <= {State.CANCELLED}
+
+
+def test_a_message_that_is_older_than_the_booking_claims_nothing() -> None:
+    """What was taken back and booked again belongs to the newer message alone: a run never gets two holders."""
+    ids = reserved(2)
+    old_message = Slot.objects.latest("pk").pk
+    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Site.objects.update(has_backlog=True, next_start=database_now())
+    dispatch()
+    assert claiming.claim(ids, old_message) == []
+    assert states() == {State.RESERVED}
+    assert len(claiming.claim(ids, Slot.objects.latest("pk").pk)) == 2

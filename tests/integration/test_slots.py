@@ -682,3 +682,14 @@ def test_purge_leaves_what_others_hold(other_connection: psycopg.Connection[Any]
             cursor.execute("RESET lock_timeout")
     other_connection.rollback()
     assert slots.purge(timedelta(hours=1)) == 2
+
+
+def test_a_given_back_start_of_a_faster_time_is_not_taken() -> None:
+    """A lane that was slowed down hands out no start that was reserved at its old rate."""
+    lane("10/s")
+    reserved = [take() for _ in range(12)]
+    slots.set_rate(LANE, "2/s")
+    for reservation in reserved[2:]:
+        slots.release(reservation.slots[0].id)
+    begin = sorted(take().slots[0].start_at for _ in range(4))
+    assert min(later - earlier for earlier, later in pairwise(begin)) >= 0.49

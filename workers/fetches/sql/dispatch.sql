@@ -62,8 +62,8 @@ WITH lane AS MATERIALIZED (
         arrival + (taken - 1) * spacing + effective_grace AS use_until
     FROM picked
 ), slots AS (
-    INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, run_size, reserved_at)
-    SELECT slot_id, id, start_time, use_until, taken, clock_timestamp() FROM assigned WHERE fetch_id IS NOT NULL
+    INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, reserved_at)
+    SELECT slot_id, id, start_time, use_until, "interval", taken, clock_timestamp() FROM assigned WHERE fetch_id IS NOT NULL
 ), fetches AS (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
