@@ -40,13 +40,13 @@ WITH outcome AS MATERIALIZED (
     FROM outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id AND job.state IN ('reserved', 'running')
-    RETURNING job.id, job.state, job.site_id, job.on_done, outcome.content
-), slots AS (
+    RETURNING job.id, job.state, job.site_id, job.on_done, outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
+), slots AS (  -- by id alone: with more conditions, statistics that are missing or old make a scan of all slots look cheap
     UPDATE ratelimit_slot AS slot
-    SET finished_at = CASE WHEN outcome.slot_used THEN clock_timestamp() END,
-        released_at = CASE WHEN outcome.slot_used THEN NULL ELSE clock_timestamp() END
-    FROM outcome
-    WHERE slot.id = outcome.slot_id AND slot.finished_at IS NULL AND slot.released_at IS NULL
+    SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
+        released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
+    FROM moved
+    WHERE slot.id = moved.used_slot_id
 ), bodies AS (
     INSERT INTO fetches_fetchbody (fetch_id, content)
     SELECT id, content FROM moved WHERE content IS NOT NULL
