@@ -17,7 +17,7 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message
 from workers.fetches import dispatch as dispatching
-from workers.fetches.dispatch import FETCHES_A_MESSAGE, LONGEST_RUN, batches, dispatch
+from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, batches, dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -240,6 +240,15 @@ def test_more_lanes_than_one_statement_takes_are_all_dispatched(monkeypatch: pyt
     assert not Fetch.objects.filter(state=State.QUEUED).exists()
 
 
+def test_idle_lanes_do_not_start_in_step() -> None:
+    lanes = [f"{letter}.example" for letter in "abcdefgh"]
+    request_fetches([f"https://{lane}/" for lane in lanes])
+    dispatch()
+    starts = sorted(Slot.objects.values_list("start_time", flat=True))
+    assert len(starts) == len(lanes)
+    assert all(later - earlier >= timedelta(seconds=APART) for earlier, later in pairwise(starts))
+
+
 def test_lanes_that_look_empty_are_turned_off() -> None:
     """Dispatch does not look at a lane again that has nothing queued."""
     slots.set_rate(LANE, "10/s")
@@ -344,7 +353,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     with connection.cursor() as cursor:
         statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
         parameters = {"lookahead": LOOKAHEAD, "lanes": 2_000, "longest_run": 500, "after": 0}
-        parameters |= {"delivery": 2.0, "travel": 0.1}
+        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005}
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]
     plan = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
@@ -357,7 +366,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     sent = dispatch()
     took_s = time.monotonic() - began_at
     print(f"\ndispatch: {sent} slots over 1,000 lanes from 200,000 queued in {took_s:.2f} s ({sent / took_s:.0f}/s)")
-    assert sent == 6_000
+    assert 5_000 < sent <= 6_000  # fewer for the lanes that start last
     assert took_s < 1
 
 

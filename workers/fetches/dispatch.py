@@ -24,6 +24,7 @@ LONGEST_RUN = 500
 FETCHES_A_MESSAGE = 100
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
+APART = 0.0005  # seconds between the first starts of two idle lanes: about what two fetches cost a fetcher
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
 
@@ -43,6 +44,7 @@ def dispatch() -> int:
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
                 "travel": TRAVEL,
+                "apart": APART,
                 "after": after,
             },
         )

@@ -9,6 +9,7 @@ Nothing in the loop's thread blocks or computes.
 """
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -53,6 +54,11 @@ class Fetcher:
 
     def __init__(self) -> None:
         sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
+        # The collector stops the loop. A fetch leaves it no cycles to find, so it may look seldom: with the usual 700
+        # it took a third of the time, in pauses longer than a slot can wait.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 10, 100)
         self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
         self._writer = Writer(self._stored)
         # A thread of its own keeps its connection; Celery closes those of its threads after each task.
@@ -174,6 +180,8 @@ class Fetcher:
 
     async def _fetch(self, job: Job, batch: Batch) -> Event:
         await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
+        if not job.run.may_start(time.monotonic()):  # the message was late, or the loop is
+            return GivenBack(job=job)
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
             attempt = Attempt(job, batch, self._allowed)
@@ -193,9 +201,12 @@ class Fetcher:
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.host)) is not None:
             check_address(literal, self._allowed)  # aiohttp asks no resolver about these
-        current_attempt.set(attempt)
-        async with self._session.get(url, allow_redirects=False) as response:
-            return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+        token = current_attempt.set(attempt)
+        try:
+            async with self._session.get(url, allow_redirects=False) as response:
+                return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+        finally:
+            current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
 
 
 def _claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:

@@ -1,0 +1,89 @@
+"""The statements that every fetch passes through look rows up by index, also where no statistics were gathered yet.
+
+A new installation has none, and the planner's guesses without them once made storing walk through all slots for each
+outcome: the fetchers crawled until autovacuum came by.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from ratelimit import slots, statements
+from ratelimit.models import Site
+from workers.fetches import store as storing
+from workers.fetches.claim import claim
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch
+from workers.fetches.outcomes import Answer, judge
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+LANES, EACH, BATCH = 50, 200, 100
+NEWEST = 2**62
+
+
+@pytest.fixture
+def reserved(settings: Any) -> list[int]:
+    """Have thousands of reserved fetches in tables without statistics; returns the fetches of one message."""
+    settings.WEIR_LOOKAHEAD = 60.0
+    with connection.cursor() as cursor:
+        for table in ("fetches_fetch", "fetches_fetchbody", "ratelimit_slot", "ratelimit_site"):
+            cursor.execute(f"TRUNCATE {table} CASCADE")
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+    for lane in range(LANES):
+        slots.set_rate(f"h{lane}.example", "10/s")
+    request_fetches([f"https://h{lane}.example/{page}" for page in range(EACH) for lane in range(LANES)])
+    assert dispatch() == LANES * EACH
+    return list(Fetch.objects.order_by("slot_id").values_list("pk", flat=True)[:BATCH])
+
+
+def plan_of(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+    """Return the nodes of the statement's plan."""
+    connection.ensure_connection()
+    text = statements._load(package, name)
+    with connection.connection.cursor() as cursor:
+        answer = cursor.execute(f"EXPLAIN (FORMAT JSON) {text}", parameters).fetchone()[0]
+    return list(_nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]))
+
+
+def scanned(package: str, name: str, parameters: dict[str, object]) -> set[str]:
+    """Return the tables that the statement would read from end to end."""
+    return {node["Relation Name"] for node in plan_of(package, name, parameters) if node["Node Type"] == "Seq Scan"}
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+def test_claiming_scans_no_table(reserved: list[int]) -> None:
+    assert not scanned("workers.fetches", "claim", {"fetches": reserved, "newest_slot": NEWEST, "lease": 60.0})
+
+
+def test_storing_scans_no_table(reserved: list[int]) -> None:
+    jobs = claim(reserved, NEWEST)
+    assert len(jobs) == BATCH
+    outcomes = [
+        judge(
+            Answer(job=job, status_code=200, headers=(), body=b"page", lateness_ms=1.0, elapsed_ms=1.0),
+            max_body=100,
+            chance=0.5,
+        )
+        for job in jobs
+    ]
+    columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
+    assert not scanned("workers.fetches", "store", {**columns, "hop_site": [None] * BATCH})
+
+
+@pytest.mark.parametrize("name", ["turn_off", "look_again"])
+def test_a_look_at_lanes_does_not_walk_through_the_queue(reserved: list[int], name: str) -> None:
+    Fetch.objects.exclude(pk__in=reserved).update(state="queued", slot_id=None, lease_until=None)
+    nodes = plan_of("workers.fetches", name, {"sites": list(Site.objects.values_list("pk", flat=True))})
+    looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
+    assert looks
+    assert all("site_id" in node.get("Index Cond", "") for node in looks)
