@@ -43,7 +43,15 @@ def _reserve_all() -> list[int]:
     rows = statements.run(
         "workers.fetches",
         "dispatch",
-        {"lookahead": 30.0, "lanes": 100, "longest_run": 100, "delivery": 2.0, "travel": TRAVEL, "after": 0},
+        {
+            "lookahead": 30.0,
+            "lanes": 100,
+            "longest_run": 100,
+            "delivery": 2.0,
+            "travel": TRAVEL,
+            "apart": 0,
+            "after": 0,
+        },
     )
     return [fetch_id for row in rows for fetch_id in row.fetch_ids]
 
