@@ -24,8 +24,8 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_DEFAULT_RATE", "5000/s", "weir.E001", "1000/s"),
         ("WEIR_FETCH_ALLOW_NETS", ["10.0.0.1/8"], "weir.E002", "10.0.0.1/8"),
         ("WEIR_FETCH_ALLOW_NETS", ["127.0.0.0/8", "intranet"], "weir.E002", "intranet"),
-        ("WEIR_LOOKAHEAD", 0.0, "weir.E003", "0.0"),
-        ("WEIR_LOOKAHEAD", -1.0, "weir.E003", "-1.0"),
+        ("WEIR_LOOKAHEAD", 0.9, "weir.E004", "0.9"),
+        ("WEIR_LOOKAHEAD", -1.0, "weir.E004", "-1.0"),
         ("WEIR_FETCH_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_CONNECT_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_DNS_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
@@ -51,7 +51,7 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
     settings.WEIR_FETCH_TIMEOUT = 0
     assert sorted(str(message.id) for message in weir_messages()) == [
-        "weir.E001", "weir.E002", "weir.E003", "weir.E003",
+        "weir.E001", "weir.E002", "weir.E003", "weir.E004",
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message
 from workers.fetches import dispatch as dispatching
-from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, batches, dispatch
+from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, TRAVEL, batches, dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -240,13 +240,28 @@ def test_more_lanes_than_one_statement_takes_are_all_dispatched(monkeypatch: pyt
     assert not Fetch.objects.filter(state=State.QUEUED).exists()
 
 
-def test_idle_lanes_do_not_start_in_step() -> None:
-    lanes = [f"{letter}.example" for letter in "abcdefgh"]
-    request_fetches([f"https://{lane}/" for lane in lanes])
+def test_idle_lanes_do_not_start_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They start a little after each other, but none waits for more than a few of those before it."""
+    monkeypatch.setattr(dispatching, "PHASES", 4)
+    request_fetches([f"https://{letter}.example/" for letter in "abcdefgh"])
+    before = database_now()
     dispatch()
-    starts = sorted(Slot.objects.values_list("start_time", flat=True))
-    assert len(starts) == len(lanes)
-    assert all(later - earlier >= timedelta(seconds=APART) for earlier, later in pairwise(starts))
+    took = database_now() - before
+    starts = list(Slot.objects.order_by("site_id").values_list("start_time", flat=True))
+    for first, second in pairwise(starts[:3]):
+        assert second - first >= timedelta(seconds=APART)
+    assert max(starts) - min(starts) <= timedelta(seconds=3 * APART) + took
+
+
+def test_a_busy_lane_does_not_wait_for_idle_ones() -> None:
+    """Its run goes on where the last one ended, however many lanes wake before it."""
+    request_fetches([f"https://h{number}.example/" for number in range(300)])
+    request_fetch("https://busy.example/")
+    busy = Site.objects.get(name="busy.example")
+    booked_until = database_now() + timedelta(seconds=TRAVEL + 0.05)
+    Site.objects.filter(pk=busy.pk).update(next_start=booked_until)
+    dispatch()
+    assert Slot.objects.get(site=busy).start_time - booked_until < timedelta(seconds=0.1)
 
 
 def test_lanes_that_look_empty_are_turned_off() -> None:
@@ -353,7 +368,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     with connection.cursor() as cursor:
         statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
         parameters = {"lookahead": LOOKAHEAD, "lanes": 2_000, "longest_run": 500, "after": 0}
-        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005}
+        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500}
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]
     plan = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]

@@ -1,9 +1,11 @@
 """The fetcher in this process, against fake sites: what it connects to, what it gives back."""
 
+import gc
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,12 @@ from pytest_django import Settings
 
 from project.demo import gaps, sites
 from ratelimit import slots, statements
+from workers.fetches.claim import claim
 from workers.fetches.dispatch import TRAVEL
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, State
+from workers.fetches.paced_request import Attempt, Batch
 
 NEWEST = 2**62  # no slot is newer
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,6 +54,7 @@ def _reserve_all() -> list[int]:
             "delivery": 2.0,
             "travel": TRAVEL,
             "apart": 0,
+            "phases": 1,
             "after": 0,
         },
     )
@@ -128,3 +133,36 @@ def test_a_lane_reached_by_two_processes_keeps_its_interval_at_the_wire(
     arrivals, _ = gaps.read_log(running_sites.log)
     assert len(arrivals) == 24
     assert min(gaps.gaps_ns(arrivals)) >= 50_000_000
+
+
+def test_a_fetch_leaves_no_work_to_the_garbage_collector(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """The collector stops the loop: what a fetch used is gone when its last name is."""
+    slots.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "100/s")
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(5):
+            assert _fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
+        # The one connection remembers the context, and so the attempt, that opened it.
+        assert len([thing for thing in gc.get_objects() if isinstance(thing, Attempt)]) <= 1
+    finally:
+        gc.enable()
+
+
+def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes back, without an attempt: nothing is spent on what can only come too late."""
+    opened = []
+    monkeypatch.setattr(fetcher, "_exchange", lambda *arguments: opened.append(arguments))
+    fetch = request_fetch(running_sites.url(0, "/ok"))
+    [job] = claim(_reserve_all(), NEWEST)
+    fetcher._held += 1
+    batch = Batch([job])
+    late = replace(job, run=replace(job.run, use_until=time.monotonic() - 1))
+    fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
+    batch.wait()
+    fetcher.close(1.0)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 0)
+    assert not opened

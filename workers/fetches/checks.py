@@ -7,6 +7,8 @@ from django.core.checks import CheckMessage, Error, register
 
 from workers.fetches.address_guard import networks
 
+SHORTEST_LOOKAHEAD = 1.0  # seconds
+
 
 @register
 def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
@@ -20,9 +22,9 @@ def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E003: time-outs, caps and the look-ahead must be positive."""
+    """weir.E003: time-outs and caps must be positive."""
     names = (
-        "WEIR_LOOKAHEAD", "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
+        "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
         "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
     )  # fmt: skip
     return [
@@ -30,3 +32,12 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
         for name in names
         if getattr(settings, name) <= 0
     ]
+
+
+@register
+def look_ahead_is_longer_than_a_tick(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E004: dispatch runs once a second, so a look-ahead of less leaves lanes without work in between."""
+    if settings.WEIR_LOOKAHEAD < SHORTEST_LOOKAHEAD:
+        message = f"WEIR_LOOKAHEAD must be at least {SHORTEST_LOOKAHEAD:g} (seconds), but is {settings.WEIR_LOOKAHEAD}."
+        return [Error(message, hint="Dispatch runs once a second and must book further ahead.", id="weir.E004")]
+    return []

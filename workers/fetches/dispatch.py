@@ -24,7 +24,8 @@ LONGEST_RUN = 500
 FETCHES_A_MESSAGE = 100
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
-APART = 0.0005  # seconds between the first starts of two idle lanes: about what two fetches cost a fetcher
+APART = 0.0005  # seconds between the first starts of two idle lanes: about what a fetch costs a fetcher
+PHASES = 500  # after so many, a lane starts with the first one again: nobody waits longer than for their sum
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
 
@@ -45,6 +46,7 @@ def dispatch() -> int:
                 "delivery": DELIVERY,
                 "travel": TRAVEL,
                 "apart": APART,
+                "phases": PHASES,
                 "after": after,
             },
         )

@@ -1,6 +1,6 @@
 -- Give slots to the best queued fetches of every lane that is booked less than `lookahead` seconds ahead.
--- No slot starts sooner than `travel` seconds from now, and `apart` seconds more for each lane before it: its message
--- has to arrive first, and lanes that start together would stay in step and meet again at every interval.
+-- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle lanes start `apart` seconds
+-- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
 -- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
 -- else is booking are skipped, never waited for; what is returned is committed. One row a lane: its fetches in the
 -- order of their slots (one run, for one fetcher), and whether its queue may be empty now.
@@ -21,7 +21,9 @@ WITH lane AS MATERIALIZED (
     SELECT
         timed.*,
         greatest(
-            now + make_interval(secs => %(travel)s::float8 + %(apart)s::float8 * row_number() OVER (ORDER BY id)),
+            now + make_interval(secs => %(travel)s::float8 + CASE WHEN next_start < now THEN
+                %(apart)s::float8 * mod(count(*) FILTER (WHERE next_start < now) OVER (ORDER BY id), %(phases)s::bigint)
+            ELSE 0 END),
             paused_until,
             backed_off_until
         ) AS soonest

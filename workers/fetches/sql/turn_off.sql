@@ -2,6 +2,11 @@
 UPDATE ratelimit_site AS site
 SET has_backlog = false
 WHERE id = ANY(%(sites)s) AND has_backlog
-    -- LIMIT keeps this one look at an index a lane; as EXISTS it may become a walk through the whole queue.
-    AND (SELECT id FROM fetches_fetch AS job WHERE job.site_id = site.id AND job.state = 'queued' LIMIT 1) IS NULL
+    -- One look at the queue's index a lane, whatever the statistics: EXISTS, or LIMIT alone, may walk through all rows.
+    AND (
+        SELECT id FROM fetches_fetch AS job
+        WHERE job.site_id = site.id AND job.state = 'queued'
+        ORDER BY priority DESC, not_before, id
+        LIMIT 1
+    ) IS NULL
 RETURNING id
