@@ -1,9 +1,10 @@
 """Every Celery task: the index of all background work. Tasks are doors; the rooms are the modules they name."""
 
+import signal
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutdown, worker_shutting_down
+from celery.signals import worker_process_init, worker_shutdown, worker_shutting_down
 
 from workers import heartbeats
 from workers.fetches import dispatch as dispatching
@@ -41,6 +42,12 @@ def purge_fetches() -> None:
 def heartbeat(queue: str) -> None:
     """Note that this queue's workers, the broker, beat and PostgreSQL all work."""
     heartbeats.beat(queue)
+
+
+@worker_process_init.connect
+def _finish_the_task(**_kwargs: Any) -> None:
+    """Leave SIGTERM to the parent: a supervisor sends it to the whole group, and it would cut a running task off."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 @worker_shutting_down.connect
