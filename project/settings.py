@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "django_structlog",
     "project",
     "ratelimit",
+    "notifications",
     "workers",
     "workers.fetches",
 ]
@@ -98,7 +99,7 @@ _STATEMENT_TIMEOUT = f"{env.float('WEIR_STATEMENT_TIMEOUT', default=60.0):g}s"
 DATABASES = {"default": _database()}
 DATABASES["default"].setdefault("OPTIONS", {}).update(
     connect_timeout=5,
-    prepare_threshold=5,  # Django turns prepared statements off; ours are prepared (ratelimit.statements)
+    prepare_threshold=5,  # Django turns prepared statements off; ours are prepared (postgres.statements)
     application_name="weir",
     # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
     options=f"-c statement_timeout={_STATEMENT_TIMEOUT} -c idle_in_transaction_session_timeout={_STATEMENT_TIMEOUT}",
@@ -158,6 +159,7 @@ WEIR_DEFAULT_RATE: str = env.str("WEIR_DEFAULT_RATE", default="1/s")  # a site n
 WEIR_LOOKAHEAD: float = env.float("WEIR_LOOKAHEAD", default=2.0)  # seconds: how far ahead dispatch books a lane
 WEIR_SLOT_RETENTION: float = env.float("WEIR_SLOT_RETENTION", default=3600.0)  # seconds a past slot is kept
 WEIR_FETCH_RETENTION: float = env.float("WEIR_FETCH_RETENTION", default=30 * 86400.0)  # seconds a result is kept
+WEIR_NOTIFICATION_RETENTION: float = env.float("WEIR_NOTIFICATION_RETENTION", default=90 * 86400.0)  # seconds, of read
 WEIR_FETCH_TIMEOUT: float = env.float("WEIR_FETCH_TIMEOUT", default=30.0)  # seconds, request written to body read
 WEIR_FETCH_CONNECT_TIMEOUT: float = env.float("WEIR_FETCH_CONNECT_TIMEOUT", default=10.0)  # seconds, TCP and TLS
 WEIR_FETCH_DNS_TIMEOUT: float = env.float("WEIR_FETCH_DNS_TIMEOUT", default=5.0)  # seconds

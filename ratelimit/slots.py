@@ -13,7 +13,8 @@ from functools import partial
 
 from django.conf import settings
 
-from ratelimit import lanes, statements
+from postgres import statements
+from ratelimit import lanes
 from ratelimit.models import PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import Run
 from ratelimit.rates import parse_rate

@@ -19,6 +19,9 @@ SCHEDULE = (
     Entry(name="weir: dispatch fetches", task="workers.tasks.dispatch", every=timedelta(seconds=1)),
     Entry(name="weir: sweep fetches", task="workers.tasks.sweep", every=timedelta(seconds=2)),
     Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
+    Entry(name="weir: flush unread", task="workers.tasks.flush_unread", every=timedelta(seconds=2)),
+    Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),
+    Entry(name="weir: purge notifications", task="workers.tasks.purge_notifications", every=timedelta(minutes=10)),
     Entry(
         name="weir: heartbeat default",
         task="workers.tasks.heartbeat",

@@ -6,6 +6,8 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_process_init, worker_shutdown, worker_shutting_down
 
+from notifications import flush, heal, outages
+from notifications import retention as notification_retention
 from workers import heartbeats
 from workers.fetches import dispatch as dispatching
 from workers.fetches import fetcher, retention
@@ -36,6 +38,26 @@ def sweep() -> None:
 def purge_fetches() -> None:
     """Delete old results and slots; may be killed anywhere."""
     retention.purge()
+
+
+@shared_task
+def flush_unread() -> None:
+    """Move sealed deltas from Redis to PostgreSQL; safe to run twice, together, or never again."""
+    with outages.waited_out("unread_not_flushed"):
+        flush.flush_sealed()
+
+
+@shared_task
+def heal_unread() -> None:
+    """Find unread numbers that are wrong, and mend them; one at a time, whoever starts it."""
+    with outages.waited_out("unread_not_healed"):
+        heal.heal()
+
+
+@shared_task
+def purge_notifications() -> None:
+    """Delete what was read long ago; may be killed anywhere."""
+    notification_retention.purge()
 
 
 @shared_task

@@ -8,10 +8,11 @@ from functools import partial
 from itertools import cycle, pairwise
 from urllib.parse import quote
 
+from postgres import statements
 from project.demo import gaps
 from project.demo.figures import Backlog, Figures, Totals, measure
 from project.demo.sites import Sites
-from ratelimit import slots, statements
+from ratelimit import slots
 from ratelimit.rates import parse_rate
 from workers.beat import LOCK
 from workers.fetches.enqueue import request_fetches

@@ -12,8 +12,11 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
+from django.conf import settings
 from django.db import connection, connections
 
+from notifications import counters, heal
 from project.celery import app
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job
@@ -47,6 +50,18 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 
     monkeypatch.setattr(app, "send_task", send_task)
     return sent
+
+
+@pytest.fixture
+def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  asked for its effect
+    """Return the tests' Valkey, empty; heal has looked at it and trusts it, and this process knows of no outage."""
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.flushall()
+        counters._outage.over_at = 0.0
+        report = heal.heal()
+        assert report is not None
+        assert report.trusted
+        yield client
 
 
 @pytest.fixture

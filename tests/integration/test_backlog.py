@@ -13,7 +13,8 @@ import psycopg
 import pytest
 from django.db import connection, connections, transaction
 
-from ratelimit import slots, statements
+from postgres import statements
+from ratelimit import slots
 from ratelimit.models import Site
 from tests.integration.conftest import Eventually, Message, WaitersOf
 from workers.fetches import backlog

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from postgres import statements
 from project.demo import gaps, sites
-from ratelimit import slots, statements
+from ratelimit import slots
 from workers.fetches.claim import claim
 from workers.fetches.dispatch import TRAVEL
 from workers.fetches.enqueue import request_fetch, request_fetches

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from ratelimit import slots, statements
+from postgres import statements
+from ratelimit import slots
 from ratelimit.models import Site
 from workers.fetches import store as storing
 from workers.fetches.claim import claim

@@ -27,7 +27,7 @@ from workers.schedule import SCHEDULE
 TOP_LEVEL = {
     *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
     *("docker-compose.yml", "manage.py", "pyproject.toml"),
-    *("benchmarks", "docs", "project", "ratelimit", "tests", "workers"),
+    *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 

@@ -34,7 +34,11 @@ def anchors(path: Path) -> set[str]:
 
 
 def own_commands() -> set[str]:
-    return {name for name, app in get_commands().items() if str(app).startswith(("project", "workers", "ratelimit"))}
+    return {
+        name
+        for name, app in get_commands().items()
+        if str(app).startswith(("notifications", "project", "ratelimit", "workers"))
+    }
 
 
 def signature(source: str) -> str:

@@ -12,7 +12,7 @@ turns it on. Should a process die in between, `look_again()` for all lanes (part
 from collections.abc import Iterable
 from functools import partial
 
-from ratelimit import statements
+from postgres import statements
 from workers.publish import publish
 
 _run = partial(statements.run, "workers.fetches")

@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 from django.db import Error
 
-from ratelimit import statements
+from postgres import statements
 from ratelimit.pacing import Run
 from workers.fetches import backlog
 

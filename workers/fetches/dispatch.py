@@ -13,7 +13,7 @@ from functools import partial
 
 from django.conf import settings
 
-from ratelimit import statements
+from postgres import statements
 from workers.fetches import backlog
 from workers.publish import publish
 

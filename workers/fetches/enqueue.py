@@ -13,7 +13,8 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from ratelimit import slots, statements
+from postgres import statements
+from ratelimit import slots
 from ratelimit.models import Site
 from workers.fetches import backlog
 from workers.fetches.models import Fetch, State

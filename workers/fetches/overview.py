@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from ratelimit import statements
+from postgres import statements
 
 _run = partial(statements.run_within, "workers.fetches")
 

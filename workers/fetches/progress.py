@@ -9,7 +9,7 @@ from typing import Any
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
-from ratelimit import statements
+from postgres import statements
 
 _run = partial(statements.run_within, "workers.fetches")
 

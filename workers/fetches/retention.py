@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from ratelimit import slots, statements
+from postgres import statements
+from ratelimit import slots
 
 BATCH = 1_000
 

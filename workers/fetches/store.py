@@ -11,7 +11,7 @@ import structlog
 from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connection
 
-from ratelimit import statements
+from postgres import statements
 from workers.fetches import backlog
 from workers.fetches.enqueue import sites_of
 from workers.fetches.models import FINAL, State

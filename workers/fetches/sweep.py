@@ -2,7 +2,7 @@
 
 from random import random
 
-from ratelimit import statements
+from postgres import statements
 from workers.fetches import backlog
 from workers.fetches.models import State
 from workers.fetches.on_done import call_overdue

@@ -1,0 +1,81 @@
+"""What a transaction changes of unread numbers: collected while it runs, sent to Redis when it has committed.
+
+A change is a number of rows that were really changed, by user. `record` takes it; a savepoint that is rolled back takes
+its changes along; what remains is added up and sent by one call. The rows are the truth, so nothing is raised where
+that fails: whoever is known to be missed is noted for heal, and who dies before that is found by it.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, cast
+
+from django.db import Error, connections, transaction
+
+from notifications import counters, flush, outages
+from postgres import statements
+
+# Heal takes a delta that is missing for three seconds for lost, and repairs it. One that arrives after this time may
+# have been repaired, so heal must look again.
+LATE_S = 1.5
+
+
+def record(change: Mapping[int, int], *, using: str) -> None:
+    """Change users' unread numbers by so much when the current transaction commits; at once where there is none."""
+    if not any(change.values()):
+        return
+    connection = connections[using]
+    if not connection.in_atomic_block:
+        transaction.on_commit(partial(_send, change, time.monotonic()), using=using)  # now
+        return
+    hooks = connection.run_on_commit
+    total = _taken_from(hooks) or _Total()
+    total.latest = time.monotonic()
+    transaction.on_commit(partial(total.add, change), using=using)
+    # Behind the changes that it sends, and of no savepoint, so that it outlives those that are rolled back.
+    hooks.append((set(), total, False))  # type: ignore[arg-type]  # as on_commit does it
+
+
+class _Total:
+    """What has survived to the commit: Django calls `add` for each such change, and then it."""
+
+    def __init__(self) -> None:
+        self.latest = 0.0
+        self._change: Counter[int] = Counter()
+
+    def add(self, change: Mapping[int, int]) -> None:
+        """Take one that has survived."""
+        self._change.update(change)
+
+    def __call__(self) -> None:
+        change, self._change = self._change, Counter()
+        _send(change, self.latest)
+
+
+def _taken_from(hooks: list[Any]) -> _Total | None:
+    for place in range(len(hooks) - 1, -1, -1):  # it is among the last
+        if isinstance(hooks[place][1], _Total):
+            return cast("_Total", hooks.pop(place)[1])
+    return None
+
+
+def _send(change: Mapping[int, int], recorded_at: float) -> None:
+    change = {user_id: delta for user_id, delta in change.items() if delta}
+    if not change:
+        return
+    try:
+        counters.add(change, flush.highest_epoch)
+    except (counters.Unreachable, Error) as error:
+        outages.warn("unread_delta_missed", error)
+        _doubt(change)
+    else:
+        if time.monotonic() - recorded_at > LATE_S:
+            _doubt(change)
+
+
+def _doubt(change: Mapping[int, int]) -> None:
+    try:
+        statements.run_within("notifications", "note_doubts", {"users": list(change)})
+    except Error as error:
+        outages.warn("unread_doubt_not_noted", error)

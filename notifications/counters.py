@@ -1,0 +1,177 @@
+"""The deltas of unread numbers, in Redis: all that Weir does there, one script a call (`lua/`).
+
+A delta is added to the open *epoch*. A flusher seals it, which opens the next, brings its deltas to PostgreSQL, and
+drops it; at most one epoch is sealed at a time. Scripts run one after the other in Redis, so each delta is in exactly
+one epoch, and whoever peeks sees all live epochs as they were at one moment.
+
+Redis may lose all this at any time. Its *incarnation*, a random name that is lost with it, tells that.
+
+All functions raise Unreachable where Redis did not do it, or did not say so in time: nobody knows then whether it did.
+No call is ever repeated, because one that was done would be done twice.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.commands.core import Script
+from redis.retry import Retry
+
+EPOCH, SEALED, INCARNATION = "{unread}:epoch", "{unread}:sealed", "{unread}:incarnation"
+DELTAS = "{unread}:deltas:"  # and the epoch: a sorted set: member = user, score = delta
+CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # web code waits for them
+LEFT_ALONE_S = 1.0  # after an error nobody of this process tries again for so long
+AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves others in between
+
+
+class Unreachable(Exception):
+    """Redis did not answer, or answered that it will not do it."""
+
+
+class Sealed(NamedTuple):
+    """The sealed epoch; `fresh` if this call sealed it, else it waited already."""
+
+    epoch: int
+    fresh: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peek:
+    """The live deltas of some users at one moment, by epoch; no incarnation where Redis knows of nothing."""
+
+    incarnation: str = ""
+    deltas: Mapping[int, Mapping[int, int]]
+
+    def of(self, user_id: int) -> dict[int, int]:
+        """Return the user's deltas by epoch."""
+        return {epoch: of_users[user_id] for epoch, of_users in self.deltas.items() if user_id in of_users}
+
+    def after(self, epoch: int, user_id: int) -> int:
+        """Return the user's deltas of all epochs after this one."""
+        return sum(of_users.get(user_id, 0) for live, of_users in self.deltas.items() if live > epoch)
+
+
+def add(deltas: Mapping[int, int], floor: Callable[[], int]) -> None:
+    """Add to each user's unread number. One call to Redis for 5,000 users.
+
+    `floor` returns the highest epoch that was flushed; it is asked only where Redis knows of no epoch.
+    """
+    users = list(deltas)
+    for start in range(0, len(users), AT_ONCE):
+        arguments = [number for user_id in users[start : start + AT_ONCE] for number in (user_id, deltas[user_id])]
+        if _run("add", [EPOCH], arguments) is None:
+            open_epoch(floor())
+            _run("add", [EPOCH], arguments)
+
+
+def open_epoch(floor: int) -> str:
+    """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation."""
+    return str(_run("open", [EPOCH, SEALED, INCARNATION], [floor, _new_incarnation()]))
+
+
+def seal() -> Sealed | None:
+    """Return the sealed epoch, which waits already or is the open one until now; None where there are no deltas."""
+    answer = _run("seal", [EPOCH, SEALED], [])
+    return answer and Sealed(int(answer[0]), bool(answer[1]))
+
+
+def read(epoch: int) -> dict[int, int]:
+    """Return the deltas of a sealed epoch, by user, without those that came to 0."""
+    deltas: dict[int, int] = {}
+    with _redis() as client:
+        page: Any
+        for start in count(0, AT_ONCE):
+            page = client.zrange(DELTAS + str(epoch), start, start + AT_ONCE - 1, withscores=True)
+            if not page:
+                break
+            deltas.update((int(user_id), int(delta)) for user_id, delta in page if delta)
+    return deltas
+
+
+def drop(epoch: int) -> None:
+    """Forget a sealed epoch that PostgreSQL has; does nothing where it was dropped before."""
+    _run("drop", [SEALED], [epoch])
+
+
+def peek(user_ids: Collection[int]) -> Peek:
+    """Return the live deltas of these users, at most 5,000, by one call to Redis."""
+    answer = _run("peek", [EPOCH, SEALED, INCARNATION], user_ids)
+    if answer is None:
+        return Peek(deltas={})
+    incarnation, *live = answer
+    return Peek(
+        incarnation=incarnation,
+        deltas={
+            int(epoch): {
+                user_id: int(float(delta)) for user_id, delta in zip(user_ids, deltas, strict=True) if delta is not None
+            }
+            for epoch, deltas in live
+        },
+    )
+
+
+def renew(incarnation: str) -> str:
+    """Give Redis a new incarnation where it still has this one; return the one that it has then."""
+    return str(_run("renew", [INCARNATION], [incarnation, _new_incarnation()]))
+
+
+def server_run() -> str:
+    """Return what is another after each start of the server: with it, Redis may have come back older than it was."""
+    with _redis() as client:
+        return str(client.info("server").get("run_id", ""))
+
+
+def _run(name: str, keys: list[str], arguments: Collection[int | str]) -> Any:  # noqa: ANN401  what the script returns
+    with _redis() as client:
+        return _script(name)(keys, arguments, client)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Outage:
+    """The last time that this process did not reach Redis."""
+
+    over_at: float = 0.0  # of time.monotonic()
+    reason: str = ""
+
+
+_outage = _Outage()
+
+
+@contextmanager
+def _redis() -> Iterator[redis.Redis]:
+    if time.monotonic() < _outage.over_at:  # nobody waits for one time-out after the other
+        raise Unreachable(_outage.reason)
+    try:
+        yield _client()
+    except redis.RedisError as error:
+        _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
+        raise Unreachable(str(error)) from error
+
+
+@cache
+def _client() -> redis.Redis:
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        decode_responses=True,
+        socket_connect_timeout=CONNECT_TIMEOUT_S,
+        socket_timeout=ANSWER_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+@cache
+def _script(name: str) -> Script:
+    return _client().register_script(files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8"))
+
+
+def _new_incarnation() -> str:
+    return uuid4().hex

@@ -1,0 +1,31 @@
+"""Says that something is out of reach once a minute, not once a call."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from notifications import counters
+
+EVERY_S = 60.0
+
+log = structlog.get_logger(__name__)
+_quiet_until: dict[str, float] = {}  # by event, of time.monotonic()
+
+
+def warn(event: str, error: Exception) -> None:
+    """Log a warning, unless this process logged the same event less than a minute ago."""
+    now = time.monotonic()
+    if now >= _quiet_until.get(event, 0.0):
+        _quiet_until[event] = now + EVERY_S
+        log.warning(event, error=str(error))
+
+
+@contextmanager
+def waited_out(event: str) -> Iterator[None]:
+    """For periodic work: where Redis is out of reach, say so once a minute, and leave the work to a later tick."""
+    try:
+        yield
+    except counters.Unreachable as error:
+        warn(event, error)

@@ -1,0 +1,22 @@
+-- Bring the deltas of one epoch into the stored numbers, once, however many flushers try.
+--
+-- The row in flushedepoch is the proof: it commits with the numbers. A second flusher of the same epoch waits for the
+-- first one's commit and then inserts nothing, so it writes nothing. An epoch at or below the highest flushed is
+-- refused, too: a stored number's epoch speaks for all earlier ones. Users are written in order, so that nobody
+-- deadlocks.
+WITH fresh AS (
+    INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+    SELECT %(epoch)s::bigint, cardinality(%(users)s::bigint[]), clock_timestamp()
+    WHERE NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
+    ON CONFLICT (epoch) DO NOTHING
+    RETURNING epoch
+), written AS (
+    INSERT INTO notifications_unreadcount AS stored (user_id, unread_count, epoch)
+    SELECT delta.user_id, delta.change, fresh.epoch
+    FROM fresh CROSS JOIN unnest(%(users)s::bigint[], %(deltas)s::bigint[]) AS delta(user_id, change)
+    ORDER BY delta.user_id
+    ON CONFLICT (user_id) DO UPDATE
+    SET unread_count = stored.unread_count + excluded.unread_count, epoch = excluded.epoch
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM written) AS users FROM fresh

@@ -1,0 +1,25 @@
+-- What PostgreSQL knows of some users' unread numbers: what was flushed, and up to which epoch; the count of the rows
+-- where that and Redis' deltas are not to be trusted, of 10,000 at most.
+--
+-- Not trusted: a Redis of another incarnation than heal knows (it lost its memory, and deltas with it), one whose open
+-- epoch was flushed already (it came back older than it was), and users about whom there is doubt.
+WITH redis AS (
+    SELECT EXISTS (SELECT FROM notifications_healing WHERE trusted AND incarnation = %(incarnation)s)
+        AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_trusted
+)
+SELECT
+    asked.user_id,
+    coalesce(stored.unread_count, 0) AS unread_count,
+    coalesce(stored.epoch, 0) AS epoch,
+    CASE WHEN NOT redis.is_trusted
+        OR EXISTS (SELECT FROM notifications_doubt AS doubt WHERE doubt.user_id = asked.user_id)
+    THEN (
+        SELECT count(*) FROM (
+            SELECT FROM notifications_notification AS row
+            WHERE row.user_id = asked.user_id AND row.read_at IS NULL
+            LIMIT %(most_counted)s
+        ) AS unread
+    ) END AS counted
+FROM unnest(%(users)s::bigint[]) AS asked(user_id)
+CROSS JOIN redis
+LEFT JOIN notifications_unreadcount AS stored ON stored.user_id = asked.user_id
