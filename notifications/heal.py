@@ -24,7 +24,7 @@ from notifications import counters, drift, flush
 from notifications.models import Healing
 from postgres import statements
 
-LEASE_S = 30.0  # longer than a heal takes; after a kill nobody heals for so long
+LEASE_S = 15.0  # longer than a heal takes, mostly; after a kill nobody heals for so long
 SETTLED_S = 30.0  # changes are looked at when they are so old: longer transactions are left to scrub
 SCRUB_S, HURRIED_SCRUB_S = 0.2, 4.0  # how long one heal scrubs; how long where Redis is not trusted
 AT_ONCE = 20_000  # doubts, changes, users of a slice

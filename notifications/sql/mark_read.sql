@@ -4,7 +4,7 @@
 WITH unread AS (
     SELECT id FROM notifications_notification
     WHERE user_id = %(user)s AND read_at IS NULL AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s::bigint[]))
-    ORDER BY id DESC
+    ORDER BY id
     FOR UPDATE
 ), changed AS (
     UPDATE notifications_notification AS row SET read_at = statement_timestamp(), changed_at = statement_timestamp()

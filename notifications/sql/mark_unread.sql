@@ -2,7 +2,7 @@
 WITH read AS (
     SELECT id FROM notifications_notification
     WHERE user_id = %(user)s AND read_at IS NOT NULL AND id = ANY (%(ids)s::bigint[])
-    ORDER BY id DESC
+    ORDER BY id
     FOR UPDATE
 ), changed AS (
     UPDATE notifications_notification AS row SET read_at = NULL, changed_at = statement_timestamp()

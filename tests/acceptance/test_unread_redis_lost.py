@@ -1,0 +1,92 @@
+"""Redis loses its memory, or is gone for a while, under load: numbers are exact again by themselves."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+
+from notifications import counters, drift, inbox
+from notifications.models import Healing
+from tests.acceptance import unread_processes as roles
+from tests.acceptance.conftest import Cluster, wait_for
+
+BUSY, QUIET = range(1, 201), range(1001, 1101)
+EXACT_WITHIN_S = 60.0
+
+
+@pytest.fixture
+def processes(cluster: Cluster, tmp_path: Path) -> Iterator[roles.Processes]:
+    """Writers, and a cluster that flushes and heals by its schedule, on the cluster's Valkey."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(django_settings, "REDIS_URL", cluster.environment["REDIS_URL"])
+        forget_connections()
+        made = roles.Processes(tmp_path)
+        try:
+            yield made
+        finally:
+            made.close()
+    forget_connections()
+
+
+def forget_connections() -> None:
+    """Have this process connect to the server that settings name now."""
+    counters._client.cache_clear()
+    counters._script.cache_clear()
+    counters._outage.over_at = 0.0
+
+
+def trusted() -> bool:
+    return Healing.objects.filter(trusted=True).exists()
+
+
+def trusts_another(incarnation: str) -> bool:
+    """Tell whether heal trusts a Redis of another incarnation than this one."""
+    return Healing.objects.filter(trusted=True).exclude(incarnation=incarnation).exists()
+
+
+def exact(users: range) -> bool:
+    """Tell whether all numbers are right by deltas and what was flushed, without counting rows."""
+    seen = drift.look(users)
+    return not seen.differing and not seen.moving
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("loss", ["FLUSHALL", "down for a while, empty afterwards"])
+def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: roles.Processes, loss: str) -> None:
+    """Nobody asks for it: beat and worker find out. Numbers that nobody changes are never shown wrong meanwhile."""
+    for kind in ("worker", "beat"):
+        cluster.start(kind, kind)
+    for seed in range(2):
+        processes.start(roles.write, BUSY, seed, processes.stop)
+    wait_for(trusted, 60, "heal to trust Redis")
+    inbox.notify_many([*QUIET, *QUIET], "news", "Hello")
+    known = Healing.objects.get().incarnation
+
+    began = time.monotonic()
+    if loss == "FLUSHALL":
+        inbox.notify_many(QUIET, "news", "Lost")
+        with redis.Redis.from_url(django_settings.REDIS_URL) as client:
+            client.flushall()
+    else:
+        cluster.stop_broker()
+        inbox.notify_many(QUIET, "news", "Missed")
+        time.sleep(5)  # that long it is down
+        cluster.start_broker()
+    reads = 0
+    while not trusts_another(known):
+        assert set(inbox.unread_counts(QUIET).values()) == {2}
+        reads += len(QUIET)
+        assert time.monotonic() - began < EXACT_WITHIN_S
+    healed_s = time.monotonic() - began
+    processes.finish()
+    wait_for(lambda: exact(BUSY), EXACT_WITHIN_S - healed_s, "the numbers of those who were busy all the time")
+    exact_s = time.monotonic() - began
+
+    print(
+        f"\n{loss}: trusted again after {healed_s:.1f} s, exact after {exact_s:.1f} s, {reads} reads of known numbers"
+    )
+    assert exact(QUIET)
+    assert inbox.unread_counts(BUSY) == roles.count_rows(BUSY)

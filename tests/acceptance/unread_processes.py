@@ -1,0 +1,247 @@
+"""Processes that write, read, flush and heal unread numbers, to be killed. They are forked: a start costs little.
+
+`die_at` names a step at which a process kills itself, with SIGKILL. Steps are found by wrapping what the code calls.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, NoReturn
+
+import django
+
+django.setup()  # in pytest it is set up already, but not where processes are forked from
+
+from django.conf import settings  # noqa: E402  once Django is set up
+from django.db import connection, transaction  # noqa: E402
+
+from notifications import counters, flush, heal, inbox  # noqa: E402
+from notifications.models import Notification  # noqa: E402
+from postgres import statements  # noqa: E402
+
+FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
+WRITE_STEPS = ("before add", "after add")
+HALF = 0.5
+ORPHANED = 1  # the parent of those whose parent is gone
+
+
+def count_rows(users: range) -> dict[int, int]:
+    """Return the truth: how many notifications of each user are unread."""
+    return dict.fromkeys(users, 0) | dict(Notification.objects.filter(user_id__in=users).numbers())
+
+
+def write(users: range, seed: int, stop: Path, die_at: str = "") -> None:
+    """Do random things to random users' notifications, until `stop` exists."""
+    if die_at:
+        _wrap(counters, "add", die_at.partition(" ")[0])
+    chance = random.Random(seed)  # noqa: S311  not for secrets
+    while goes_on(stop):
+        chance.choice(WRITES)(chance.choice(users), users, chance)
+
+
+def _tell(user: int, _users: range, _chance: random.Random) -> None:
+    inbox.notify(user, "news", "Hello")
+
+
+def _tell_many(_user: int, users: range, chance: random.Random) -> None:
+    inbox.notify_many(chance.sample(users, 10), "news", "Hello, all")
+
+
+def _read_some(user: int, _users: range, chance: random.Random) -> None:
+    shown = [row.pk for row in inbox.page(user, unread_only=True)]
+    inbox.mark_read(user, chance.sample(shown, len(shown) // 2))
+
+
+def _unread_some(user: int, _users: range, chance: random.Random) -> None:
+    inbox.mark_unread(user, [row.pk for row in inbox.page(user, limit=5) if chance.random() < 0.3])
+
+
+def _read_all(user: int, _users: range, _chance: random.Random) -> None:
+    inbox.mark_all_read(user)
+
+
+def _delete_some(user: int, _users: range, _chance: random.Random) -> None:
+    newest = [row.pk for row in inbox.page(user, limit=3)]
+    Notification.objects.filter(pk__in=newest).delete()
+
+
+def _give_away(user: int, users: range, chance: random.Random) -> None:
+    newest = [row.pk for row in inbox.page(user, limit=2)]
+    Notification.objects.filter(pk__in=newest).update(user_id=chance.choice(users))
+
+
+def _half_rolled_back(user: int, users: range, chance: random.Random) -> None:
+    with suppress(LookupError), transaction.atomic():
+        inbox.notify(user, "news", "Stays, perhaps")
+        with suppress(LookupError), transaction.atomic():
+            inbox.notify(user, "news", "Goes")
+            inbox.mark_all_read(user)
+            _fail()
+        if chance.random() < HALF:
+            _fail()
+        inbox.notify(chance.choice(users), "news", "Stays")
+
+
+def _fail() -> NoReturn:
+    raise LookupError
+
+
+WRITES = (
+    *(_tell, _tell, _tell_many, _read_some, _read_some, _unread_some),
+    *(_read_all, _delete_some, _give_away, _half_rolled_back),
+)
+
+
+def keep_flushing(stop: Path, die_at: str = "", linger_s: float = 0.0) -> None:
+    """Flush again and again, until `stop` exists; linger between the steps of each flush."""
+    if linger_s:
+        for step in ("read", "drop"):
+            _slow_down(counters, step, linger_s)
+    if die_at:
+        when, what = die_at.split(" ")
+        if what == "COMMIT":
+            statements.run = partial(_run_and_die, when == "before")
+        else:
+            _wrap(counters, what, when)
+    while goes_on(stop):
+        try:
+            flush.flush_sealed()
+        except counters.Unreachable:  # the machine is busy
+            time.sleep(counters.LEFT_ALONE_S)
+
+
+def keep_healing(stop: Path) -> None:
+    """Heal again and again, until `stop` exists."""
+    while goes_on(stop):
+        try:
+            heal.heal()
+        except counters.Unreachable:
+            time.sleep(counters.LEFT_ALONE_S)
+        time.sleep(0.5)
+
+
+def keep_reading(users: range, stop: Path) -> None:
+    """Read everybody's numbers again and again, until `stop` exists."""
+    while goes_on(stop):
+        inbox.unread_counts(users)
+
+
+def read_known(users: range, seed: int, known: Path, told: Path, stop: Path) -> None:
+    """Read single users' numbers while `known` says what they are; report reads and wrong reads in `told`.
+
+    `known` holds the number, or nothing while it changes. A read counts if the number was the same before and after.
+    """
+    chance = random.Random(seed)  # noqa: S311  not for secrets
+    seen: Counter[str] = Counter()
+    while goes_on(stop):
+        before = known.read_text()
+        for user in chance.choices(users, k=20):
+            number = inbox.unread_count(user)
+            if before and known.read_text() == before:
+                seen["reads"] += 1
+                if number != int(before):
+                    seen[f"user {user}: {number} instead of {before}"] += 1
+        told.write_text(repr(dict(seen)))
+
+
+def _begin(database: str, redis_url: str, role: Callable[..., None], *arguments: object) -> None:
+    connection.settings_dict["NAME"] = database
+    settings.REDIS_URL = redis_url
+    role(*arguments)
+
+
+def goes_on(stop: Path) -> bool:
+    """Tell whether to go on: nobody said stop, and those who started us are there."""
+    return os.getppid() != ORPHANED and not stop.exists()
+
+
+def _wrap(owner: Any, name: str, die: str) -> None:
+    """Have the process die before or after it calls this function."""
+    call = getattr(owner, name)
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        if die == "before":
+            _die()
+        result = call(*arguments, **options)
+        if result is None and name == "seal":  # there was nothing to seal
+            return None
+        _die()
+
+    setattr(owner, name, wrapped)
+
+
+def _slow_down(owner: Any, name: str, seconds: float) -> None:
+    """Have the process wait before it calls this function."""
+    call = getattr(owner, name)
+
+    def wrapped(*arguments: Any) -> Any:
+        time.sleep(seconds)
+        return call(*arguments)
+
+    setattr(owner, name, wrapped)
+
+
+def _run_and_die(before: bool, package: str, name: str, parameters: dict[str, object]) -> NoReturn:
+    """Run the statement, and die before or after its COMMIT."""
+    with transaction.atomic():
+        statements.run_within(package, name, parameters)
+        if before:
+            _die()
+    _die()
+
+
+def _die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+class Processes:
+    """Starts processes and kills them; none is left at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stop = folder / "stop"
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([__name__])
+        self._running: list[ForkServerProcess] = []
+
+    def start(self, role: Callable[..., None], *arguments: object) -> ForkServerProcess:
+        """Start a process that does this."""
+        database, redis_url = str(connection.settings_dict["NAME"]), settings.REDIS_URL
+        process = self._context.Process(target=_begin, args=(database, redis_url, role, *arguments))
+        process.start()
+        self._running.append(process)
+        return process
+
+    def kill(self, process: ForkServerProcess) -> None:
+        """End a process with SIGKILL."""
+        process.kill()
+        self.gone(process)
+
+    def gone(self, process: ForkServerProcess) -> None:
+        """Wait until a process was killed, by whomever."""
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        self._running.remove(process)
+
+    def finish(self) -> None:
+        """Have all others end by themselves."""
+        self.stop.touch()
+        for process in self._running:
+            process.join(60)
+            assert process.exitcode == 0
+        self._running.clear()
+        self.stop.unlink()
+
+    def close(self) -> None:
+        """Kill what is left."""
+        for process in self._running:
+            process.kill()
+            process.join()
