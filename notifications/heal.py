@@ -14,7 +14,7 @@ Readers stop to trust it at once, or within a heal, and scrub hurries through a 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 
@@ -27,9 +27,9 @@ from postgres import statements
 LEASE_S = 15.0  # longer than a heal takes, mostly; after a kill nobody heals for so long
 SETTLED_S = 30.0  # changes are looked at when they are so old: longer transactions are left to scrub
 SCRUB_S, HURRIED_SCRUB_S = 0.2, 4.0  # how long one heal scrubs; how long where Redis is not trusted
-AT_ONCE = 20_000  # doubts, changes, users of a slice
+AT_ONCE = 20_000  # doubts, changes of a page, users of a slice
 ROWS_AT_ONCE = 500_000  # unread rows of a slice
-MOST_DIFFERING = 50_000  # users who differ in PostgreSQL alone, in one heal
+MOST_USERS = 30_000  # of each kind in one heal, so that it ends before its lease does
 FIRST_USER, LAST_USER = -(2**63), 2**63 - 1
 SHOWN = 20  # users in a line of the log
 
@@ -78,9 +78,9 @@ def heal() -> HealReport | None:
         return None
     progress = begun[0]
     doubts = {row.user_id: row.noted_at for row in _run("doubts", {"most": AT_ONCE})}
-    changed = _run("changed", {"after": progress.changes_until, "settled": SETTLED_S, "most": AT_ONCE})[0]
+    changed, changes_until = _changed(progress.changes_until)
     differing, scrubbed_until = _scrub(progress.scrubbed_until, SCRUB_S if progress.trusted else HURRIED_SCRUB_S)
-    users = {*doubts, *changed.users, *differing}
+    users = {*doubts, *changed, *differing}
     repaired, unsure = _mend(users)
     looked_into = [user_id for user_id in doubts if user_id not in unsure]
     _run("clear_doubts", {"users": looked_into, "noted": [doubts[user_id] for user_id in looked_into]})
@@ -88,9 +88,10 @@ def heal() -> HealReport | None:
     finished = _run(
         "finish_heal",
         {
-            "changes_until": changed.changed_at or progress.changes_until,
+            "changes_until": changes_until,
             "scrubbed_until": FIRST_USER if round_done else scrubbed_until,
             "round_done": round_done,
+            "incarnation": incarnation,
             "lease_until": progress.lease_until,
         },
     )
@@ -152,13 +153,25 @@ def _identify() -> tuple[str, str]:
     return incarnation, server_run
 
 
+def _changed(after: datetime) -> tuple[set[int], datetime]:
+    """Return whose notifications changed after this time, and until when changes were taken."""
+    users: set[int] = set()
+    while len(users) < MOST_USERS:
+        page = _run("changed", {"after": after, "settled": SETTLED_S, "most": AT_ONCE})[0]
+        users.update(page.users)
+        after = page.changed_at or after
+        if page.changes < AT_ONCE:
+            break
+    return users, after
+
+
 def _scrub(after: int, seconds: float) -> tuple[list[int], int]:
     """Compare users after this one for so long; return whose numbers differ, and the last who was compared."""
     differing: list[int] = []
     give_up_at = time.monotonic() + seconds
     for part in _slices(after):
         differing += part.differing
-        if time.monotonic() > give_up_at or len(differing) >= MOST_DIFFERING:
+        if time.monotonic() > give_up_at or len(differing) >= MOST_USERS:
             break
     return differing, part.last_user
 
@@ -172,10 +185,16 @@ def _all_of(user_ids: Iterable[int] | None) -> Iterator[_Slice]:
 
 
 def _slices(after: int) -> Iterator[_Slice]:
-    """Go through all users after this one, in order; there is one slice at least."""
+    """Go through all users after this one, in order; there is one slice at least.
+
+    A live delta can hide a drift: both together may be 0. So whoever has one counts as differing.
+    """
     while after < LAST_USER:
         bound = _run("slice", {"after": after, "users": AT_ONCE, "rows": ROWS_AT_ONCE})[0].last_user
         until = LAST_USER if bound is None else bound
+        live = counters.users()
         row = _run("scrub", {"after": after, "until": until})[0]
-        yield _Slice(last_user=until, users=row.users, differing=row.differing or [])
+        live |= counters.users()
+        differing = {user_id for user_id in live if after < user_id <= until}.union(row.differing or ())
+        yield _Slice(last_user=until, users=row.users, differing=list(differing))
         after = until

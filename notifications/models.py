@@ -58,7 +58,7 @@ class Notification(models.Model):
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
     ) -> None:
-        """Save, and count what that changes. `save`, `create` and `loaddata` all end here."""
+        """Save, and count what that changes. `save` and `create` end here."""
         using = using or router.db_for_write(type(self), instance=self)
         save = super().save_base
         if update_fields is not None and COUNTED.isdisjoint(update_fields := frozenset(update_fields)):

@@ -1,23 +1,26 @@
--- Make sure that an epoch is open that PostgreSQL has not passed. KEYS: epoch, sealed, incarnation.
+-- Make sure that an epoch is open that PostgreSQL has not passed. KEYS: epoch, open, sealed, incarnation.
 -- ARGV: the highest epoch that was flushed; a new incarnation. Returns the incarnation.
 --
--- No epoch: Redis is new, or lost its memory. One that was flushed already: Redis came back older than it was. Either
--- way deltas are lost, which the new incarnation tells everybody, and the next epoch is above all that ever were: above
--- the highest that was flushed and, as those that were not are unknown, above the time in microseconds.
+-- No epoch: Redis is new, or lost its memory; what was added since then is kept. One that was flushed already: Redis
+-- came back older than it was, and what is open may have been flushed. Either way deltas are lost, which the new
+-- incarnation tells everybody, and the next epoch is above all that ever were: above the highest that was flushed and,
+-- as those that were not are unknown, above the time in microseconds.
 local floor = tonumber(ARGV[1])
 local epoch = redis.call('GET', KEYS[1])
-local incarnation = redis.call('GET', KEYS[3])
+local incarnation = redis.call('GET', KEYS[4])
 if epoch and incarnation and tonumber(epoch) > floor then
     return incarnation
 end
-for _, old in ipairs({epoch, redis.call('GET', KEYS[2])}) do
-    if old then
-        redis.call('UNLINK', '{unread}:deltas:' .. old)
-    end
+if epoch then
+    redis.call('UNLINK', KEYS[2])
+end
+local sealed = redis.call('GET', KEYS[3])
+if sealed then
+    redis.call('UNLINK', '{unread}:deltas:' .. sealed)
+    redis.call('DEL', KEYS[3])
 end
 local time = redis.call('TIME')
 local new = math.max(floor + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]), (tonumber(epoch or 0)) + 1)
 redis.call('SET', KEYS[1], string.format('%.0f', new))
-redis.call('DEL', KEYS[2])
-redis.call('SET', KEYS[3], ARGV[2])
+redis.call('SET', KEYS[4], ARGV[2])
 return ARGV[2]

@@ -1,11 +1,12 @@
--- Read the live deltas of some users, all at one moment. KEYS: epoch, sealed, incarnation. ARGV: users.
+-- Read the live deltas of some users, all at one moment. KEYS: epoch, sealed, incarnation, open. ARGV: users.
 -- Returns {incarnation, {epoch, {delta, ...}}, {epoch, {delta, ...}}}: of the open epoch and, if there is one, of the
 -- sealed one; nil where Redis has no epoch.
-local epoch, sealed, incarnation = unpack(redis.call('MGET', unpack(KEYS)))
+local epoch, sealed, incarnation = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
 if not epoch or not incarnation then
     return false
 end
-local function deltas_of(live)
-    return {live, redis.call('ZMSCORE', '{unread}:deltas:' .. live, unpack(ARGV))}
+local answer = {incarnation, {epoch, redis.call('ZMSCORE', KEYS[4], unpack(ARGV))}}
+if sealed then
+    answer[3] = {sealed, redis.call('ZMSCORE', '{unread}:deltas:' .. sealed, unpack(ARGV))}
 end
-return {incarnation, deltas_of(epoch), sealed and deltas_of(sealed) or nil}
+return answer
