@@ -58,16 +58,25 @@ class Cluster:
         self.broker.close()
 
     def start(self, kind: str, name: str) -> None:
-        """Start one process and wait until it works."""
-        log = self.folder / f"{name}.log"
+        """Start one process, in a group of its own that ends when we do, and wait until it works."""
+        log = self.log(name)
         command = [sys.executable, "-m", "celery", "-A", "project", *COMMANDS[kind]]
         if kind != "beat":
             command += ["--hostname", f"{name}@%h"]
         with log.open("wb") as output:
             self.processes[name] = subprocess.Popen(
-                command, env=self.environment, stdout=output, stderr=subprocess.STDOUT
+                command,
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=sites.die_with_parent,  # noqa: PLW1509 -- no other thread runs here
             )
         wait_for(lambda: READY[kind] in log.read_text(errors="replace"), 30, f"{name}: {log}")
+
+    def log(self, name: str) -> Path:
+        """Return the file that a process writes to."""
+        return self.folder / f"{name}.log"
 
     def kill(self, name: str) -> None:
         """End a process with SIGKILL."""
