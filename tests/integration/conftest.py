@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 import redis
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.db import connection, connections
 
 from notifications import counters, heal
@@ -50,6 +52,12 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 
     monkeypatch.setattr(app, "send_task", send_task)
     return sent
+
+
+@pytest.fixture
+def long_lookahead(settings: LazySettings) -> None:
+    """Have dispatch book a minute ahead, so that no slot passes while a test is held up."""
+    settings.WEIR_LOOKAHEAD = 60.0
 
 
 @pytest.fixture
@@ -160,3 +168,22 @@ def start_python(
 def claim(fetch_ids: list[int]) -> list[Job]:
     """Claim as the newest message of these fetches would."""
     return claiming.claim(fetch_ids, newest_slot=2**62)
+
+
+def database_now() -> datetime:
+    """Return the time by the clock that everything is judged by."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now
+
+
+@contextmanager
+def waiting_for_nobody() -> Iterator[None]:
+    """Have what would wait for somebody else's lock fail."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '2s'")
+        try:
+            yield
+        finally:
+            cursor.execute("RESET lock_timeout")

@@ -11,12 +11,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connections, transaction
 
 from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
-from tests.integration.conftest import Eventually, Message, WaitersOf
+from tests.integration.conftest import Eventually, Message, WaitersOf, waiting_for_nobody
 from workers.fetches import backlog
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetch
@@ -217,9 +217,5 @@ def test_marking_waits_for_nobody_whose_lane_is_on(other_connection: psycopg.Con
     """Web code that adds to a busy lane is not held up by who books it."""
     request_fetch(URL)
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            backlog.mark([Site.objects.get().pk])
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        backlog.mark([Site.objects.get().pk])

@@ -1,11 +1,11 @@
 """A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
 
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.transaction import TransactionManagementError
 
@@ -15,6 +15,7 @@ from tests.integration.conftest import (
     InThreads,
     Message,
     claim,  # a message that is newer than all slots
+    database_now,
 )
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job, longest_hold_s
@@ -22,21 +23,10 @@ from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetches
 from workers.fetches.models import Fetch, State
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 LANE = "site.example"
 URL = "https://site.example/"
-
-
-@pytest.fixture(autouse=True)
-def sent(messages: list[Message]) -> list[Message]:
-    """Return the messages that are sent."""
-    return messages
-
-
-@pytest.fixture(autouse=True)
-def _lookahead(settings: LazySettings) -> None:
-    settings.WEIR_LOOKAHEAD = 60.0  # so that no slot passes while a test is held up
 
 
 def reserved(count: int, *, rate: str = "1/s", lanes: int = 1) -> list[int]:
@@ -50,13 +40,6 @@ def reserved(count: int, *, rate: str = "1/s", lanes: int = 1) -> list[int]:
 
 def states() -> set[str]:
     return set(Fetch.objects.values_list("state", flat=True))
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 def test_claimed_fetches_run_with_a_lease() -> None:
@@ -188,18 +171,18 @@ def test_a_claim_refuses_to_run_inside_a_transaction() -> None:
 # --- back to the queue --------------------------------------------------------------------------------------------
 
 
-def test_a_fetch_whose_run_is_over_goes_back(sent: list[Message]) -> None:
+def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
     """A message that came too late counts no attempt: the fetch is queued, its slot given back, its lane awake."""
     ids = reserved(3)
     assert not Site.objects.get().has_backlog
     Slot.objects.update(use_until=F("use_until") - timedelta(hours=1), start_time=F("start_time") - timedelta(hours=1))
-    sent.clear()
+    messages.clear()
     assert claim(ids) == []
     for fetch in Fetch.objects.all():
         assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
     assert not Slot.objects.filter(released_at=None).exists()
     assert Site.objects.get().has_backlog
-    assert sent == [("workers.tasks.dispatch", ())]
+    assert messages == [("workers.tasks.dispatch", ())]
 
 
 def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:

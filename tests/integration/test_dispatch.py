@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from importlib.resources import files
 from itertools import chain, pairwise
 from typing import Any
@@ -15,13 +15,13 @@ from django.db import connection
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import InThreads, Message
+from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from workers.fetches import dispatch as dispatching
 from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, TRAVEL, batches, dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 LANE = "site.example"
 URL = "https://site.example/"
@@ -33,21 +33,8 @@ def _lookahead(settings: LazySettings) -> None:
     settings.WEIR_LOOKAHEAD = LOOKAHEAD
 
 
-@pytest.fixture(autouse=True)
-def sent(messages: list[Message]) -> list[Message]:
-    """Return the messages that are sent."""
-    return messages
-
-
 def runs_sent(messages: list[Message]) -> list[list[int]]:
     return [arguments[0] for task, arguments in messages if task == "workers.tasks.fetch_batch"]
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 def held() -> list[Fetch]:
@@ -58,7 +45,7 @@ def held() -> list[Fetch]:
 # --- one lane -----------------------------------------------------------------------------------------------------
 
 
-def test_queued_fetches_get_slots_and_are_sent(sent: list[Message]) -> None:
+def test_queued_fetches_get_slots_and_are_sent(messages: list[Message]) -> None:
     """A reserved fetch has its own slot, a lease that outlasts it, and is in a message."""
     slots.set_rate(LANE, "10/s")
     fetches = request_fetches([URL] * 5)
@@ -68,7 +55,7 @@ def test_queued_fetches_get_slots_and_are_sent(sent: list[Message]) -> None:
     for fetch in held():
         assert fetch.lease_until is not None
         assert fetch.lease_until > planned[fetch.slot_id or 0].use_until
-    assert runs_sent(sent) == [[fetch.pk for fetch in fetches]]
+    assert runs_sent(messages) == [[fetch.pk for fetch in fetches]]
 
 
 def test_the_slots_of_one_dispatch_are_one_run() -> None:
@@ -96,12 +83,12 @@ def test_dispatch_and_reservations_share_the_clock_of_the_lane() -> None:
     assert run[4].start_time - run[3].use_until >= site.interval
 
 
-def test_the_best_go_first(sent: list[Message]) -> None:
+def test_the_best_go_first(messages: list[Message]) -> None:
     """Priority, then age, decides who is sent and in which order; the rest stays queued."""
     slots.set_rate(LANE, "2/s")
     ids = [request_fetch(URL, priority=priority).pk for priority in (0, 5, 0, 9, 5, 0, 0, 0)]
     dispatch()
-    assert runs_sent(sent) == [[ids[3], ids[1], ids[4], ids[0]]]
+    assert runs_sent(messages) == [[ids[3], ids[1], ids[4], ids[0]]]
     assert [fetch.pk for fetch in held()] == [ids[3], ids[1], ids[4], ids[0]]
     assert Fetch.objects.filter(state=State.QUEUED).count() == 4
 
@@ -218,14 +205,14 @@ def test_a_back_off_that_ends_within_the_lookahead_delays_the_run() -> None:
 # --- many lanes ---------------------------------------------------------------------------------------------------
 
 
-def test_a_lanes_run_is_never_split_over_two_messages(sent: list[Message]) -> None:
+def test_a_lanes_run_is_never_split_over_two_messages(messages: list[Message]) -> None:
     """Only the holder of a whole run can keep the interval between its starts."""
     for number in range(30):
         slots.set_rate(f"site-{number}.example", "20/s")
     urls = [f"https://site-{number % 30}.example/{number}" for number in range(900)]
     lane_of = {fetch.pk: fetch.site_id for fetch in request_fetches(urls)}
     assert dispatch() == 900
-    runs = runs_sent(sent)
+    runs = runs_sent(messages)
     lanes = [{lane_of[fetch_id] for fetch_id in run} for run in runs]
     assert sum(map(len, lanes)) == len(set().union(*lanes)) == 30
     assert sum(map(len, runs)) == 900
@@ -277,12 +264,8 @@ def test_a_lane_that_somebody_else_is_booking_is_skipped(other_connection: psyco
     """A locked lane is left to who holds it and never waited for; the others are dispatched."""
     fetches = request_fetches([f"https://site-{number}.example/" for number in range(3)])
     other_connection.execute("SELECT 1 FROM ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            assert dispatch() == 2
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        assert dispatch() == 2
     assert Fetch.objects.get(state=State.QUEUED).pk == fetches[1].pk
     other_connection.rollback()
     assert dispatch() == 1
@@ -293,22 +276,18 @@ def test_a_fetch_that_somebody_else_holds_is_skipped(other_connection: psycopg.C
     slots.set_rate(LANE, "10/s")
     fetches = request_fetches([URL] * 3)
     other_connection.execute("SELECT 1 FROM fetches_fetch WHERE id = %s FOR UPDATE", [fetches[0].pk])
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            assert dispatch() == 2
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        assert dispatch() == 2
     assert [fetch.pk for fetch in held()] == [fetch.pk for fetch in fetches[1:]]
 
 
-def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, sent: list[Message]) -> None:
+def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, messages: list[Message]) -> None:
     """However many run together, no fetch is sent twice and every lane keeps its interval."""
     for number in range(20):
         slots.set_rate(f"site-{number}.example", "20/s")
     request_fetches([f"https://site-{number % 20}.example/{number}" for number in range(1_200)])
     assert sum(in_threads(4, lambda _number: dispatch())) == len(held())
-    ids = [fetch_id for run in runs_sent(sent) for fetch_id in run]
+    ids = [fetch_id for run in runs_sent(messages) for fetch_id in run]
     assert len(ids) == len(set(ids)) == len(held()) == Slot.objects.count()
     for site in Site.objects.all():
         run = list(Slot.objects.filter(site=site).order_by("start_time").values_list("start_time", flat=True))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.transaction import TransactionManagementError
 
 from project.celery import app
@@ -15,6 +15,7 @@ from ratelimit.models import Site, Slot
 from tests.integration.conftest import (
     Message,
     claim,  # a message that is newer than all slots
+    waiting_for_nobody,
 )
 from workers.fetches import backlog
 from workers.fetches.dispatch import dispatch
@@ -179,12 +180,8 @@ def test_enqueueing_waits_for_nobody_who_books_the_lane(other_connection: psycop
     """Web code that asks for a fetch does not queue behind reservations of the same site."""
     request_fetch(URL)
     other_connection.execute("SELECT id FROM ratelimit_site FOR NO KEY UPDATE")
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            request_fetch(URL)
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        request_fetch(URL)
     assert Fetch.objects.count() == 2
 
 

@@ -17,7 +17,7 @@ from django.db import connection
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Eventually, InThreads, StartPython, WaitersOf
+from tests.integration.conftest import Eventually, InThreads, StartPython, WaitersOf, database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -111,13 +111,6 @@ def gaps(starts: list[datetime]) -> list[timedelta]:
 
 def starts() -> list[datetime]:
     return list(Slot.objects.order_by("start_time").values_list("start_time", flat=True))
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) -> None:

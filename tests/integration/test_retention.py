@@ -1,14 +1,14 @@
 """Results and slots are kept for the time that the settings name, and go in short batches that wait for nobody."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import connection
 
 from ratelimit.models import Site, Slot
+from tests.integration.conftest import database_now, waiting_for_nobody
 from workers.fetches import retention
 from workers.fetches.models import FINAL, Fetch, FetchBody, State
 from workers.fetches.retention import purge
@@ -28,13 +28,6 @@ def _retention(settings: LazySettings) -> None:
 def site() -> Site:
     """Return a lane."""
     return Site.objects.create(name="site.example", interval=timedelta(seconds=1))
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 def ended(site: Site, age: timedelta, count: int = 1, state: State = State.DONE, *, body: bool = True) -> list[Fetch]:
@@ -99,12 +92,8 @@ def test_what_others_hold_is_left_for_the_next_time(site: Site, other_connection
     """A locked row is skipped, and never waited for."""
     held, *_ = ended(site, 31 * DAY, 5)
     other_connection.execute("SELECT 1 FROM fetches_fetch WHERE id = %s FOR UPDATE", [held.pk])
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            assert purge() == 4
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        assert purge() == 4
     assert FetchBody.objects.get().pk == held.pk
     other_connection.rollback()
     assert purge() == 1

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.transaction import TransactionManagementError
 
 from ratelimit import slots
@@ -17,7 +17,7 @@ from ratelimit.lanes import InvalidLane
 from ratelimit.models import Site, Slot
 from ratelimit.rates import InvalidRate
 from ratelimit.slots import Reservation, SlotTooFar, UnknownSite
-from tests.integration.conftest import InThreads
+from tests.integration.conftest import InThreads, database_now, waiting_for_nobody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,13 +41,6 @@ def take(count: int = 1) -> Reservation:
 
 def starts() -> list[datetime]:
     return list(Slot.objects.order_by("start_time").values_list("start_time", flat=True))
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 # --- reserve --------------------------------------------------------------------------------------
@@ -674,12 +667,8 @@ def test_purge_leaves_what_others_hold(other_connection: psycopg.Connection[Any]
     lane()
     grown_old(5, timedelta(hours=2))
     other_connection.execute("SELECT id FROM ratelimit_slot ORDER BY id LIMIT 2 FOR UPDATE")
-    with connection.cursor() as cursor:
-        cursor.execute("SET lock_timeout = '2s'")
-        try:
-            assert slots.purge(timedelta(hours=1)) == 3
-        finally:
-            cursor.execute("RESET lock_timeout")
+    with waiting_for_nobody():
+        assert slots.purge(timedelta(hours=1)) == 3
     other_connection.rollback()
     assert slots.purge(timedelta(hours=1)) == 2
 

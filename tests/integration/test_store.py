@@ -1,12 +1,11 @@
 """Outcomes are stored once, by the holder alone, in bulk; one that the database refuses harms no other."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from django.conf import LazySettings
 from django.db import connection
 from django.db.models import F
 
@@ -18,6 +17,7 @@ from tests.integration.conftest import (
     Message,
     WaitersOf,
     claim,  # a message that is newer than all slots
+    database_now,
 )
 from workers.fetches import store as storing
 from workers.fetches.claim import Job
@@ -28,21 +28,10 @@ from workers.fetches.outcomes import Answer, GivenBack, Outcome, Trouble, judge
 from workers.fetches.store import Writer, store, store_surely
 from workers.fetches.sweep import sweep
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 LANE = "site.example"
 POKE = ("workers.tasks.dispatch", ())
-
-
-@pytest.fixture(autouse=True)
-def sent(messages: list[Message]) -> list[Message]:
-    """Return the messages that are sent."""
-    return messages
-
-
-@pytest.fixture(autouse=True)
-def _lookahead(settings: LazySettings) -> None:
-    settings.WEIR_LOOKAHEAD = 60.0  # so that no slot passes while a test is held up
 
 
 def running(count: int = 1, *, on_done: str | None = None) -> list[Job]:
@@ -74,13 +63,6 @@ def queued(job: Job, **fields: Any) -> Outcome:
 
 def failed(job: Job, **fields: Any) -> Outcome:
     return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.FAILED, **{"error": "refused", **fields})
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
 
 
 def everything() -> list[Any]:
@@ -125,10 +107,10 @@ def test_a_failure_has_no_body() -> None:
     assert Slot.objects.get().released_at is not None
 
 
-def test_a_retry_goes_back_to_the_queue(sent: list[Message]) -> None:
+def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     """The attempt counts, the fetch is due after its back-off, its lane is awake and dispatch hears of it."""
     [job] = running()
-    sent.clear()
+    messages.clear()
     store([queued(job, delay_s=30.0, error="the site answered 503", status_code=503, lateness_ms=1.0)])
     fetch, now = Fetch.objects.get(), database_now()
     assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 1, None, None)
@@ -136,7 +118,7 @@ def test_a_retry_goes_back_to_the_queue(sent: list[Message]) -> None:
     assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
     assert Slot.objects.get().finished_at is not None
     assert Site.objects.get().has_backlog
-    assert sent == [POKE]
+    assert messages == [POKE]
 
 
 def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
@@ -161,17 +143,17 @@ def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
     assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (State.DONE, 2, "", 200)
 
 
-def test_a_redirect_is_queued_in_the_lane_of_its_target(sent: list[Message]) -> None:
+def test_a_redirect_is_queued_in_the_lane_of_its_target(messages: list[Message]) -> None:
     """A new site is created, the hop counts as no attempt, and what was asked for stays to be seen."""
     [job] = running()
-    sent.clear()
+    messages.clear()
     store([queued(job, attempted=False, hop_url="https://new.example/x", hop_lane="new.example", status_code=302)])
     fetch = Fetch.objects.select_related("site").get()
     assert fetch.site is not None
     assert (fetch.site.name, fetch.hop_url, fetch.url) == ("new.example", "https://new.example/x", f"https://{LANE}/0")
     assert (fetch.state, fetch.attempts, fetch.redirects) == (State.QUEUED, 0, 1)
     assert fetch.site.has_backlog
-    assert sent == [POKE]
+    assert messages == [POKE]
     dispatch()
     [hop] = claim([fetch.pk])
     assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
@@ -185,10 +167,10 @@ def test_a_redirect_goes_into_a_lane_that_covers_its_target() -> None:
     assert Fetch.objects.get().site == Site.objects.get(name="new.example")
 
 
-def test_many_outcomes_are_stored_in_one_call(sent: list[Message]) -> None:
+def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
     """Results, failures, retries and hops together, and one message for all the lanes that woke up."""
     jobs = running(40)
-    sent.clear()
+    messages.clear()
     store(
         [done(job) for job in jobs[:10]]
         + [failed(job) for job in jobs[10:20]]
@@ -201,17 +183,17 @@ def test_many_outcomes_are_stored_in_one_call(sent: list[Message]) -> None:
     states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
     assert states == [10, 10, 20]
     assert Site.objects.filter(has_backlog=True).count() == 11
-    assert sent == [POKE]
+    assert messages == [POKE]
     store([])
 
 
 @pytest.mark.parametrize("final", [done, failed])
-def test_who_waits_for_the_end_is_called_once_it_is_stored(final: Any, sent: list[Message]) -> None:
+def test_who_waits_for_the_end_is_called_once_it_is_stored(final: Any, messages: list[Message]) -> None:
     """`on_done` is sent with the id when the fetch has ended, and that it was sent is noted."""
     first, second = running(2, on_done="shop.tasks.arrived")
-    sent.clear()
+    messages.clear()
     store([final(first), queued(second, delay_s=1.0)])
-    assert sent == [POKE, ("shop.tasks.arrived", (first.fetch_id,))]
+    assert messages == [POKE, ("shop.tasks.arrived", (first.fetch_id,))]
     noted = dict(Fetch.objects.values_list("pk", "on_done_called_at"))
     assert noted[first.fetch_id] is not None
     assert noted[second.fetch_id] is None
@@ -264,26 +246,26 @@ def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
     assert bytes(FetchBody.objects.get().content) == b"new"
 
 
-def test_storing_twice_is_storing_once(sent: list[Message]) -> None:
+def test_storing_twice_is_storing_once(messages: list[Message]) -> None:
     """A writer that does not know whether its statement was committed repeats it safely."""
     jobs = running(3, on_done="shop.tasks.arrived")
     outcomes = [done(jobs[0]), failed(jobs[1]), queued(jobs[2], delay_s=5.0)]
     store(outcomes)
     before = everything()
-    sent.clear()
+    messages.clear()
     store(outcomes)
     assert everything() == before
-    assert sent == []
+    assert messages == []
 
 
-def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, sent: list[Message]) -> None:
+def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, messages: list[Message]) -> None:
     """Sweep and a late holder at the same moment: one of them is first, and the other changes nothing."""
     jobs = running(50, on_done="shop.tasks.arrived")
-    sent.clear()
+    messages.clear()
     in_threads(2, lambda number: store_surely([(done if number else failed)(job) for job in jobs]))
     assert Fetch.objects.filter(attempts=1).count() == 50
     assert FetchBody.objects.count() == Fetch.objects.filter(state=State.DONE).count()
-    assert sorted(sent) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+    assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
 
 
 # --- what cannot be stored ----------------------------------------------------------------------------------------
@@ -302,10 +284,10 @@ def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, sen
         {"hop_url": "https://x/", "hop_lane": "no lane at all"},
     ],
 )
-def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any], sent: list[Message]) -> None:
+def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any], messages: list[Message]) -> None:
     """The others are stored as they are; the refused one is a stated failure, and nobody waits for ever."""
     jobs = running(7, on_done="shop.tasks.arrived")
-    sent.clear()
+    messages.clear()
     outcomes = [done(job) for job in jobs]
     outcomes[4] = replace(outcomes[4], **poison)
     store_surely(outcomes)
@@ -315,7 +297,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any]
     others = Fetch.objects.exclude(pk=refused.pk)
     assert set(others.values_list("state", "etag", "attempts")) == {(State.DONE, '"v1"', 1)}
     assert FetchBody.objects.count() == 6
-    assert sorted(sent) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+    assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
 
 
 def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:

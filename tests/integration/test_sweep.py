@@ -1,11 +1,9 @@
 """Sweep finds what messages, fetchers, wake-ups and calls lost, and takes nothing from those who are alive."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from django.conf import LazySettings
-from django.db import connection
 from django.db.models import F
 
 from ratelimit import slots
@@ -14,6 +12,7 @@ from tests.integration.conftest import (
     InThreads,
     Message,
     claim,  # a message that is newer than all slots
+    database_now,
 )
 from workers.fetches import sweep as sweeping
 from workers.fetches.dispatch import dispatch
@@ -21,23 +20,12 @@ from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 from workers.fetches.sweep import sweep
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 URL = "https://site.example/"
 POKE = ("workers.tasks.dispatch", ())
 ARRIVED = "shop.tasks.arrived"
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture(autouse=True)
-def sent(messages: list[Message]) -> list[Message]:
-    """Return the messages that are sent."""
-    return messages
-
-
-@pytest.fixture(autouse=True)
-def _lookahead(settings: LazySettings) -> None:
-    settings.WEIR_LOOKAHEAD = 60.0  # so that no slot passes while a test is held up
 
 
 def reserved(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None) -> list[int]:
@@ -59,13 +47,6 @@ def expire() -> None:
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
 
 
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-        return now
-
-
 @pytest.mark.parametrize("held", [reserved, running])
 def test_what_is_held_in_time_is_left_alone(held: Callable[[int], list[int]]) -> None:
     """A lease that has not run out is nobody else's business."""
@@ -75,11 +56,11 @@ def test_what_is_held_in_time_is_left_alone(held: Callable[[int], list[int]]) ->
     assert list(Fetch.objects.order_by("pk").values()) == before
 
 
-def test_a_lost_message_costs_no_attempt(sent: list[Message]) -> None:
+def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
     """A fetch that was reserved and never claimed is queued again at once, its slot given back, its lane awake."""
     reserved(3, max_attempts=1)
     expire()
-    sent.clear()
+    messages.clear()
     before = database_now()
     assert sweep() == 3
     for fetch in Fetch.objects.all():
@@ -87,7 +68,7 @@ def test_a_lost_message_costs_no_attempt(sent: list[Message]) -> None:
         assert fetch.not_before <= before
     assert Slot.objects.filter(released_at__isnull=False).count() == 3
     assert Site.objects.get().has_backlog
-    assert sent == [POKE]
+    assert messages == [POKE]
     assert sweep() == 0
 
 
@@ -104,17 +85,17 @@ def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
     assert Slot.objects.filter(finished_at__isnull=False).count() == 3
 
 
-def test_the_last_attempt_that_is_lost_is_a_stated_failure(sent: list[Message]) -> None:
+def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
     """A fetch that kills its fetcher each time ends, and who waits for it is called."""
     [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
     expire()
-    sent.clear()
+    messages.clear()
     assert sweep() == 1
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
     assert fetch.finished_at is not None
     assert "attempt 1 of 1" in fetch.error
-    assert sent == [(ARRIVED, (fetch_id,))]
+    assert messages == [(ARRIVED, (fetch_id,))]
     assert fetch.on_done_called_at is not None
 
 
@@ -150,17 +131,17 @@ def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
     assert set(Fetch.objects.values_list("state", "attempts")) == {(State.QUEUED, 1)}
 
 
-def test_an_overlooked_lane_is_turned_on_and_dispatch_hears_of_it(sent: list[Message]) -> None:
+def test_an_overlooked_lane_is_turned_on_and_dispatch_hears_of_it(messages: list[Message]) -> None:
     """A process that died between commit and mark leaves a lane off that has work: sweep finds it."""
     request_fetch(URL)
     Site.objects.update(has_backlog=False)
-    sent.clear()
+    messages.clear()
     sweep()
     assert Site.objects.get().has_backlog
-    assert sent == [POKE]
-    sent.clear()
+    assert messages == [POKE]
+    messages.clear()
     sweep()
-    assert sent == []
+    assert messages == []
 
 
 # --- calls that were lost -----------------------------------------------------------------------------------------
@@ -177,18 +158,18 @@ def ended(*, seconds_ago: float, called: bool = False) -> Fetch:
     return fetch
 
 
-def test_a_call_that_was_never_noted_is_made_again(sent: list[Message]) -> None:
+def test_a_call_that_was_never_noted_is_made_again(messages: list[Message]) -> None:
     """An overdue call is sent once more and noted; one that was noted, or is young, is left alone."""
     overdue = ended(seconds_ago=60)
     ended(seconds_ago=60, called=True)
     ended(seconds_ago=5)
-    sent.clear()
+    messages.clear()
     sweep()
-    assert sent == [(ARRIVED, (overdue.pk,))]
+    assert messages == [(ARRIVED, (overdue.pk,))]
     assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
-    sent.clear()
+    messages.clear()
     sweep()
-    assert sent == []
+    assert messages == []
 
 
 def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +183,11 @@ def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.Monk
     assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
 
 
-def test_a_fetch_that_nobody_waits_for_is_never_called(sent: list[Message]) -> None:
+def test_a_fetch_that_nobody_waits_for_is_never_called(messages: list[Message]) -> None:
     """Without `on_done` an ended fetch sends nothing, however old it grows."""
     fetch = request_fetch(URL)
     cancel(fetch.pk)
     Fetch.objects.update(finished_at=F("finished_at") - HOUR)
-    sent.clear()
+    messages.clear()
     sweep()
-    assert sent == []
+    assert messages == []
