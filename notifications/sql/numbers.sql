@@ -3,6 +3,9 @@
 --
 -- Not trusted: a Redis of another incarnation than heal knows (it lost its memory, and deltas with it), one whose open
 -- epoch was flushed already (it came back older than it was), and users about whom there is doubt.
+--
+-- The LIMIT leaves out nobody. It has PostgreSQL expect few users where it plans without knowing how many, so that it
+-- keeps that plan from the sixth call on. Otherwise it plans every call anew, which takes longer than all the rest.
 WITH redis AS (
     SELECT EXISTS (SELECT FROM notifications_healing WHERE trusted AND incarnation = %(incarnation)s)
         AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_trusted
@@ -20,6 +23,8 @@ SELECT
             LIMIT %(most_counted)s
         ) AS unread
     ) END AS counted
-FROM unnest(%(users)s::bigint[]) AS asked(user_id)
+FROM (
+    SELECT user_id FROM unnest(%(users)s::bigint[]) AS one(user_id) LIMIT cardinality(%(users)s::bigint[])
+) AS asked
 CROSS JOIN redis
 LEFT JOIN notifications_unreadcount AS stored ON stored.user_id = asked.user_id
