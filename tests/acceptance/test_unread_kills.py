@@ -14,6 +14,7 @@ import pytest
 import redis
 from django.conf import settings
 
+from benchmarks import published_unread
 from notifications import drift, flush, heal, inbox
 from notifications.models import Doubt, FlushedEpoch
 from tests.acceptance import unread_processes as roles
@@ -68,6 +69,27 @@ def test_flushers_that_are_killed_lose_nothing_and_double_nothing(
     epochs, unread = FlushedEpoch.objects.count(), sum(rows.values())
     print(f"\nkilled: {KILLS} at random, {killed_at}  epochs: {epochs}  unread: {unread}")
     assert not drift.look(USERS).differing
+    assert inbox.unread_counts(USERS) == rows
+
+
+@pytest.mark.faults
+def test_the_published_algorithm_loses_where_its_flusher_is_killed(processes: roles.Processes) -> None:
+    """The contrast, in the same harness: what a flusher had taken from Redis dies with it."""
+    published_unread.create_table()
+    for seed in range(2):
+        processes.start(roles.publish, USERS, seed, processes.stop)
+    processes.start(roles.keep_flushing_as_published, processes.stop)
+    steps = roles.PUBLISHED_STEPS * KILLS_A_STEP
+    for step in steps:
+        processes.gone(processes.start(roles.keep_flushing_as_published, processes.stop, step))
+    processes.finish()
+    published = published_unread.PublishedUnread()
+    published.flush()
+
+    rows = roles.count_rows(USERS)
+    wrong = [published.number(user) - unread for user, unread in rows.items() if published.number(user) != unread]
+    print(f"\nthe published algorithm: killed {len(steps)} times; {len(wrong)} users wrong, by {sorted(wrong)}")
+    assert wrong
     assert inbox.unread_counts(USERS) == rows
 
 

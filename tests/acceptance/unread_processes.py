@@ -23,12 +23,14 @@ django.setup()  # in pytest it is set up already, but not where processes are fo
 from django.conf import settings  # noqa: E402  once Django is set up
 from django.db import connection, transaction  # noqa: E402
 
+from benchmarks.published_unread import PublishedUnread  # noqa: E402
 from notifications import counters, flush, heal, inbox  # noqa: E402
 from notifications.models import Notification  # noqa: E402
 from postgres import statements  # noqa: E402
 
 FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
 WRITE_STEPS = ("before add", "after add")
+PUBLISHED_STEPS = ("before _take", "after _take", "before _store", "after _store")
 HALF = 0.5
 ORPHANED = 1  # the parent of those whose parent is gone
 
@@ -135,7 +137,7 @@ def keep_reading(users: range, stop: Path) -> None:
 
 
 def read_known(users: range, seed: int, known: Path, told: Path, stop: Path) -> None:
-    """Read single users' numbers while `known` says what they are; report reads and wrong reads in `told`.
+    """Read some users' numbers while `known` says what they are; report reads and wrong reads in `told`.
 
     `known` holds the number, or nothing while it changes. A read counts if the number was the same before and after.
     """
@@ -143,13 +145,37 @@ def read_known(users: range, seed: int, known: Path, told: Path, stop: Path) -> 
     seen: Counter[str] = Counter()
     while goes_on(stop):
         before = known.read_text()
-        for user in chance.choices(users, k=20):
-            number = inbox.unread_count(user)
-            if before and known.read_text() == before:
-                seen["reads"] += 1
-                if number != int(before):
-                    seen[f"user {user}: {number} instead of {before}"] += 1
+        numbers = inbox.unread_counts(chance.sample(users, 10))
+        if before and known.read_text() == before:
+            seen["reads"] += len(numbers)
+            seen.update(
+                f"user {user}: {got} instead of {before}" for user, got in numbers.items() if got != int(before)
+            )
         told.write_text(repr(dict(seen)))
+
+
+def publish(users: range, seed: int, stop: Path) -> None:
+    """Write by the published algorithm, which counts by itself, until `stop` exists."""
+    chance = random.Random(seed)  # noqa: S311  not for secrets
+    published = PublishedUnread()
+    while goes_on(stop):
+        user = chance.choice(users)
+        with transaction.atomic():
+            inbox.notify(user, "news", "Hello")
+            published.add(user, 1)
+        if chance.random() < HALF:
+            with transaction.atomic():
+                published.add(user, -inbox.mark_all_read(user))
+
+
+def keep_flushing_as_published(stop: Path, die_at: str = "") -> None:
+    """Flush by the published algorithm again and again, until `stop` exists."""
+    if die_at:
+        when, step = die_at.split(" ")
+        _wrap(PublishedUnread, step, when)
+    published = PublishedUnread()
+    while goes_on(stop):
+        published.flush()
 
 
 def _begin(database: str, redis_url: str, role: Callable[..., None], *arguments: object) -> None:
