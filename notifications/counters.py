@@ -67,10 +67,10 @@ def add(deltas: Mapping[int, int]) -> None:
 
     A Redis that lost its memory takes them, too: they belong to the epoch that is opened there next.
     """
-    if len(deltas) == 1:  # what web code does most: a script would take Redis and its client a third longer
+    if len(deltas) == 1:  # what web code does most; a script would take half as long again
         ((user_id, delta),) = deltas.items()
         with _redis() as client:
-            client.zincrby(OPEN, delta, str(user_id))
+            client.zincrby(OPEN, delta, user_id)
         return
     users = list(deltas)
     for start in range(0, len(users), AT_ONCE):
@@ -95,13 +95,12 @@ def seal() -> Sealed | None:
 def read(epoch: int) -> dict[int, int]:
     """Return the deltas of a sealed epoch, by user, without those that came to 0."""
     deltas: dict[int, int] = {}
-    with _redis() as client:
-        page: Any
-        for start in count(0, AT_ONCE):
-            page = client.zrange(DELTAS + str(epoch), start, start + AT_ONCE - 1, withscores=True)
-            if not page:
-                break
-            deltas.update((int(user_id), int(delta)) for user_id, delta in page if delta)
+    for start in count(0, AT_ONCE):
+        page = _run("read", [DELTAS + str(epoch)], [start, start + AT_ONCE - 1])
+        if not page:
+            break
+        numbers = map(int, page)
+        deltas.update((user_id, delta) for user_id, delta in zip(numbers, numbers, strict=True) if delta)
     return deltas
 
 
