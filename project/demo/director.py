@@ -1,4 +1,4 @@
-"""The director: gives the sites their rates and Weir their URLs, and watches what the sites see."""
+"""The director: gives the sites their rates and Weir their URLs, and watches what sites and users see."""
 
 import time
 from bisect import bisect
@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from postgres import statements
 from project.demo import gaps
-from project.demo.figures import Backlog, Figures, Totals, measure
+from project.demo.figures import Backlog, Figures, Totals, Unread, measure
+from project.demo.inboxes import Inboxes
 from project.demo.sites import Sites
 from ratelimit import slots
 from ratelimit.rates import parse_rate
@@ -67,6 +68,7 @@ class View:
     requests_per_s: float
     early_starts: int
     totals: Totals
+    unread: Unread
 
 
 @dataclass(kw_only=True, slots=True)
@@ -90,17 +92,19 @@ class _Watched:
 class Director:
     """One run: `set_rates`, `feed`, then `look` again and again; `figures` when everything has stopped."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: Sites, inboxes: Inboxes) -> None:
         self.lanes = [
             Lane(host=host, port=sites.port, rate=rate, interval_s=parse_rate(rate).total_seconds())
             for host, rate in zip(sites.hosts, cycle(RATES), strict=False)
         ]
         self._sites = sites
+        self._inboxes = inboxes
         self._offset = 0
         self._first_ns: int | None = None
         self._watched = {lane.host: _Watched() for lane in self.lanes}
         self._backlogs: list[Backlog] = []
         self._totals = Totals()
+        self._unread = Unread()
 
     def set_rates(self) -> None:
         """Tell Weir how fast each site may be asked."""
@@ -151,6 +155,7 @@ class Director:
             lateness_p50_ms=row.lateness_p50_ms or 0.0,
             lateness_p99_ms=row.lateness_p99_ms or 0.0,
         )
+        self._unread = self._inboxes.look()
         if self._first_ns is None:
             self._first_ns = min(
                 (watched.times[0] for watched in self._watched.values() if watched.times), default=None
@@ -171,7 +176,13 @@ class Director:
                 and watched.shortest_gap_ns < lane.interval_s * gaps.NANOSECONDS
             ),
             totals=self._totals,
+            unread=self._unread,
         )
+
+    def look_at_the_end(self) -> View:
+        """Return how everything stood when the users had stopped: nothing of theirs is under way any more."""
+        self._inboxes.stop()
+        return self.look()
 
     def _lane_view(self, lane: Lane, now_ns: int, waiting: int) -> LaneView:
         watched = self._watched[lane.host]
@@ -192,7 +203,7 @@ class Director:
 
     def figures(self) -> Figures | None:
         """Return what the whole log says, None if there is nothing to say. Asks no server any more."""
-        return measure(self.arrivals(), self.intervals, self._backlogs, self._totals)
+        return measure(self.arrivals(), self.intervals, self._backlogs, self._totals, self._unread)
 
     def arrivals(self) -> list[gaps.Arrival]:
         """Return the sites' whole log."""

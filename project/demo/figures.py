@@ -1,7 +1,7 @@
 """What a run of the demo came to: pure functions of the sites' log and of when each lane had a backlog."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from project.demo.gaps import NANOSECONDS, Arrival, early_starts, gap_ratios, times_by_host
 
@@ -17,6 +17,18 @@ class Totals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Unread:
+    """What came of the users' notifications and of their unread counts."""
+
+    notified: int = 0  # notifications
+    marked_read: int = 0
+    unread_reads: int = 0  # answers to how much is unread, for some users each
+    unread_flushes: int = 0
+    unread_rows_written: int = 0  # of UnreadCount, by these flushes
+    unread_drift: int = 0  # users whose unread count ever differed from COUNT(*)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
     """Which hosts had fetches that were due, at one moment of the sites' clock."""
 
@@ -28,7 +40,8 @@ class Backlog:
 class Figures:
     """The figures of a run; the fields are those of `manage.py demo --json`.
 
-    `shortest_gap_ratio` is of the interval, `used_share` of what the rates allowed while there was a backlog.
+    `shortest_gap_ratio` is of the interval, `used_share` of what the rates allowed while there was a backlog; those
+    of unread counts are described by Unread.
     """
 
     fetched: int
@@ -39,10 +52,20 @@ class Figures:
     used_share: float
     lateness_p50_ms: float
     lateness_p99_ms: float
+    notified: int
+    marked_read: int
+    unread_reads: int
+    unread_flushes: int
+    unread_rows_written: int
+    unread_drift: int
 
 
 def measure(
-    arrivals: Sequence[Arrival], intervals: Mapping[str, float], backlogs: Sequence[Backlog], totals: Totals
+    arrivals: Sequence[Arrival],
+    intervals: Mapping[str, float],
+    backlogs: Sequence[Backlog],
+    totals: Totals,
+    unread: Unread,
 ) -> Figures | None:
     """Return the figures, None if too little came to judge. `intervals` are each host's, in seconds."""
     times = times_by_host(arrivals)
@@ -59,6 +82,7 @@ def measure(
         used_share=round(used, 4),
         lateness_p50_ms=round(totals.lateness_p50_ms, 3),
         lateness_p99_ms=round(totals.lateness_p99_ms, 3),
+        **asdict(unread),
     )
 
 

@@ -10,12 +10,14 @@ from typing import Protocol
 from django.core.management import call_command
 from django.db import connection
 
+from notifications import heal
 from project import embedded, interrupts, processes
 from project.celery import app
 from project.demo import home as demo_home
-from project.demo import sites
+from project.demo import inboxes, sites
 from project.demo.director import Director, View, beat_ticks
 from project.demo.plan import Plan
+from project.demo.users import EVERYBODY
 
 LOOK_EVERY_S = 0.5
 FIRST_REQUEST_WITHIN_S = 30.0
@@ -50,6 +52,7 @@ class Performance:
                 self._start_and_watch(stack)
             finally:
                 interrupts.ignore()
+                self._judge_unread()
                 self._screen.note("Stopping…")
 
     def _start_and_watch(self, stack: ExitStack) -> None:
@@ -65,7 +68,8 @@ class Performance:
         note("Making the database's tables…")
         call_command("migrate", interactive=False, verbosity=0)
         call_command("sync_schedule", stdout=StringIO())
-        note(f"Starting {plan.fetchers} fetchers, worker, beat and web…")
+        heal.heal()  # until the first one unread counts come from the rows, which would prove nothing
+        note(f"Starting {plan.fetchers} fetchers, worker, beat, web and {len(EVERYBODY)} users…")
         port = _free_port()
         running = stack.enter_context(
             processes.running(
@@ -74,15 +78,18 @@ class Performance:
                 log=plan.log,
             )
         )
+        with interrupts.hidden_from_children():
+            users = stack.enter_context(inboxes.running(plan.home, plan.log))
         running.wait_until(lambda: processes.workers_answer(app, running.workers), "not all workers answer")
         running.wait_until(lambda: processes.web_answers("127.0.0.1", port), "the web process does not answer")
         running.wait_until(beat_ticks, "beat does not tick")
-        self.director = Director(web_sites)
+        running.wait_until(users.have_begun, "no user has done anything")
+        self.director = Director(web_sites, users)
         self.director.set_rates()
         note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
-        self._watch(self.director, running)
+        self._watch(self.director, running, users)
 
-    def _watch(self, director: Director, running: processes.Processes) -> None:
+    def _watch(self, director: Director, running: processes.Processes, users: inboxes.Inboxes) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
         while (view := director.look()).elapsed_s is None:
             running.check()
@@ -91,10 +98,19 @@ class Performance:
             time.sleep(processes.POLL_S)
         while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
             running.check()
+            users.check()
             self._screen.show(view)
             time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
             view = director.look()
         self._screen.show(view)
+
+    def _judge_unread(self) -> None:
+        """Have the users stop, and show the last word about their unread counts, also after Ctrl-C."""
+        if self.director is not None:
+            connection.close()  # a query may have been cut off
+            view = self.director.look_at_the_end()
+            if view.elapsed_s is not None:
+                self._screen.show(view)
 
 
 def _free_port() -> int:

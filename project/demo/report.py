@@ -6,6 +6,7 @@ from rich.text import Text
 
 from project.demo.figures import Figures
 from project.demo.screen import BAD, FIGURE, GOOD
+from project.demo.users import EVERYBODY
 
 LEAST_RATIO, LIMIT, MOST_RATIO, STEP = 0.90, 1.0, 1.30, 0.005
 HEIGHT = 13
@@ -13,14 +14,23 @@ MOST_WIDTH = 110
 
 
 def verdict(figures: Figures, requests: int) -> Text:
-    """Return the one line that says how it went."""
+    """Return the lines that say how it went: one for each promise."""
     return Text.assemble(
         (f"{figures.early_starts:,} of {requests:,} requests came early", BAD if figures.early_starts else GOOD),
         "; ",
         (f"{figures.used_share:.1%}", FIGURE),
         " of the allowed rate used; shortest gap ",
         (f"{figures.shortest_gap_ratio:.4f}", FIGURE),
-        " of its interval.",
+        " of its interval.\n",
+        (
+            f"{figures.unread_drift:,} of {len(EVERYBODY):,} unread counts drifted",
+            BAD if figures.unread_drift else GOOD,
+        ),
+        " from COUNT(*); ",
+        (f"{figures.unread_rows_written:,}", FIGURE),
+        " rows written for ",
+        (f"{figures.notified + figures.marked_read:,}", FIGURE),
+        " notifications told and read.",
     )
 
 

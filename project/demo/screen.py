@@ -1,4 +1,4 @@
-"""The demo's live view: a row for each site, and the totals below."""
+"""The demo's live view: a row for each site, and the totals of fetches and of unread counts below."""
 
 from typing import Self
 
@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from project.demo.director import LaneView, View
+from project.demo.figures import Unread
 from project.demo.plan import Plan
 from workers.fetches import terminal
 
@@ -16,7 +17,7 @@ GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")
 WIDE = 98  # columns: from here on there is room for bars
 BAR_WIDTH = 14
-LINES_AROUND_ROWS = 9  # title, head and totals with the gaps between them, and what is left free below
+LINES_AROUND_ROWS = 10  # title, head and totals with the gaps between them, and what is left free below
 LINE_EVERY_S = 2.0
 
 
@@ -34,7 +35,8 @@ def frame(view: View, plan: Plan, width: int, height: int | None = None) -> Rend
         table.add_row(*_row(lane_view, is_wide=is_wide))
     if hidden := len(view.lanes) - len(shown):
         table.add_row(Text(f"{hidden} more", style=QUIET))
-    return Group(_title(view, plan, is_wide=is_wide), Text(), table, Text(), _totals(view))
+    unread = unread_line(view.unread, "   ").append(" from COUNT(*)") if is_wide else unread_line(view.unread, "  ")
+    return Group(_title(view, plan, is_wide=is_wide), Text(), table, Text(), _totals(view, is_wide=is_wide), unread)
 
 
 def _title(view: View, plan: Plan, *, is_wide: bool) -> RenderableType:
@@ -74,21 +76,41 @@ def _row(view: LaneView, *, is_wide: bool) -> tuple[RenderableType, ...]:
     return Text(view.lane.host), Text(view.lane.rate), seen, *bar, gap, ratio, backlog, clears
 
 
-def _totals(view: View) -> RenderableType:
+def _totals(view: View, *, is_wide: bool) -> RenderableType:
     totals = view.totals
+    between = "   " if is_wide else "  "
     return Text.assemble(
         (f"{totals.fetched:,}", FIGURE),
-        " fetched   ",
+        f" fetched{between}",
         (f"{totals.failed:,}", FIGURE),
-        " failed   ",
+        f" failed{between}",
         (f"{view.requests_per_s:,.0f}", FIGURE),
-        " requests/s   ",
+        f"{' requests' if is_wide else ''}/s{between}",
         (f"{view.early_starts:,}", BAD if view.early_starts else GOOD),
-        " early   late by ",
+        f" early{between}late by ",
         (f"{totals.lateness_p50_ms:.1f} ms", FIGURE),
         " (p50), ",
         (f"{totals.lateness_p99_ms:.1f} ms", FIGURE),
         " (p99)",
+    )
+
+
+def unread_line(unread: Unread, between: str) -> Text:
+    """Return what users did, what flushes wrote of it, and how many numbers were wrong."""
+    flushes = "flush" if unread.unread_flushes == 1 else "flushes"
+    return Text.assemble(
+        (f"{unread.notified:,}", FIGURE),
+        f" notified{between}",
+        (f"{unread.marked_read:,}", FIGURE),
+        f" read{between}",
+        (f"{unread.unread_reads:,}", FIGURE),
+        f" counts asked{between}",
+        (f"{unread.unread_flushes:,}", FIGURE),
+        f" {flushes}, ",
+        (f"{unread.unread_rows_written:,}", FIGURE),
+        f" rows{between}",
+        (f"{unread.unread_drift:,}", BAD if unread.unread_drift else GOOD),
+        " drift",
     )
 
 
@@ -154,5 +176,5 @@ class Lines:
             self.note(
                 f"{view.elapsed_s:4.0f} s: {view.requests:,} requests, {view.requests_per_s:.0f}/s, "
                 f"{view.early_starts} early, {view.totals.fetched:,} fetched, {view.totals.failed:,} failed, "
-                f"{waiting:,} waiting"
+                f"{waiting:,} waiting; {unread_line(view.unread, ', ')}"
             )

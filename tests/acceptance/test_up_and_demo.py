@@ -29,6 +29,7 @@ STOPS_WITHIN_S = 5.0
 FIELDS = {
     *("fetched", "failed", "sites", "early_starts", "shortest_gap_ratio", "used_share"),
     *("lateness_p50_ms", "lateness_p99_ms"),
+    *("notified", "marked_read", "unread_reads", "unread_flushes", "unread_rows_written", "unread_drift"),
 }
 # Runs a command with its standard input, a terminal, as the one that Ctrl-C comes from.
 AT_A_TERMINAL = """
@@ -106,7 +107,10 @@ class Terminal:
 
 
 def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Path) -> None:
-    """Real workers on fresh servers fetch from two dozen sites; stdout is JSON, and the sites' log decides."""
+    """Real workers on fresh servers fetch from two dozen sites; stdout is JSON, and the sites' log decides.
+
+    Meanwhile each unread count that users ask for is that of their rows, and beat has deltas flushed.
+    """
     demo = subprocess.run(
         [*MANAGE, "demo", "--headless", "--duration", "8", "--json", "-", "--home", str(home)],
         capture_output=True,
@@ -123,7 +127,14 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert figures["fetched"] > 500
     assert 0.8 < figures["used_share"] <= 1  # `make bench` holds it to more, on a machine with nothing else to do
     assert 0 < figures["lateness_p50_ms"] <= figures["lateness_p99_ms"]
+    assert figures["notified"] > 300
+    assert figures["marked_read"] > 100
+    assert figures["unread_reads"] > 50
+    assert figures["unread_flushes"] >= 1
+    assert 0 < figures["unread_rows_written"] < figures["notified"] + figures["marked_read"]
+    assert figures["unread_drift"] == 0
     assert "requests came early" in demo.stderr
+    assert "0 of 200 unread counts drifted" in demo.stderr
     assert not processes_of(home)
 
 
@@ -140,6 +151,7 @@ def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
         assert time.monotonic() - pressed_at < STOPS_WITHIN_S
         assert terminal.process.returncode == 128 + signal.SIGINT
         assert terminal.shows("requests came early")
+        assert terminal.shows("0 of 200 unread counts drifted")
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before()
     finally:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from project.demo.figures import Backlog, Totals, measure, used_share, windows
+from project.demo.figures import Backlog, Totals, Unread, measure, used_share, windows
 from project.demo.gaps import Arrival
 
 S = 1_000_000_000
@@ -47,18 +47,19 @@ def test_faster_lanes_weigh_more() -> None:
 
 
 def test_figures_come_from_the_sites_log_and_the_totals() -> None:
-    """Early starts and the shortest gap are the sites' word, the ends of fetches the database's."""
+    """Early starts and the shortest gap are the sites' word, the rest the database's and the users'."""
     arrivals = [Arrival(at_ns=at_ns, host="a", path="/") for at_ns in (0, S, S + S // 2, 3 * S)]
     totals = Totals(fetched=3, failed=1, lateness_p50_ms=1.23456, lateness_p99_ms=2.0)
-    figures = measure(arrivals, {"a": 1.0, "b": 1.0}, looks(*[{"a"}] * 4), totals)
+    figures = measure(arrivals, {"a": 1.0, "b": 1.0}, looks(*[{"a"}] * 4), totals, Unread(notified=5, unread_drift=2))
     assert figures is not None
     assert (figures.fetched, figures.failed, figures.sites) == (3, 1, 2)
     assert (figures.early_starts, figures.shortest_gap_ratio, figures.used_share) == (1, 0.5, 1.0)
     assert (figures.lateness_p50_ms, figures.lateness_p99_ms) == (1.235, 2.0)
+    assert (figures.notified, figures.marked_read, figures.unread_drift) == (5, 0, 2)
 
 
 @pytest.mark.parametrize("times", [[], [0]])
 def test_without_a_gap_there_is_nothing_to_judge(times: list[int]) -> None:
     """No figures are better than invented ones."""
     arrivals = [Arrival(at_ns=at_ns, host="a", path="/") for at_ns in times]
-    assert measure(arrivals, {"a": 1.0}, looks({"a"}), Totals()) is None
+    assert measure(arrivals, {"a": 1.0}, looks({"a"}), Totals(), Unread()) is None

@@ -20,14 +20,15 @@ from project.management.numbers import at_least_one, seconds
 from workers.fetches import terminal
 
 CAPTURE_WIDTH = 100
-EARLY = 1  # exit status
+BROKEN = 1  # exit status: a promise was
 
 
 class Command(BaseCommand):
     help = (
         "Show Weir at work: dozens of fake sites on this machine, each with its own rate, thousands of URLs, "
-        "real workers; judged by the sites' own log. "
-        "Exit status: 0; 1 when a request came early; 130 after Ctrl-C."
+        "real workers; judged by the sites' own log. Meanwhile users are notified and read, and each unread count "
+        "that they ask for is compared with COUNT(*). "
+        "Exit status: 0; 1 when a request came early or an unread count drifted; 130 after Ctrl-C."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -72,7 +73,7 @@ class Command(BaseCommand):
             capture(Path(options["capture"]), picture, verdict, report.histogram(ratios, CAPTURE_WIDTH))
         if options["json"] and not status:
             write(options["json"], figures)
-        sys.exit(status or (EARLY if figures.early_starts else 0))
+        sys.exit(status or (BROKEN if figures.early_starts or figures.unread_drift else 0))
 
 
 def check_folders(*files: str | None) -> None:
@@ -95,7 +96,7 @@ def perform(performance: Performance, screen: LiveScreen | Lines) -> int:
         demo_home.NotTheDemos,
         processes.NotReady,
         RuntimeError,
-    ) as error:  # the last comes from the sites
+    ) as error:  # the last comes from sites and users
         raise CommandError(str(error)) from error
     return 0
 

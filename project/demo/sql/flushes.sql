@@ -1,0 +1,2 @@
+-- How often deltas of unread counts were brought to PostgreSQL, and how many rows that wrote.
+SELECT count(*) AS flushes, coalesce(sum(users), 0) AS rows_written FROM notifications_flushedepoch
