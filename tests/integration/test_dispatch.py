@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from importlib.resources import files
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -17,7 +17,7 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from workers.fetches import dispatch as dispatching
-from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, TRAVEL, batches, dispatch
+from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, TRAVEL, dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -362,28 +362,3 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     print(f"\ndispatch: {sent} slots over 1,000 lanes from 200,000 queued in {took_s:.2f} s ({sent / took_s:.0f}/s)")
     assert 5_000 < sent <= 6_000  # fewer for the lanes that start last
     assert took_s < 1
-
-
-# --- batches ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("sizes", "packed"),
-    [
-        ([], []),
-        ([0, 0], []),
-        ([1], [1]),
-        ([99, 1, 5], [100, 5]),
-        ([99, 2, 5], [101, 5]),
-        ([500], [500]),
-        ([50, 0, 49, 500, 1], [599, 1]),
-        ([100, 100], [100, 100]),
-    ],
-)
-def test_whole_runs_are_packed_into_messages_of_about_a_hundred(sizes: list[int], packed: list[int]) -> None:
-    """A message is full as soon as it has a hundred fetches; the run that filled it is in it whole."""
-    ids = iter(range(10_000))
-    runs = [[next(ids) for _ in range(size)] for size in sizes]
-    messages = list(batches(runs))
-    assert [len(message) for message in messages] == packed
-    assert list(chain(*messages)) == list(chain(*runs))

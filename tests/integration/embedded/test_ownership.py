@@ -1,0 +1,192 @@
+"""Who starts the embedded servers, adopts them from a killed owner, shares and stops them."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from project import embedded, embedded_postgres
+from project.embedded import EmbeddedError, Servers
+from tests.integration.embedded.conftest import bystander, data_folder, owner_process, report, runs, sql, valkey
+
+only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+class TestOwner:
+    def test_both_servers_answer_on_unix_sockets_only_and_stop_at_the_end(self, home: Path) -> None:
+        """Inside the context both answer, with the database made and no TCP port; after it, both are gone."""
+        with embedded.servers(home) as running:
+            assert running.owner
+            assert sql(running, "SELECT current_database(), current_setting('TimeZone')") == ("weir", "UTC")
+            assert valkey(running).ping()
+            family = [psutil.Process(running.postgres_pid), psutil.Process(running.valkey_pid)]
+            assert not [c for p in family for c in p.net_connections("inet") if c.status == psutil.CONN_LISTEN]
+        assert not runs(running.postgres_pid)
+        assert not runs(running.valkey_pid)
+        assert not running.valkey_socket.exists()
+
+    def test_what_was_stored_is_there_after_a_restart(self, home: Path) -> None:
+        """A durable home keeps rows and keys from one owner to the next."""
+        with embedded.servers(home) as running:
+            sql(running, "CREATE TABLE restarted AS SELECT 42 AS answer")
+            valkey(running).set("restarted", "42")
+        with embedded.servers(home) as running:
+            assert sql(running, "SELECT answer FROM restarted") == (42,)
+            assert valkey(running).get("restarted") == "42"
+
+    def test_settings_follow_durable(self, home: Path) -> None:
+        """A durable home syncs to disk; one that is not does without, in both servers."""
+        seen = []
+        for durable in (True, False):
+            with embedded.servers(home, durable=durable) as running:
+                commit = "current_setting('synchronous_commit'), current_setting('full_page_writes')"
+                fsync = sql(running, f"SELECT current_setting('fsync'), {commit}")
+                seen.append((*fsync, valkey(running).config_get("appendonly")["appendonly"]))
+        assert seen == [("on", "on", "on", "yes"), ("off", "off", "off", "no")]
+
+    def test_one_server_can_be_left_out(self, home: Path) -> None:
+        """Who has a PostgreSQL of their own gets Valkey alone."""
+        with embedded.servers(home, postgres=False) as running:
+            assert running.postgres_pid is None
+            assert valkey(running).ping()
+            assert not (running.postgres_socket_dir / ".s.PGSQL.5432").exists()
+
+    def test_ctrl_c_in_the_terminal_reaches_the_owner_only(self, home: Path, shared: Path) -> None:
+        """The servers do not get the terminal's interrupt; the owner does, and shuts them down in order."""
+        with owner_process(home, shared) as owner:
+            pids = report(owner)[:2]
+            assert owner.pid not in {os.getpgid(pid) for pid in pids}
+            os.killpg(owner.pid, signal.SIGINT)
+            owner.wait(10)
+        assert not any(runs(pid) for pid in pids)
+        log = (home / "postgres.log").read_text()
+        assert log.count("received fast shutdown request") == 1
+        assert log.rstrip().endswith("database system is shut down")
+
+    def test_the_servers_do_not_see_the_secrets_in_the_environment(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the owner has in its environment is not for the user that PostgreSQL runs as."""
+        monkeypatch.setenv("DJANGO_SECRET_KEY", "hush")
+        with embedded.servers(home) as running:
+            for pid in (running.postgres_pid, running.valkey_pid):
+                assert "DJANGO_SECRET_KEY" not in psutil.Process(pid).environ()
+
+    def test_discard_leaves_nothing_and_refuses_a_home_in_use(self, new_home: Path) -> None:
+        """A throw-away home can be deleted with all that belongs to it, but not under somebody's feet."""
+        with embedded.servers(new_home, durable=False):
+            with pytest.raises(EmbeddedError, match=f"in use .running process {os.getpid()}.: stop that process"):
+                embedded.discard(new_home)
+            assert data_folder(new_home).exists()
+        embedded.discard(new_home)
+        assert not data_folder(new_home).parent.exists()
+        assert not new_home.exists()
+
+
+class TestAdoption:
+    def test_servers_of_a_killed_owner_are_adopted_with_their_data(self, home: Path, shared: Path) -> None:
+        """A `kill -9` of the owner stops nothing and loses nothing; the next owner has the same processes."""
+        with owner_process(home, shared) as owner:
+            *pids, _ = report(owner)
+            place = Servers(
+                postgres_socket_dir=embedded.postgres_socket_dir(home),
+                valkey_socket=embedded.valkey_socket(home),
+                postgres_pid=None,
+                valkey_pid=None,
+                owner=False,
+            )
+            sql(place, "CREATE TABLE adopted AS SELECT 42 AS answer")
+            valkey(place).set("adopted", "42")
+            owner.kill()
+            owner.wait()
+        assert runs(*pids)
+        with embedded.servers(home) as running:
+            assert running.owner
+            assert [running.postgres_pid, running.valkey_pid] == pids
+            assert sql(running, "SELECT answer FROM adopted") == (42,)
+            assert valkey(running).get("adopted") == "42"
+        assert not any(runs(pid) for pid in pids)
+
+    def test_servers_with_other_settings_are_restarted_not_adopted(self, home: Path, shared: Path) -> None:
+        """An owner who wants other settings than the killed one had gets them."""
+        with owner_process(home, shared) as owner:
+            *pids, _ = report(owner)
+            owner.kill()
+            owner.wait()
+        with embedded.servers(home, durable=False) as running:
+            assert {running.postgres_pid, running.valkey_pid}.isdisjoint(pids)
+            assert sql(running, "SHOW fsync") == ("off",)
+
+    def test_killed_servers_start_again_over_what_they_left(self, home: Path) -> None:
+        """Sockets and pid files of servers that died by kill -9 are no obstacle, and data is recovered."""
+        with embedded.servers(home) as running:
+            sql(running, "CREATE TABLE recovered AS SELECT 42 AS answer")
+            for pid in (running.postgres_pid, running.valkey_pid):
+                assert pid
+                os.kill(pid, signal.SIGKILL)
+        assert running.valkey_socket.exists()
+        with embedded.servers(home) as running:
+            assert sql(running, "SELECT answer FROM recovered") == (42,)
+
+    @only_linux
+    def test_a_stale_pid_that_another_program_has_now_is_no_obstacle(self, home: Path) -> None:
+        """After a restart of the machine, the number in a pid file may be anybody's."""
+        pid_file = data_folder(home) / "postmaster.pid"
+        with bystander(embedded_postgres._account()) as other:
+            pid_file.write_text(f"{other.pid}\n{data_folder(home)}\n1\n5432\n\n\n\nready\n")
+            with embedded.servers(home, valkey=False) as running:
+                assert running.postgres_pid != other.pid
+            assert other.poll() is None
+
+    def test_a_killed_initdb_leaves_nothing_harmful(self, home: Path) -> None:
+        """Half a data folder never stands where the whole one should, and is cleared away."""
+        half = data_folder(home).with_name("initdb-half")
+        data_folder(home).rename(half)
+        (half / "PG_VERSION").unlink()
+        with embedded.servers(home, valkey=False) as running:
+            assert sql(running, "SELECT 1") == (1,)
+            assert not half.exists()
+
+
+class TestGuest:
+    def test_of_two_that_start_at_once_one_owns_and_the_other_never_stops_the_servers(
+        self, home: Path, shared: Path
+    ) -> None:
+        """Both get the same servers, and the end of the guest leaves them running."""
+        with owner_process(home, shared) as first, owner_process(home, shared) as second:
+            reports = {report(process): process for process in (first, second)}
+            owner, guest = (reports[key] for key in sorted(reports, key=lambda key: key[2] == "guest"))
+            assert sorted(key[2] for key in reports) == ["guest", "owner"]
+            assert len({key[:2] for key in reports}) == 1
+            *pids, _ = next(iter(reports))
+            guest.communicate("", timeout=10)
+            assert guest.returncode == 0
+            assert runs(*pids)
+            owner.communicate("", timeout=10)
+        assert not any(runs(pid) for pid in pids)
+
+    def test_a_guest_gives_up_when_the_owner_has_no_servers(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The wait is bounded, and the message names the owner and what is missing."""
+        monkeypatch.setattr(embedded, "WAIT_TIMEOUT_S", 0.1)
+        with (
+            embedded.servers(home, postgres=False, durable=False),
+            pytest.raises(EmbeddedError, match=f"process {os.getpid()}.*PostgreSQL is not in service after 0.1 s"),
+            embedded.servers(home),
+        ):
+            pass
+
+    def test_a_guest_does_not_take_servers_that_are_about_to_stop(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While the owner says that it starts or stops, answering servers do not count."""
+        monkeypatch.setattr(embedded, "WAIT_TIMEOUT_S", 0.1)
+        with embedded.servers(home, postgres=False, durable=False):
+            (home / "owner.lock").write_text("stopping process 1\n")
+            with (
+                pytest.raises(EmbeddedError, match="not in service"),
+                embedded.servers(home, postgres=False, durable=False),
+            ):
+                pass

@@ -1,0 +1,97 @@
+"""A lane that was backed off or paused starts nothing meanwhile, and forgets no start."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site
+from ratelimit.slots import UnknownSite
+from tests.integration.conftest import InThreads, database_now
+from tests.integration.slots.conftest import LANE, lane, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def backed_off_for() -> float:
+    until = Site.objects.get(name=LANE).backed_off_until
+    assert until is not None
+    return (until - database_now()).total_seconds()
+
+
+@pytest.mark.parametrize("seconds", [(60, 5), (5, 60), (60, 60)])
+def test_the_longest_back_off_counts(seconds: tuple[int, int]) -> None:
+    """Calls overlap: a shorter one never shortens, and they never add up."""
+    lane()
+    for each in seconds:
+        slots.back_off(LANE, each)
+    assert 59 < backed_off_for() <= 60
+    assert 59 < wait_s(take()) <= 60
+
+
+def test_simultaneous_back_offs_count_once(in_threads: InThreads) -> None:
+    """N answers of 429 at one moment are one back-off."""
+    lane()
+    in_threads(8, lambda _number: slots.back_off(LANE, 60))
+    assert 55 < backed_off_for() <= 60
+
+
+def test_a_back_off_keeps_given_back_starts_from_being_taken() -> None:
+    """Starts within the back-off are void, also for those who come after."""
+    lane()
+    held = [take() for _ in range(3)]
+    slots.release(held[1].slots[0].id)
+    slots.back_off(LANE, 60)
+    assert wait_s(take()) > 55
+
+
+def test_a_back_off_needs_a_lane_and_a_time() -> None:
+    """An unknown lane and a negative time are refused."""
+    with pytest.raises(UnknownSite, match=r"manage\.py sites"):
+        slots.back_off("nobody.example", 5)
+    lane()
+    with pytest.raises(ValueError, match="negative"):
+        slots.back_off(LANE, -1)
+    assert Site.objects.get().backed_off_until is None
+
+
+def test_a_pause_starts_nothing_until_its_end() -> None:
+    """What is reserved during a pause starts after it."""
+    lane()
+    slots.pause(LANE, timedelta(minutes=10))
+    assert 599 < wait_s(take()) <= 600
+
+
+def test_a_pause_replaces_the_one_before() -> None:
+    """A shorter pause shortens: the operator's last word counts."""
+    lane()
+    slots.pause(LANE)
+    slots.pause(LANE, timedelta(minutes=10))
+    assert slots.estimate(LANE) <= 600
+
+
+def test_resume_ends_a_pause_and_a_back_off() -> None:
+    """A resumed lane starts at once if it is free."""
+    lane()
+    slots.pause(LANE)
+    slots.back_off(LANE, 600)
+    slots.resume(LANE)
+    assert wait_s(take()) <= 0
+
+
+def test_resume_forgets_no_start() -> None:
+    """The clock of the lane outlives pause and resume."""
+    site = lane()
+    take()
+    slots.pause(LANE)
+    slots.resume(LANE)
+    assert wait_s(take()) > site.interval.total_seconds() - 1
+
+
+@pytest.mark.parametrize("call", [slots.pause, slots.resume])
+def test_an_unknown_lane_is_neither_paused_nor_resumed(call: Callable[[str], None]) -> None:
+    """A slip of the pen is said, and creates no lane."""
+    with pytest.raises(UnknownSite, match=r"nobody\.example"):
+        call("nobody.example")
+    assert not Site.objects.exists()

@@ -1,0 +1,79 @@
+"""An estimate says what a reservation would get, and changes nothing."""
+
+import time
+from datetime import timedelta
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from ratelimit.slots import SlotTooFar
+from tests.integration.slots.conftest import LANE, lane, take
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def booked() -> None:
+    for _ in range(3):
+        take()
+
+
+def given_back() -> None:
+    slots.release([take() for _ in range(4)][2].slots[0].id)
+
+
+def run_given_back() -> None:
+    slots.release(*(slot.id for slot in take(3).slots))
+
+
+def paused() -> None:
+    booked()
+    slots.pause(LANE, timedelta(minutes=10))
+
+
+def given_back_and_paused() -> None:
+    given_back()
+    slots.pause(LANE, timedelta(minutes=10))
+
+
+def backed_off() -> None:
+    given_back()
+    slots.back_off(LANE, 25)
+
+
+SITUATIONS = {
+    "idle": lambda: None,
+    "booked": booked,
+    "given back": given_back,
+    "a run given back": run_given_back,
+    "paused": paused,
+    "given back and paused": given_back_and_paused,
+    "backed off": backed_off,
+}
+
+
+@pytest.mark.parametrize("burst", [1, 3])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_an_estimate_is_what_a_reservation_then_gets(situation: str, burst: int) -> None:
+    """Whatever the state of the lane, the estimate is the wait of a reservation now, and writes nothing."""
+    lane(burst=burst)
+    SITUATIONS[situation]()
+    before = Slot.objects.count(), Site.objects.get().next_start
+    estimated_at = time.monotonic() + slots.estimate(LANE)
+    assert (Slot.objects.count(), Site.objects.get().next_start) == before
+    assert take().slots[0].start_at == pytest.approx(estimated_at, abs=0.25)
+
+
+def test_an_unknown_lane_is_estimated_idle_and_not_created() -> None:
+    """A lane that does not exist would start at once."""
+    assert slots.estimate("nobody.example") == 0
+    assert not Site.objects.exists()
+
+
+def test_a_paused_lane_is_estimated_beyond_every_wait() -> None:
+    """A lane that is paused until resumed has no start in sight."""
+    lane()
+    slots.pause(LANE)
+    assert slots.estimate(LANE) > 1e10
+    with pytest.raises(SlotTooFar):
+        take()

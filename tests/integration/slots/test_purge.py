@@ -1,0 +1,61 @@
+"""Slots that passed long ago go in short batches; the clock of the lane stays."""
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import database_now, waiting_for_nobody
+from tests.integration.slots.conftest import lane, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def grown_old(count: int, age: timedelta) -> None:
+    """Have `count` slots whose start lies that far back."""
+    start = database_now() - age
+    site = Site.objects.get()
+    Slot.objects.bulk_create([Slot(site=site, start_time=start, use_until=start) for _ in range(count)])
+
+
+def test_only_slots_that_passed_long_enough_ago_are_purged() -> None:
+    """Finished, given back or forgotten: what is older goes, what is younger or to come stays."""
+    lane()
+    grown_old(5, timedelta(hours=2))
+    grown_old(3, timedelta(minutes=30))
+    slots.finish(Slot.objects.earliest("pk").pk)
+    held = [take(), take()]
+    assert slots.purge(timedelta(hours=1)) == 5
+    assert Slot.objects.count() == 3 + len(held)
+    assert slots.purge(timedelta(hours=1)) == 0
+
+
+def test_purging_everything_does_not_forget_the_last_start() -> None:
+    """The clock is in the lane's row: without any slot the interval still holds."""
+    site = lane()
+    take()
+    assert slots.purge(timedelta(0)) == 1
+    assert wait_s(take()) > site.interval.total_seconds() - 1
+
+
+def test_purge_goes_on_until_a_batch_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short batches, as many as it takes, and the sum of them."""
+    monkeypatch.setattr(slots, "PURGE_BATCH", 10)
+    lane()
+    grown_old(35, timedelta(hours=2))
+    assert slots.purge(timedelta(hours=1)) == 35
+    assert not Slot.objects.exists()
+
+
+def test_purge_leaves_what_others_hold(other_connection: psycopg.Connection[Any]) -> None:
+    """A locked slot is left for the next time, and never waited for."""
+    lane()
+    grown_old(5, timedelta(hours=2))
+    other_connection.execute("SELECT id FROM ratelimit_slot ORDER BY id LIMIT 2 FOR UPDATE")
+    with waiting_for_nobody():
+        assert slots.purge(timedelta(hours=1)) == 3
+    other_connection.rollback()
+    assert slots.purge(timedelta(hours=1)) == 2

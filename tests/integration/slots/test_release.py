@@ -1,0 +1,146 @@
+"""What is given back is taken by one other, in time; what was used is not given back."""
+
+from itertools import pairwise
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Slot
+from ratelimit.slots import SlotTooFar
+from tests.integration.conftest import InThreads
+from tests.integration.slots.conftest import LANE, lane, starts, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_start_given_back_is_taken_next_and_once() -> None:
+    """The next reservation takes the given-back start before any new one; the one after that does not."""
+    lane()
+    second = [take() for _ in range(3)][1]
+    planned = starts()
+    assert slots.release(second.slots[0].id) == 1
+    taken, following = take(), take()
+    assert taken.slots[0].start_at == pytest.approx(second.slots[0].start_at, abs=0.5)
+    assert starts()[:3] == planned
+    assert following.slots[0].start_at > taken.slots[0].start_at + 15
+    assert taken.run.use_until == pytest.approx(second.run.use_until, abs=0.5)
+
+
+def test_the_earliest_given_back_start_is_taken_first() -> None:
+    """In whichever order starts were given back, they are taken in the order of time."""
+    lane()
+    held = [take() for _ in range(5)]
+    for reservation in (held[3], held[1], held[2]):
+        slots.release(reservation.slots[0].id)
+    taken = [take().slots[0].start_at for _ in range(3)]
+    assert taken == pytest.approx([held[i].slots[0].start_at for i in (1, 2, 3)], abs=0.5)
+
+
+def test_a_start_given_back_is_taken_by_one_of_many(in_threads: InThreads) -> None:
+    """Simultaneous reservations never share a given-back start."""
+    site = lane()
+    held = [take() for _ in range(4)]
+    slots.release(*(reservation.slots[0].id for reservation in held[1:3]))
+    in_threads(8, lambda _number: take())
+    assert Slot.objects.filter(released_at=None).count() == 10
+    gaps = [later - earlier for earlier, later in pairwise(starts())]
+    assert min(gaps) >= site.interval
+    assert max(gaps) < 1.5 * site.interval
+
+
+def test_a_start_in_the_past_is_not_taken() -> None:
+    """A given-back start whose moment has come is history: nobody could use it in time."""
+    site = lane()
+    reservation = take()
+    slots.release(reservation.slots[0].id)
+    assert wait_s(take()) > site.interval.total_seconds() - 1
+
+
+def test_a_start_of_a_longer_run_is_not_handed_to_others() -> None:
+    """Within a run the holder keeps the interval itself, so that its starts are of use to it alone."""
+    lane()
+    reservation = take(3)
+    following = take()
+    assert slots.release(*(slot.id for slot in reservation.slots)) == 3
+    assert take().slots[0].start_at > following.slots[0].start_at + 5
+
+
+def test_a_start_given_back_is_not_enough_for_a_run() -> None:
+    """A reservation of several starts takes new ones."""
+    lane()
+    second = [take() for _ in range(3)][1]
+    slots.release(second.slots[0].id)
+    assert take(2).slots[0].start_at > second.slots[0].start_at + 15
+
+
+def test_a_start_farther_away_than_the_caller_waits_stays_given_back() -> None:
+    """`max_wait` holds for given-back starts too."""
+    lane()
+    held = [take() for _ in range(3)]
+    slots.release(held[2].slots[0].id)
+    with pytest.raises(SlotTooFar) as refusal:
+        slots.reserve(LANE, max_wait=15)
+    assert 19 < refusal.value.retry_after < 21
+    assert Slot.objects.filter(released_at__isnull=False).count() == 1
+
+
+def test_giving_back_twice_is_giving_back_once() -> None:
+    """A second release changes nothing and says so."""
+    lane()
+    slot_id = take().slots[0].id
+    assert [slots.release(slot_id), slots.release(slot_id)] == [1, 0]
+
+
+def test_giving_back_twice_takes_nothing_from_who_took_the_start() -> None:
+    """A start that is somebody else's by now is not given back by its former holder: it would have two."""
+    site = lane()
+    former = [take() for _ in range(3)][1]
+    slots.release(former.slots[0].id)
+    take()
+    assert slots.release(former.slots[0].id) == 0
+    take()
+    held = list(Slot.objects.filter(released_at=None).order_by("start_time").values_list("start_time", flat=True))
+    assert len(held) == 4
+    assert min(later - earlier for earlier, later in pairwise(held)) >= site.interval
+
+
+def test_a_used_start_is_not_given_back() -> None:
+    """Who used a slot and gives it back all the same, gives back nothing."""
+    lane()
+    take()
+    slot_id = take().slots[0].id
+    slots.finish(slot_id)
+    assert slots.release(slot_id) == 0
+    assert Slot.objects.get(pk=slot_id).released_at is None
+
+
+def test_a_given_back_start_is_not_finished() -> None:
+    """A slot ends once: finishing it after giving it back changes nothing, and may be done twice."""
+    lane()
+    first, second = take().slots[0].id, take().slots[0].id
+    slots.release(first)
+    for _ in range(2):
+        slots.finish(first, second)
+    finished = dict(Slot.objects.values_list("pk", "finished_at"))
+    assert finished[first] is None
+    assert finished[second] is not None
+
+
+def test_many_are_given_back_in_one_call_and_unknown_ones_are_ignored() -> None:
+    """The answer is how many of them were open."""
+    lane("1000/s")
+    ids = [slot.id for slot in take(50).slots]
+    slots.finish(*ids[:10])
+    assert slots.release(*ids, ids[-1] + 1_000) == 40
+    assert slots.release() == 0
+
+
+def test_a_given_back_start_of_a_faster_time_is_not_taken() -> None:
+    """A lane that was slowed down hands out no start that was reserved at its old rate."""
+    lane("10/s")
+    reserved = [take() for _ in range(12)]
+    slots.set_rate(LANE, "2/s")
+    for reservation in reserved[2:]:
+        slots.release(reservation.slots[0].id)
+    begin = sorted(take().slots[0].start_at for _ in range(4))
+    assert min(later - earlier for earlier, later in pairwise(begin)) >= 0.49

@@ -1,0 +1,81 @@
+"""A new rate holds from the next start on, and moves no start that somebody holds."""
+
+from datetime import timedelta
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site
+from ratelimit.rates import InvalidRate
+from tests.integration.conftest import database_now
+from tests.integration.slots.conftest import LANE, lane, starts, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_lane_that_was_slow_is_not_bound_by_its_old_interval() -> None:
+    """After the change the next start comes at the new distance from the last one."""
+    lane("1/h")
+    take()
+    lane("10/s")
+    assert wait_s(take()) < 0.5
+
+
+def test_a_lane_that_was_fast_is_bound_at_once() -> None:
+    """The first start after the change keeps the new interval from the last start before it already."""
+    lane("100/s")
+    take()
+    lane("1/h")
+    assert 3590 < wait_s(take()) <= 3601
+
+
+def test_a_lane_that_was_fast_and_idle_keeps_the_new_interval_from_its_last_start() -> None:
+    """The last start counts at the new rate, and the idle time since then counts for it."""
+    lane("100/s")
+    take()
+    Site.objects.update(next_start=database_now() - timedelta(minutes=20))
+    lane("1/h")
+    assert 2300 < wait_s(take()) < 2500
+
+
+def test_starts_that_are_booked_already_stay_and_are_never_overtaken() -> None:
+    """A new rate moves no start that somebody holds."""
+    lane("1/10s")
+    held = [take() for _ in range(3)]
+    planned = starts()
+    lane("100/s")
+    assert take().slots[0].start_at > held[-1].slots[0].start_at
+    assert starts()[:3] == planned
+
+
+def test_what_is_not_named_stays_as_it_is() -> None:
+    """A change of rate keeps burst, grace, concurrency and what the lane covers, unless they are named."""
+    every = {"burst": 4, "max_concurrency": 7, "grace": timedelta(milliseconds=33), "covers_subdomains": True}
+    slots.set_rate(LANE, "1/s", burst=4, max_concurrency=7, grace=timedelta(milliseconds=33), covers_subdomains=True)
+    slots.set_rate(LANE, "2/s")
+    assert Site.objects.values("interval", *every).get() == {"interval": timedelta(seconds=0.5), **every}
+    slots.set_rate(LANE, "2/s", burst=1, covers_subdomains=False)
+    assert Site.objects.values(*every).get() == {**every, "burst": 1, "covers_subdomains": False}
+
+
+def test_a_new_lane_starts_with_the_defaults() -> None:
+    """A lane that an operator creates has burst 1, no limit of concurrency, and starts at once."""
+    site = lane("3/s")
+    assert (site.burst, site.max_concurrency, site.grace, site.covers_subdomains) == (1, None, None, False)
+    assert wait_s(take()) <= 0
+
+
+@pytest.mark.parametrize("settings", [{"burst": 0}, {"burst": -1}, {"max_concurrency": 0}])
+def test_an_impossible_setting_is_refused(settings: dict[str, int]) -> None:
+    """The refusal names the setting, and the lane stays as it was."""
+    lane("1/s", burst=2)
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        lane("5/s", **settings)
+    assert Site.objects.values_list("interval", "burst").get() == (timedelta(seconds=1), 2)
+
+
+def test_an_unreadable_rate_is_refused() -> None:
+    """Nonsense creates no lane."""
+    with pytest.raises(InvalidRate):
+        lane("often")
+    assert not Site.objects.exists()
