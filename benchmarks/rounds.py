@@ -1,0 +1,37 @@
+"""Rounds: two or more sides take turns, so that a machine whose speed drifts drifts for all of them."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+Side = Callable[[], float]  # does one round, and returns its rate
+
+
+def take_turns(rounds: int, *sides: Side) -> list[tuple[float, ...]]:
+    """Let each side do so many rounds in turn; return their rates, round by round.
+
+    Every round begins with another side: what one leaves behind is not always there for the same one.
+    """
+    rates = []
+    for number in range(rounds):
+        first = number % len(sides)
+        of_round = {place: sides[place]() for place in (*range(first, len(sides)), *range(first))}
+        rates.append(tuple(of_round[place] for place in range(len(sides))))
+    return rates
+
+
+def ratio(rounds: list[tuple[float, ...]], ours: int, peer: int) -> float:
+    """Return the median of the rounds' ratios of two sides."""
+    return median(rates[ours] / rates[peer] for rates in rounds)
+
+
+def middle(rounds: list[tuple[float, ...]], side: int) -> float:
+    """Return the median rate of a side."""
+    return median(rates[side] for rates in rounds)
+
+
+def rate(done: int, work: Callable[[], object]) -> float:
+    """Return how much is done a second by work that does so much."""
+    began = time.perf_counter()
+    work()
+    return done / (time.perf_counter() - began)

@@ -1,0 +1,68 @@
+"""Rows a second that a flush brings from Valkey to PostgreSQL, for users who have a number already.
+
+Weir's side is all of a flush: seal, read, apply, drop. Two peers:
+
+- a loop of one UPDATE a user at its best: prepared, in one transaction, with deltas that it gets for nothing;
+- the published flush, as it is published: it takes each delta from Valkey, and commits each UPDATE.
+"""
+
+from random import Random
+
+from benchmarks.figures import Figure
+from benchmarks.published_unread import PublishedUnread, create_table
+from benchmarks.rounds import middle, rate, ratio, take_turns
+from benchmarks.unread import stores
+from notifications import counters, flush
+
+ROUNDS = 5
+USERS = 100_000
+LOOPED = 10_000
+PUBLISHED = 1_000
+LOOP = "UPDATE notifications_unreadcount SET unread_count = unread_count + %s WHERE user_id = %s"
+
+
+def compare() -> list[Figure]:
+    """Return the rates, the ratios, and Weir's rate for users who are new."""
+    inserts = take_turns(ROUNDS, _flush_new)
+    users = list(range(USERS))
+    Random(0).shuffle(users)  # noqa: S311  nothing secret
+    create_table()
+    with stores.bare_postgres() as bare, stores.bare_redis() as client:
+        published = PublishedUnread(client)
+
+        def loop() -> None:
+            with bare.transaction(), bare.cursor() as cursor:
+                for user_id in users[:LOOPED]:
+                    cursor.execute(LOOP, [1, user_id])
+
+        def flush_again() -> float:
+            _add()
+            return rate(USERS, flush.flush_sealed)
+
+        def flush_published() -> float:
+            for user_id in users[:PUBLISHED]:
+                published.add(user_id, 1)
+            return rate(PUBLISHED, published.flush)
+
+        stores.run_at_length("VACUUM ANALYZE notifications_unreadcount")
+        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # rows exist before anything counts
+        rounds = take_turns(ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published)
+    stores.run_at_length("DROP TABLE published_unread")
+    return [
+        Figure(name="flush", value=middle(rounds, 0), unit="rows/s"),
+        Figure(name="flush_of_new_users", value=middle(inserts, 0), unit="rows/s"),
+        Figure(name="looped_update", value=middle(rounds, 1), unit="rows/s"),
+        Figure(name="published_flush", value=middle(rounds, 2), unit="rows/s"),
+        Figure(name="flush_vs_looped_update", value=ratio(rounds, 0, 1), unit="x"),
+        Figure(name="flush_vs_published_flush", value=ratio(rounds, 0, 2), unit="x"),
+    ]
+
+
+def _flush_new() -> float:
+    stores.empty()
+    _add()
+    return rate(USERS, flush.flush_sealed)
+
+
+def _add() -> None:
+    counters.add(dict.fromkeys(range(USERS), 1))

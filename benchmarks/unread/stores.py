@@ -1,0 +1,96 @@
+"""What the benchmarks of notifications run on: PostgreSQL's tables and Valkey, empty or full, and bare clients."""
+
+from typing import Any
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import connection
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from notifications import counters, heal
+
+ROWS = 5_000_000
+USERS = 100_000
+# Users of whom this many rows are unread, spread over the whole table as they would be in time.
+PROBED = {10: 1, 10_000: 2}
+UNREAD_OF_OTHERS = 5  # one in so many
+HEALS = 20  # in which Redis must have become trusted
+
+EMPTY = """
+    TRUNCATE notifications_notification, notifications_unreadcount, notifications_flushedepoch, notifications_doubt,
+        notifications_healing RESTART IDENTITY
+"""
+# Their times are long ago: heal looks at recent changes, and there is none.
+FILL = f"""
+    INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
+    SELECT
+        owner.user_id, 'order.shipped', 'Order ' || n || ' is on its way', 'It left the warehouse today.',
+        '/orders/' || n, owner.at, owner.at,
+        CASE WHEN NOT owner.is_probed AND n % {UNREAD_OF_OTHERS} > 0 THEN owner.at END
+    FROM generate_series(1, {ROWS}) AS n
+    CROSS JOIN LATERAL (
+        SELECT
+            CASE WHEN n % {ROWS // 10} = 1 THEN 1 WHEN n % {ROWS // 10_000} = 2 THEN 2
+                ELSE 3 + n::bigint * 7919 % {USERS} END,
+            n % {ROWS // 10} = 1 OR n % {ROWS // 10_000} = 2,
+            statement_timestamp() - interval '30 days' + n * interval '0.1 s'
+    ) AS owner(user_id, is_probed, at);
+    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch)
+    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM notifications_notification GROUP BY user_id
+"""
+
+INDEXES = """
+    SELECT indexname, indexdef FROM pg_indexes
+    WHERE tablename = 'notifications_notification' AND indexname <> 'notifications_notification_pkey'
+"""
+
+
+def empty() -> None:
+    """Forget all notifications and all that Valkey holds."""
+    with connection.cursor() as cursor:
+        cursor.execute(EMPTY)
+    with bare_redis() as client:
+        client.flushall()
+
+
+def fill() -> None:
+    """Write the notifications and what was flushed of them, and let heal look at all until it trusts Redis."""
+    empty()
+    with connection.cursor() as cursor:
+        cursor.execute(INDEXES)
+        names, definitions = zip(*cursor.fetchall(), strict=True)
+    # Built at once, indexes cost a fraction of what five million insertions into each would.
+    run_at_length(f"DROP INDEX {', '.join(names)}; {FILL}; {'; '.join(definitions)}")
+    run_at_length("VACUUM ANALYZE notifications_notification, notifications_unreadcount")
+    for _ in range(HEALS):
+        report = heal.heal()
+        if report and report.trusted:
+            return
+    raise TimeoutError(f"Redis was not trusted after {HEALS} heals")
+
+
+def run_at_length(statements: str) -> None:
+    """Execute what takes longer than statements may."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")
+        cursor.execute(statements)
+        cursor.execute("RESET statement_timeout")
+
+
+def bare_postgres() -> psycopg.Connection[Any]:
+    """Connect as Django does, without Django."""
+    parameters = connection.get_connection_params()
+    return psycopg.connect(**{**parameters, "cursor_factory": psycopg.Cursor, "context": None}, autocommit=True)
+
+
+def bare_redis() -> redis.Redis:
+    """Return a client with the settings of the counters' own."""
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        decode_responses=True,
+        socket_connect_timeout=counters.CONNECT_TIMEOUT_S,
+        socket_timeout=counters.ANSWER_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 0),
+    )
