@@ -23,6 +23,7 @@ LATE_S = 1.5
 
 def record(change: Mapping[int, int], *, using: str) -> None:
     """Change users' unread numbers by so much when the current transaction commits; at once where there is none."""
+    change = _by_number(change)
     if not any(change.values()):
         return
     connection = connections[using]
@@ -35,6 +36,13 @@ def record(change: Mapping[int, int], *, using: str) -> None:
     transaction.on_commit(partial(total.add, change), using=using)
     # Behind the changes that it sends, and of no savepoint, so that it outlives those that are rolled back.
     hooks.append((set(), total, False))  # type: ignore[arg-type]  # as on_commit does it
+
+
+def _by_number(change: Mapping[int, int]) -> Counter[int]:
+    numbers = Counter[int]()
+    for user_id, delta in change.items():
+        numbers[int(user_id)] += delta  # an instance may hold "1"
+    return numbers
 
 
 class _Total:

@@ -1,6 +1,7 @@
 """Notification, the truth; UnreadCount, what was flushed of it; and what flushing and healing remember."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from django.db import models, router, transaction
@@ -9,7 +10,7 @@ from django.db.models.base import ModelBase
 from django.db.models.functions import Now
 
 from notifications import changes
-from notifications.querysets import COUNTED, NotificationQuerySet
+from notifications.querysets import COUNTED, NotificationQuerySet, is_computed
 
 
 class Notification(models.Model):
@@ -50,31 +51,47 @@ class Notification(models.Model):
     def __str__(self) -> str:
         return self.title
 
-    def save_base(
+    def _save_table(  # noqa: PLR0917  Django's signature
         self,
         raw: bool = False,
+        cls: type[models.Model] | None = None,
         force_insert: bool | tuple[ModelBase, ...] = False,
         force_update: bool = False,
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
-    ) -> None:
-        """Save, and count what that changes. `save` and `create` end here."""
+    ) -> bool:
+        """Write the row, and count what that changes.
+
+        All that saves ends here, `loaddata` too, which passes `save` and `save_base` by. What a signal's receiver
+        does to the row comes before or after, and is counted by itself.
+        """
         using = using or router.db_for_write(type(self), instance=self)
-        save = super().save_base
-        if update_fields is not None and COUNTED.isdisjoint(update_fields := frozenset(update_fields)):
-            save(raw, force_insert, force_update, using, update_fields)
-        elif force_insert or self.pk is None:
-            save(raw, force_insert, force_update, using, update_fields)
+        save: Callable[[], bool] = partial(
+            super()._save_table,  # type: ignore[misc]  # the stubs lack it
+            raw,
+            cls,
+            force_insert,
+            force_update,
+            using,
+            update_fields,
+        )
+        if cls is not Notification or (update_fields is not None and COUNTED.isdisjoint(update_fields)):
+            return save()
+        if (force_insert or self.pk is None) and not is_computed(self):
+            self.changed_at = Now()  # not that of the row it may be a copy of
+            save()
             changes.record({self.user_id: int(self.read_at is None)}, using=using)
-        else:
-            row = Notification.objects.using(using).filter(pk=self.pk)
-            with transaction.atomic(using=using):
-                before = row.lock().numbers
-                save(raw, force_insert, force_update, using, update_fields)
-                row.update(changed_at=Now())
-                difference = row.numbers()
-                difference.subtract(before)
-                changes.record(difference, using=using)
+            return False
+        rows = Notification.objects.using(using)
+        with transaction.atomic(using=using, savepoint=False):
+            before = rows.filter(pk=self.pk).lock().numbers
+            updated = save()
+            row = rows.filter(pk=self.pk)
+            row.update(changed_at=Now())
+            difference = row.numbers()
+            difference.subtract(before)
+            changes.record(difference, using=using)
+        return updated
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Delete it, and count that."""

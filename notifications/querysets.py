@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from django.db import NotSupportedError, transaction
 from django.db.models import Count, QuerySet
+from django.db.models.expressions import BaseExpression, Combinable
 from django.db.models.functions import Now
 
 from notifications import changes
@@ -30,6 +31,11 @@ class Locked(NamedTuple):
     numbers: Counter[int]
 
 
+def is_computed(row: "Notification") -> bool:
+    """Tell whether only the database knows in whose number the row is, because an expression says so."""
+    return any(isinstance(getattr(row, name), BaseExpression | Combinable) for name in COUNTED)
+
+
 class NotificationQuerySet(NotificationRows):
     """What it changes is counted when the transaction commits: what the rows are against what they were, under lock."""
 
@@ -45,8 +51,10 @@ class NotificationQuerySet(NotificationRows):
                 "or use notifications.inbox.notify_many."
             )
         with transaction.atomic(using=self._written):
+            for row in (objs := list(objs)):
+                row.changed_at = Now()  # not that of the row it may be a copy of
             created = super().bulk_create(objs, *args, **kwargs)
-            changes.record(Counter(row.user_id for row in created if row.read_at is None), using=self._written)
+            changes.record(self._unread_of(created), using=self._written)
         return created
 
     def update(self, **values: Any) -> int:
@@ -81,6 +89,13 @@ class NotificationQuerySet(NotificationRows):
         counts = self.unread().order_by().values_list("user_id").annotate(Count("pk"))
         return Counter(dict(counts))
 
+    def _unread_of(self, created: list["Notification"]) -> Counter[int]:
+        unread = Counter(row.user_id for row in created if row.read_at is None and not is_computed(row))
+        computed = [row.pk for row in created if is_computed(row)]
+        for start in range(0, len(computed), BATCH):
+            unread.update(self._all.filter(pk__in=computed[start : start + BATCH]).numbers())
+        return unread
+
     @property
     def _all(self) -> "NotificationQuerySet":
         return self.model.objects.using(self._written)
@@ -92,14 +107,17 @@ class NotificationQuerySet(NotificationRows):
 
     def _counted(self, change: Callable[[Self], Result]) -> list[Result]:
         """Lock the rows, do the change to these alone, batch by batch, and record how the numbers differ."""
+        if self.query.is_sliced:
+            return [change(self)]  # Django refuses it, in its own words
         with transaction.atomic(using=self._written):
             locked = self.lock()
             difference = Counter[int]()
             results = []
-            for start in range(0, len(locked.pks), BATCH):
+            for start in range(0, len(locked.pks) or 1, BATCH):  # once at least, for Django to refuse what is wrong
                 pks = locked.pks[start : start + BATCH]
                 results.append(change(self.filter(pk__in=pks)))
                 difference.update(self._all.filter(pk__in=pks).numbers())
             difference.subtract(locked.numbers)
             changes.record(difference, using=self._written)
+        self._result_cache = None
         return results
