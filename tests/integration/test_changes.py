@@ -1,7 +1,7 @@
 """What a transaction changes of unread numbers reaches Redis in one call after its commit, or is noted as missed."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,14 +33,13 @@ class Undone(Exception):
 def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     """Return the changes that are sent, one for each call of Redis."""
     calls: Sent = []
-    run = counters._run
+    add = counters.add
 
-    def counted(name: str, keys: list[str], arguments: Any) -> Any:
-        if name == "add":
-            calls.append(dict(zip(arguments[::2], arguments[1::2], strict=True)))
-        return run(name, keys, arguments)
+    def counted(deltas: Mapping[int, int]) -> None:
+        calls.append(dict(deltas))
+        add(deltas)
 
-    monkeypatch.setattr(counters, "_run", counted)
+    monkeypatch.setattr(counters, "add", counted)
     return calls
 
 
@@ -235,8 +234,8 @@ def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: 
     """Nobody knows whether Redis did it; the number is right at once, and heal finds nothing to mend."""
     add = counters.add
 
-    def added_without_an_answer(*arguments: Any) -> None:
-        add(*arguments)
+    def added_without_an_answer(deltas: Mapping[int, int]) -> None:
+        add(deltas)
         raise counters.Unreachable("no answer")
 
     with monkeypatch.context() as patched:

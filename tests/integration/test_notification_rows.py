@@ -271,3 +271,19 @@ def test_mistakes_are_told_as_django_tells_them() -> None:
         objects.all()[:1].delete()
     with pytest.raises(FieldDoesNotExist):
         objects.update(read_at=THEN, nothing=1)  # type: ignore[misc]  # the mistake
+
+
+def test_a_receiver_that_raises_does_not_hide_what_was_written() -> None:
+    """Outside a transaction the row stays, so its user's number has changed when the error comes out."""
+
+    def fail(**_signal: Any) -> None:
+        raise Undone
+
+    post_save.connect(fail, sender=Notification)
+    try:
+        with pytest.raises(Undone):
+            new().save()
+    finally:
+        post_save.disconnect(fail, sender=Notification)
+    assert inbox.unread_count(1) == 1
+    assert_exact()

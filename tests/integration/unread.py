@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -34,10 +35,11 @@ def kept(users: Iterable[int]) -> dict[int, int]:
     """Return the numbers of these users that stand in the counters: what was flushed, and the deltas after it."""
     stored = {row.user_id: row for row in UnreadCount.objects.filter(pk__in=users)}
     with redis.Redis.from_url(settings.REDIS_URL, decode_responses=True) as client:
-        live = {
+        live: dict[int, Any] = {
             int(key.rpartition(":")[2]): client.zrange(key, 0, -1, withscores=True)
             for key in client.scan_iter("{unread}:deltas:*")
         }
+        live[2**63] = client.zrange("{unread}:open", 0, -1, withscores=True)
     numbers = {user_id: stored[user_id].unread_count if user_id in stored else 0 for user_id in users}
     for epoch, deltas in live.items():
         for member, delta in deltas:
