@@ -25,7 +25,7 @@ KILLS = 250 if AT_LENGTH else 12  # at random
 KILLS_A_STEP = 25 if AT_LENGTH else 2
 READS = 120_000 if AT_LENGTH else 6_000
 USERS = range(1, 251)
-LINGER_S = 0.01  # between the steps of a flush, where readers are to meet them
+LINGER_S = 0.01  # around the steps of flushes and reads, where they are to meet
 
 
 @pytest.fixture
@@ -137,9 +137,9 @@ def test_a_number_that_is_known_is_never_read_wrong_while_it_is_flushed(
     known.write_text("0")
     for seed, file in enumerate(told):
         file.write_text("{}")
-        processes.start(roles.read_known, USERS, seed, known, file, processes.stop)
+        processes.start(roles.read_known, USERS, seed, known, file, processes.stop, linger_s=seed * LINGER_S)
     for _ in range(2):
-        processes.start(roles.keep_flushing, processes.stop, "", LINGER_S)
+        processes.start(roles.keep_flushing, processes.stop, linger_s=LINGER_S)
     rounds = 0
     while (seen := sum_of(told))["reads"] < READS and seen.keys() <= {"reads"}:
         known.write_text("")

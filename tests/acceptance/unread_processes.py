@@ -102,11 +102,11 @@ WRITES = (
 )
 
 
-def keep_flushing(stop: Path, die_at: str = "", linger_s: float = 0.0) -> None:
+def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> None:
     """Flush again and again, until `stop` exists; linger between the steps of each flush."""
     if linger_s:
         for step in ("read", "drop"):
-            _slow_down(counters, step, linger_s)
+            _linger(counters, step, linger_s)
     if die_at:
         when, what = die_at.split(" ")
         if what == "COMMIT":
@@ -136,11 +136,13 @@ def keep_reading(users: range, stop: Path) -> None:
         inbox.unread_counts(users)
 
 
-def read_known(users: range, seed: int, known: Path, told: Path, stop: Path) -> None:
+def read_known(users: range, seed: int, known: Path, told: Path, stop: Path, *, linger_s: float) -> None:
     """Read some users' numbers while `known` says what they are; report reads and wrong reads in `told`.
 
     `known` holds the number, or nothing while it changes. A read counts if the number was the same before and after.
     """
+    if linger_s:
+        _linger(counters, "peek", linger_s)
     chance = random.Random(seed)  # noqa: S311  not for secrets
     seen: Counter[str] = Counter()
     while goes_on(stop):
@@ -178,10 +180,10 @@ def keep_flushing_as_published(stop: Path, die_at: str = "") -> None:
         published.flush()
 
 
-def _begin(database: str, redis_url: str, role: Callable[..., None], *arguments: object) -> None:
+def _begin(database: str, redis_url: str, role: Callable[..., None], *arguments: object, **options: object) -> None:
     connection.settings_dict["NAME"] = database
     settings.REDIS_URL = redis_url
-    role(*arguments)
+    role(*arguments, **options)
 
 
 def goes_on(stop: Path) -> bool:
@@ -204,13 +206,15 @@ def _wrap(owner: Any, name: str, die: str) -> None:
     setattr(owner, name, wrapped)
 
 
-def _slow_down(owner: Any, name: str, seconds: float) -> None:
-    """Have the process wait before it calls this function."""
+def _linger(owner: Any, name: str, seconds: float) -> None:
+    """Have the process wait up to so long before and after it calls this function."""
     call = getattr(owner, name)
 
     def wrapped(*arguments: Any) -> Any:
-        time.sleep(seconds)
-        return call(*arguments)
+        time.sleep(random.uniform(0, seconds))  # noqa: S311  not for secrets
+        result = call(*arguments)
+        time.sleep(random.uniform(0, seconds))  # noqa: S311  as above
+        return result
 
     setattr(owner, name, wrapped)
 
@@ -238,10 +242,10 @@ class Processes:
         self._context.set_forkserver_preload([__name__])
         self._running: list[ForkServerProcess] = []
 
-    def start(self, role: Callable[..., None], *arguments: object) -> ForkServerProcess:
+    def start(self, role: Callable[..., None], *arguments: object, **options: object) -> ForkServerProcess:
         """Start a process that does this."""
         database, redis_url = str(connection.settings_dict["NAME"]), settings.REDIS_URL
-        process = self._context.Process(target=_begin, args=(database, redis_url, role, *arguments))
+        process = self._context.Process(target=_begin, args=(database, redis_url, role, *arguments), kwargs=options)
         process.start()
         self._running.append(process)
         return process
