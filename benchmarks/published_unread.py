@@ -75,4 +75,8 @@ class PublishedUnread:
                 "UPDATE published_unread SET unread_count = unread_count + %s WHERE user_id = %s", [delta, user_id]
             )
             if not cursor.rowcount:
-                cursor.execute("INSERT INTO published_unread VALUES (%s, %s)", [user_id, delta])
+                cursor.execute(
+                    "INSERT INTO published_unread AS stored VALUES (%s, %s) ON CONFLICT (user_id) DO UPDATE"
+                    " SET unread_count = stored.unread_count + excluded.unread_count",
+                    [user_id, delta],
+                )
