@@ -81,7 +81,18 @@ def unread_counts(user_ids: Iterable[int]) -> dict[int, int]:
 
 
 def _numbers(users: Collection[int]) -> dict[int, int]:
-    """Look at Redis first: an epoch that is flushed and dropped in between is then in the stored number."""
+    """Look at Redis first: an epoch that is flushed and dropped in between is then in the stored number.
+
+    Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. So look
+    again: this time it is the latter.
+    """
+    peek, rows = _look(users)
+    if peek.incarnation and rows[0].is_passed:
+        peek, rows = _look(users)
+    return {row.user_id: _shown(row, peek) for row in rows}
+
+
+def _look(users: Collection[int]) -> tuple[counters.Peek, list[Any]]:
     try:
         peek = counters.peek(users)
     except counters.Unreachable as error:
@@ -98,7 +109,7 @@ def _numbers(users: Collection[int]) -> dict[int, int]:
         },
         prepare=True,
     )
-    return {row.user_id: _shown(row, peek) for row in rows}
+    return peek, rows
 
 
 def _shown(row: Any, peek: counters.Peek) -> int:  # noqa: ANN401  a row of numbers.sql

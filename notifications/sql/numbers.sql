@@ -7,14 +7,15 @@
 -- The LIMIT leaves out nobody. It has PostgreSQL expect few users where it plans without knowing how many, so that it
 -- keeps that plan from the sixth call on. Otherwise it plans every call anew, which takes longer than all the rest.
 WITH redis AS (
-    SELECT EXISTS (SELECT FROM notifications_healing WHERE trusted AND incarnation = %(incarnation)s)
-        AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_trusted
+    SELECT EXISTS (SELECT FROM notifications_healing WHERE trusted AND incarnation = %(incarnation)s) AS is_known,
+        EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
 )
 SELECT
     asked.user_id,
     coalesce(stored.unread_count, 0) AS unread_count,
     coalesce(stored.epoch, 0) AS epoch,
-    CASE WHEN NOT redis.is_trusted
+    redis.is_passed,
+    CASE WHEN NOT redis.is_known OR redis.is_passed
         OR EXISTS (SELECT FROM notifications_doubt AS doubt WHERE doubt.user_id = asked.user_id)
     THEN (
         SELECT count(*) FROM (
