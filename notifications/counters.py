@@ -83,7 +83,7 @@ def add(deltas: Mapping[int, int]) -> None:
 
 def open_epoch(floor: int) -> str:
     """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation."""
-    return str(_run("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, _new_incarnation()]))
+    return str(_run("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex]))
 
 
 def seal() -> Sealed | None:
@@ -135,9 +135,14 @@ def peek(user_ids: Collection[int]) -> Peek:
     )
 
 
+def first_epoch(incarnation: str) -> int:
+    """Return the first epoch of this incarnation: what was sealed before it is of a Redis that is no more."""
+    return int(incarnation.partition("-")[0])
+
+
 def renew(incarnation: str) -> str:
     """Give Redis a new incarnation where it still has this one; return the one that it has then."""
-    return str(_run("renew", [INCARNATION], [incarnation, _new_incarnation()]))
+    return str(_run("renew", [INCARNATION], [incarnation, f"{first_epoch(incarnation)}-{uuid4().hex}"]))
 
 
 def server_run() -> str:
@@ -192,7 +197,3 @@ def _client() -> redis.Redis:
 @cache
 def _script(name: str) -> Script:
     return _client().register_script(files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8"))
-
-
-def _new_incarnation() -> str:
-    return uuid4().hex

@@ -14,6 +14,7 @@ they see neither a dip nor a double between 3 and 4.
 from dataclasses import dataclass
 
 import structlog
+from django.db import transaction
 
 from notifications import counters
 from postgres import statements
@@ -52,10 +53,23 @@ def highest_epoch() -> int:
     return int(statements.run_within("notifications", "highest_epoch", {}, prepare=True)[0].epoch)
 
 
+def refuse_before(epoch: int) -> None:
+    """Refuse all earlier epochs from now on; those that are being applied have committed when this returns.
+
+    For heal: a flusher that was stopped may hold deltas of a Redis that has lost its memory since. They count as lost,
+    and will be repaired; when it goes on they must not be added, too.
+    """
+    with transaction.atomic(durable=True):
+        statements.run_within("notifications", "lock_epochs", {})
+        statements.run_within("notifications", "refuse_before", {"epoch": epoch})
+
+
 def _apply(epoch: int) -> int | None:
     """Return how many numbers were written; None where somebody else has flushed this epoch."""
     deltas = counters.read(epoch)
     rows = statements.run(
-        "notifications", "apply", {"epoch": epoch, "users": list(deltas), "deltas": list(deltas.values())}
+        "notifications",
+        "apply",
+        {"epoch": epoch, "users": statements.bigints(deltas), "deltas": statements.bigints(deltas.values())},
     )
     return rows[0].users if rows else None

@@ -77,6 +77,8 @@ def heal() -> HealReport | None:
     if not begun:
         return None
     progress = begun[0]
+    if not progress.trusted:
+        flush.refuse_before(counters.first_epoch(incarnation))
     doubts = {row.user_id: row.noted_at for row in _run("doubts", {"most": AT_ONCE})}
     changed, changes_until = _changed(progress.changes_until)
     differing, scrubbed_until = _scrub(progress.scrubbed_until, SCRUB_S if progress.trusted else HURRIED_SCRUB_S)

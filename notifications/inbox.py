@@ -27,7 +27,7 @@ def notify_many(user_ids: Iterable[int], kind: str, title: str, *, body: str = "
     users = list(dict.fromkeys(user_ids))
     with transaction.atomic():
         for start in range(0, len(users), AT_ONCE):
-            told = users[start : start + AT_ONCE]
+            told = statements.bigints(users[start : start + AT_ONCE])
             statements.run_within(
                 "notifications", "notify", {"users": told, "kind": kind, "title": title, "body": body, "url": url}
             )

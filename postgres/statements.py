@@ -1,6 +1,6 @@
-"""Runs the statements that stand in `.sql` files: one statement a file, which returns rows; one round trip a call."""
+"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, cast
@@ -42,4 +42,9 @@ def run_within(package: str, name: str, parameters: Mapping[str, object], *, pre
     raw = cast("psycopg.Connection[Any]", database.connection)
     with database.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
         cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
-        return cursor.fetchall()
+        return cursor.fetchall() if cursor.description else []
+
+
+def bigints(numbers: Iterable[int]) -> str:
+    """Return many numbers as the text of an array parameter: psycopg takes four times as long over a list."""
+    return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,10 +1,10 @@
 -- Make sure that an epoch is open that PostgreSQL has not passed. KEYS: epoch, open, sealed, incarnation.
--- ARGV: the highest epoch that was flushed; a new incarnation. Returns the incarnation.
+-- ARGV: the highest epoch that was flushed; a random name. Returns the incarnation.
 --
 -- No epoch: Redis is new, or lost its memory; what was added since then is kept. One that was flushed already: Redis
 -- came back older than it was, and what is open may have been flushed. Either way deltas are lost, which the new
 -- incarnation tells everybody, and the next epoch is above all that ever were: above the highest that was flushed and,
--- as those that were not are unknown, above the time in microseconds.
+-- as those that were not are unknown, above the time in microseconds. The incarnation's name begins with its first epoch.
 local floor = tonumber(ARGV[1])
 local epoch = redis.call('GET', KEYS[1])
 local incarnation = redis.call('GET', KEYS[4])
@@ -21,6 +21,7 @@ if sealed then
 end
 local time = redis.call('TIME')
 local new = math.max(floor + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]), (tonumber(epoch or 0)) + 1)
-redis.call('SET', KEYS[1], string.format('%.0f', new))
-redis.call('SET', KEYS[4], ARGV[2])
-return ARGV[2]
+local first = string.format('%.0f', new)
+redis.call('SET', KEYS[1], first)
+redis.call('SET', KEYS[4], first .. '-' .. ARGV[2])
+return first .. '-' .. ARGV[2]
