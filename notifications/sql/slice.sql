@@ -1,14 +1,17 @@
 -- The last of the next users after `after`: about `users` of them, with about `rows` unread rows; NULL: all that are left.
-SELECT least(
-    (
-        SELECT max(user_id) FROM (
-            SELECT user_id FROM notifications_unreadcount WHERE user_id > %(after)s ORDER BY user_id LIMIT %(users)s
-        ) AS stored HAVING count(*) = %(users)s
-    ),
+WITH stored AS (
+    SELECT max(user_id) AS last_user FROM (
+        SELECT user_id FROM notifications_unreadcount WHERE user_id > %(after)s ORDER BY user_id LIMIT %(users)s
+    ) AS next_users HAVING count(*) = %(users)s
+)
+SELECT coalesce(
     (
         SELECT max(user_id) FROM (
             SELECT user_id FROM notifications_notification
-            WHERE read_at IS NULL AND user_id > %(after)s ORDER BY user_id LIMIT %(rows)s
+            WHERE read_at IS NULL AND user_id > %(after)s
+                AND user_id <= coalesce((SELECT last_user FROM stored), 9223372036854775807)
+            ORDER BY user_id LIMIT %(rows)s
         ) AS unread HAVING count(*) = %(rows)s
-    )
+    ),
+    (SELECT last_user FROM stored)
 ) AS last_user
