@@ -114,10 +114,8 @@ def test_what_a_killed_flusher_sealed_comes_first() -> None:
     counters.add({1: 10, 2: 10})
     assert flush_sealed() == FlushReport(epochs=2, users=3)
     assert stored() == {1: 11, 2: 10}
-    assert list(FlushedEpoch.objects.order_by("flushed_at").values_list("epoch", "users")) == [
-        (sealed.epoch, 1),
-        (sealed.epoch + 1, 2),
-    ]
+    flushed = FlushedEpoch.objects.filter(users__gt=0).order_by("flushed_at")
+    assert list(flushed.values_list("epoch", "users")) == [(sealed.epoch, 1), (sealed.epoch + 1, 2)]
 
 
 def test_what_a_killed_flusher_brought_is_not_brought_again() -> None:
@@ -135,6 +133,7 @@ def test_what_a_killed_flusher_brought_is_not_brought_again() -> None:
 def test_no_epoch_is_applied_after_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number's epoch speaks for all before it, so an epoch that comes too late is refused, whoever it was for."""
     monkeypatch.setattr(counters, "read", lambda _epoch: {3: 5})
+    FlushedEpoch.objects.all().delete()
     FlushedEpoch.objects.create(epoch=100, users=0, flushed_at=Now())
     assert [flush._apply(epoch) for epoch in (1, 99, 100)] == [None] * 3
     assert flush._apply(101) == 1
@@ -173,7 +172,7 @@ def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
     assert flush_sealed() == FlushReport()
     valkey.flushall()
     assert flush_sealed() == FlushReport()
-    assert not FlushedEpoch.objects.exists()
+    assert not FlushedEpoch.objects.filter(users__gt=0).exists()
     inbox.notify(1, "news", "Hello")
     assert flush_sealed().users == 1
 
@@ -267,5 +266,5 @@ def test_notes_of_epochs_go_after_a_day_but_never_the_highest() -> None:
     assert list(FlushedEpoch.objects.order_by("epoch").values_list("epoch", flat=True)) == epochs[2:]
     FlushedEpoch.objects.update(flushed_at=F("flushed_at") - timedelta(hours=25))
     retention.purge()
-    assert list(FlushedEpoch.objects.values_list("epoch", flat=True)) == epochs[3:]
+    assert list(FlushedEpoch.objects.values_list("epoch", flat=True)) == epochs[-1:]
     assert stored() == {1: 4}
