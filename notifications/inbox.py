@@ -40,23 +40,22 @@ def mark_read(user_id: int, ids: Iterable[int]) -> int:
 
     Of two calls at once for the same notification, one counts it. Somebody else's notification is not touched.
     """
-    return _mark("mark_read", user_id, list(ids), -1)
+    return _mark("mark_read", {"user": user_id, "ids": list(ids)}, -1)
 
 
 def mark_all_read(user_id: int) -> int:
     """Mark all that is unread as read; returns how many that were. What comes meanwhile stays unread."""
-    return _mark("mark_read", user_id, None, -1)
+    return _mark("mark_all_read", {"user": user_id}, -1)
 
 
 def mark_unread(user_id: int, ids: Iterable[int]) -> int:
     """Mark this user's notifications of these ids as unread again; returns how many were read, and are no more."""
-    return _mark("mark_unread", user_id, list(ids), 1)
+    return _mark("mark_unread", {"user": user_id, "ids": list(ids)}, 1)
 
 
-def _mark(statement: str, user_id: int, ids: list[int] | None, sign: int) -> int:
-    rows = statements.run_within("notifications", statement, {"user": user_id, "ids": ids}, prepare=True)
-    changed = int(rows[0].changed)
-    changes.record({user_id: sign * changed}, using=DEFAULT_DB_ALIAS)
+def _mark(statement: str, parameters: dict[str, Any], sign: int) -> int:
+    changed = int(statements.run_within("notifications", statement, parameters, prepare=True)[0].changed)
+    changes.record({parameters["user"]: sign * changed}, using=DEFAULT_DB_ALIAS)
     return changed
 
 

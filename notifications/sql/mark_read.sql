@@ -1,9 +1,9 @@
--- Mark a user's unread notifications as read: these, or all where `ids` is NULL. Returns how many rows changed.
+-- Mark these unread notifications of a user as read. Returns how many rows changed.
 -- They are locked in the order of their ids, so that two calls never deadlock; who waited for another call finds its
 -- rows read, and leaves them.
 WITH unread AS (
     SELECT id FROM notifications_notification
-    WHERE user_id = %(user)s AND read_at IS NULL AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s::bigint[]))
+    WHERE user_id = %(user)s AND read_at IS NULL AND id = ANY (%(ids)s::bigint[])
     ORDER BY id
     FOR UPDATE
 ), changed AS (

@@ -7,7 +7,7 @@ WITH old AS (
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM notifications_notification USING old WHERE notifications_notification.id = old.id RETURNING 1
+    DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM old)) RETURNING 1
 ), epochs AS (
     DELETE FROM notifications_flushedepoch
     WHERE flushed_at < statement_timestamp() - interval '1 day'

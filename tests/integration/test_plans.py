@@ -4,16 +4,14 @@ A new installation has none, and the planner's guesses without them once made st
 outcome: the fetchers crawled until autovacuum came by.
 """
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
+from tests.integration.plans import plan_of, scanned
 from workers.fetches import store as storing
 from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
@@ -40,26 +38,6 @@ def reserved(settings: Any) -> list[int]:
     request_fetches([f"https://h{lane}.example/{page}" for page in range(EACH) for lane in range(LANES)])
     assert dispatch() == LANES * EACH
     return list(Fetch.objects.order_by("slot_id").values_list("pk", flat=True)[:BATCH])
-
-
-def plan_of(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
-    """Return the nodes of the statement's plan."""
-    connection.ensure_connection()
-    text = statements._load(package, name)
-    with connection.connection.cursor() as cursor:
-        answer = cursor.execute(f"EXPLAIN (FORMAT JSON) {text}", parameters).fetchone()[0]
-    return list(_nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]))
-
-
-def scanned(package: str, name: str, parameters: dict[str, object]) -> set[str]:
-    """Return the tables that the statement would read from end to end."""
-    return {node["Relation Name"] for node in plan_of(package, name, parameters) if node["Node Type"] == "Seq Scan"}
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from _nodes(child)
 
 
 def test_claiming_scans_no_table(reserved: list[int]) -> None:

@@ -1,0 +1,46 @@
+"""What PostgreSQL would do, as EXPLAIN tells it."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import connection
+
+from postgres import statements
+
+
+def plan_of(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
+    """Return the nodes of the plan for a statement with these parameters."""
+    return explain(statements._load(package, name), parameters)
+
+
+def generic_plan_of(package: str, name: str) -> list[dict[str, Any]]:
+    """Return the nodes of the plan for a prepared statement, whatever its parameters will be."""
+    names: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return explain(re.sub(r"%\((\w+)\)s", place, statements._load(package, name)), options="GENERIC_PLAN, ")
+
+
+def explain(text: str, parameters: dict[str, object] | None = None, options: str = "") -> list[dict[str, Any]]:
+    """Return the nodes of the plan for a query."""
+    connection.ensure_connection()
+    with connection.connection.cursor() as cursor:
+        answer = cursor.execute(f"EXPLAIN ({options}FORMAT JSON) {text}", parameters).fetchone()[0]
+    return list(_nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]))
+
+
+def scanned(package: str, name: str, parameters: dict[str, object]) -> set[str]:
+    """Return the tables that the statement would read from end to end."""
+    return {node["Relation Name"] for node in plan_of(package, name, parameters) if node["Node Type"] == "Seq Scan"}
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
