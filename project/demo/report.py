@@ -30,7 +30,7 @@ def verdict(figures: Figures, requests: int) -> Text:
         (f"{figures.unread_rows_written:,}", FIGURE),
         " rows written for ",
         (f"{figures.notified + figures.marked_read:,}", FIGURE),
-        " notifications told and read.",
+        " changes.",
     )
 
 

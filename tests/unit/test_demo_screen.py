@@ -47,6 +47,4 @@ def test_the_verdict_has_a_line_for_each_promise() -> None:
     """The first is about requests, the second about unread counts, of which three were wrong here."""
     paced, counted = verdict(FIGURES, 10).plain.splitlines()
     assert paced.startswith("0 of 10 requests came early; 95.0% of the allowed rate used")
-    assert counted == (
-        "3 of 200 unread counts drifted from COUNT(*); 400 rows written for 1,500 notifications told and read."
-    )
+    assert counted == ("3 of 200 unread counts drifted from COUNT(*); 400 rows written for 1,500 changes.")
