@@ -112,6 +112,7 @@ def test_what_a_killed_flusher_sealed_comes_first() -> None:
     sealed = counters.seal()
     assert sealed
     counters.add({1: 10, 2: 10})
+    assert inbox.unread_counts([1, 2]) == {1: 11, 2: 10}
     assert flush_sealed() == FlushReport(epochs=2, users=3)
     assert stored() == {1: 11, 2: 10}
     flushed = FlushedEpoch.objects.filter(users__gt=0).order_by("flushed_at")
