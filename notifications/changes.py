@@ -21,14 +21,17 @@ from postgres import statements
 LATE_S = 1.5
 
 
-def record(change: Mapping[int, int], *, using: str) -> None:
-    """Change users' unread numbers by so much when the current transaction commits; at once where there is none."""
+def record(change: Mapping[int, int], *, using: str, since: float | None = None) -> None:
+    """Change users' unread numbers by so much when the current transaction commits; at once where there is none.
+
+    Outside a transaction the rows have committed already: `since` is when the statement was sent, of time.monotonic().
+    """
     change = _by_number(change)
     if not any(change.values()):
         return
     connection = connections[using]
     if not connection.in_atomic_block:
-        transaction.on_commit(partial(_send, change, time.monotonic()), using=using)  # now
+        transaction.on_commit(partial(_send, change, since or time.monotonic()), using=using)  # now
         return
     hooks = connection.run_on_commit
     total = _taken_from(hooks) or _Total()
@@ -74,22 +77,25 @@ def _moved() -> None:
     """Stand where a sum stood that is sent later."""
 
 
-def _send(change: Mapping[int, int], recorded_at: float) -> None:
-    change = {user_id: delta for user_id, delta in change.items() if delta}
-    if not change:
-        return
-    try:
-        counters.add(change)
-    except counters.Unreachable as error:
-        outages.warn("unread_delta_missed", error)
-        _doubt(change)
-    else:
-        if time.monotonic() - recorded_at > LATE_S:
-            _doubt(change)
+def _send(change: Mapping[int, int], since: float) -> None:
+    deltas = [(user_id, delta) for user_id, delta in change.items() if delta]
+    doubtful: list[int] = []
+    for start in range(0, len(deltas), counters.AT_ONCE):
+        part = dict(deltas[start : start + counters.AT_ONCE])
+        try:
+            counters.add(part)
+        except counters.Unreachable as error:
+            outages.warn("unread_delta_missed", error)
+            doubtful += part
+        else:
+            if time.monotonic() - since > LATE_S:
+                doubtful += part
+    if doubtful:
+        _doubt(doubtful)
 
 
-def _doubt(change: Mapping[int, int]) -> None:
+def _doubt(users: list[int]) -> None:
     try:
-        statements.run_within("notifications", "note_doubts", {"users": list(change)})
+        statements.run_within("notifications", "note_doubts", {"users": users})
     except Error as error:
         outages.warn("unread_doubt_not_noted", error)

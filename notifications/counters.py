@@ -63,7 +63,7 @@ class Peek:
 
 
 def add(deltas: Mapping[int, int]) -> None:
-    """Add to each user's unread number. One call to Redis for 5,000 users.
+    """Add to the unread numbers of at most 5,000 users, by one call to Redis.
 
     A Redis that lost its memory takes them, too: they belong to the epoch that is opened there next.
     """
@@ -72,18 +72,15 @@ def add(deltas: Mapping[int, int]) -> None:
         with _Redis() as client:
             client.zincrby(OPEN, delta, user_id)
         return
-    users = list(deltas)
-    for start in range(0, len(users), AT_ONCE):
-        _run(
-            "add",
-            [OPEN],
-            [number for user_id in users[start : start + AT_ONCE] for number in (user_id, deltas[user_id])],
-        )
+    _run("add", [OPEN], [number for delta in deltas.items() for number in delta])
 
 
-def open_epoch(floor: int) -> str:
-    """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation."""
-    return str(_run("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex]))
+def open_epoch(floor: int, *, replacing: str = "") -> str:
+    """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation.
+
+    That is a new one where there was none, where Redis came back older than it was, or where it was `replacing`.
+    """
+    return str(_run("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex, replacing]))
 
 
 def seal() -> Sealed | None:

@@ -1,10 +1,10 @@
-"""Drift: by how much users' numbers differ from the count of their unread rows, and how that is mended.
+"""Drift: by how much users' numbers differ from the count of their unread rows, and how that is repaired.
 
 A difference need not be drift. A transaction may have committed whose delta is still on its way to Redis, and it
-cannot be told apart from one whose process died in between; and under load there is always one. So a difference
-counts as drift when it was the same in four looks, a second apart, whatever else changed meanwhile: what is on its way
-arrives, what is lost stays. A process that is stopped for longer than that, and sends its delta late, notes a doubt
-about these users, and heal looks at them again.
+cannot be told apart from one whose process died in between. So a difference counts as drift when it stood in four
+looks, a second apart, and nothing moved: neither rows nor number. Of whoever moves one cannot say; that is a doubt, and
+readers count such a user's rows until a later heal can say. A process that is stopped for longer than four looks take,
+and sends its delta late, notes a doubt itself.
 """
 
 import time
@@ -20,12 +20,14 @@ TRIES = 3  # for numbers that change while they are looked at
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """A number that is wrong by `drift`, and the stored number that it was found with."""
+    """A number that differs from its rows by `drift`, and all that it was found with: equal ones have not moved."""
 
     user_id: int
     drift: int
+    rows: int
     unread_count: int
     epoch: int
+    deltas: dict[int, int]  # by epoch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,36 +62,32 @@ def stands(differing: dict[int, Drift]) -> tuple[list[Drift], set[int]]:
             break
         time.sleep(APART_S)
         again = look(standing)
-        for user_id, drift in list(standing.items()):
-            found = again.differing.get(user_id)
-            if user_id in again.moving or (found and found.drift != drift.drift):
-                unsure.add(user_id)
-            if found and found.drift == drift.drift:
-                standing[user_id] = found
-            else:
-                del standing[user_id]
+        unsure |= again.moving | {user_id for user_id, found in again.differing.items() if found != standing[user_id]}
+        standing = {user_id: found for user_id, found in again.differing.items() if user_id not in unsure}
     return list(standing.values()), unsure
 
 
 def repair(drifts: Collection[Drift]) -> set[int]:
     """Add each drift to its stored number, if that is still what it was; return the users whose were."""
-    rows = statements.run(
-        "notifications",
-        "repair",
-        {
-            "users": [drift.user_id for drift in drifts],
-            "drifts": [drift.drift for drift in drifts],
-            "unread_counts": [drift.unread_count for drift in drifts],
-            "epochs": [drift.epoch for drift in drifts],
-        },
-    )
-    return {row.user_id for row in rows}
+    parameters = {
+        "users": [drift.user_id for drift in drifts],
+        "drifts": [drift.drift for drift in drifts],
+        "unread_counts": [drift.unread_count for drift in drifts],
+        "epochs": [drift.epoch for drift in drifts],
+    }
+    # Two transactions, as one that locks some users in order and then others deadlocks with a flush.
+    repaired = {row.user_id for row in statements.run("notifications", "repair", parameters)}
+    missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
+    parameters = {"users": [drift.user_id for drift in missing], "drifts": [drift.drift for drift in missing]}
+    return repaired | {row.user_id for row in statements.run("notifications", "repair_missing", parameters)}
 
 
 def _look_once(user_ids: Collection[int], differing: dict[int, Drift]) -> list[int]:
     """Note who differs; return those whose deltas changed meanwhile, so that the two sides are of two moments."""
     users = list(user_ids)
     before = counters.peek(users)
+    if not before.incarnation:
+        raise counters.Unreachable("Redis has lost its memory.")
     rows = statements.run_within("notifications", "look", {"users": users})
     after = counters.peek(users)
     moving = []
@@ -98,6 +96,11 @@ def _look_once(user_ids: Collection[int], differing: dict[int, Drift]) -> list[i
             moving.append(row.user_id)
         elif drift := row.rows - row.unread_count - before.after(row.epoch, row.user_id):
             differing[row.user_id] = Drift(
-                user_id=row.user_id, drift=drift, unread_count=row.unread_count, epoch=row.epoch
+                user_id=row.user_id,
+                drift=drift,
+                rows=row.rows,
+                unread_count=row.unread_count,
+                epoch=row.epoch,
+                deltas=before.of(row.user_id),
             )
     return moving

@@ -2,8 +2,8 @@
 
 1. Seal: the open epoch is closed, unless one is sealed already, which then comes first.
 2. Read its deltas.
-3. Apply: one statement, one transaction: note the epoch as flushed and add its deltas to the stored numbers. Whoever
-   finds the epoch noted adds nothing.
+3. Apply, one statement: note the epoch as flushed and add its deltas to the stored numbers. Whoever finds the epoch
+   noted adds nothing; whoever meets another flusher here leaves it to that one.
 4. Drop it from Redis.
 
 Killed between any two steps, or stopped for as long as you like, it is done again from the first step by anybody. The
@@ -12,14 +12,12 @@ they see neither a dip nor a double between 3 and 4.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-import structlog
 from django.db import transaction
 
 from notifications import counters
 from postgres import statements
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +37,11 @@ def flush_sealed() -> FlushReport:
     counters.open_epoch(highest_epoch())
     epochs = users = 0
     while sealed := counters.seal():
-        written = _apply(sealed.epoch)
+        applied = _apply(sealed.epoch)
+        if applied.is_busy:  # somebody else has it, and drops it
+            break
         counters.drop(sealed.epoch)
-        if written is not None:
-            epochs, users = epochs + 1, users + written
+        epochs, users = epochs + applied.epochs, users + applied.users
         if sealed.fresh:  # what was added since then is the next flush's
             break
     return FlushReport(epochs=epochs, users=users)
@@ -64,12 +63,13 @@ def refuse_before(epoch: int) -> None:
         statements.run_within("notifications", "refuse_before", {"epoch": epoch})
 
 
-def _apply(epoch: int) -> int | None:
-    """Return how many numbers were written; None where somebody else has flushed this epoch."""
+def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of apply.sql
     deltas = counters.read(epoch)
-    rows = statements.run(
-        "notifications",
-        "apply",
-        {"epoch": epoch, "users": statements.bigints(deltas), "deltas": statements.bigints(deltas.values())},
-    )
-    return rows[0].users if rows else None
+    parameters = {
+        "epoch": epoch,
+        "users": statements.bigints(deltas),
+        "deltas": statements.bigints(deltas.values()),
+    }
+    with transaction.atomic(durable=True):
+        statements.run_within("notifications", "without_timeout", {})
+        return statements.run_within("notifications", "apply", parameters)[0]

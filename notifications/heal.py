@@ -1,4 +1,4 @@
-"""Heal: finds numbers that are wrong, by whatever cause, and mends them.
+"""Heal: finds numbers that are wrong, by whatever cause, and repairs them.
 
 Each heal looks at
 
@@ -58,7 +58,7 @@ class _Slice:
 
 
 def heal() -> HealReport | None:
-    """Look at who may be wrong and mend it; return None where another heal is at work.
+    """Look at who may be wrong and repair it; return None where another heal is at work.
 
     Takes a fraction of a second where nothing is wrong, and some seconds otherwise. Raises `counters.Unreachable`, and
     database errors; the next heal then begins where this one did.
@@ -83,7 +83,7 @@ def heal() -> HealReport | None:
     changed, changes_until = _changed(progress.changes_until)
     differing, scrubbed_until = _scrub(progress.scrubbed_until, SCRUB_S if progress.trusted else HURRIED_SCRUB_S)
     users = {*doubts, *changed, *differing}
-    repaired, unsure = _mend(users)
+    repaired, unsure = _repair(users)
     looked_into = [user_id for user_id in doubts if user_id not in unsure]
     _run("clear_doubts", {"users": looked_into, "noted": [doubts[user_id] for user_id in looked_into]})
     round_done = scrubbed_until == LAST_USER
@@ -111,25 +111,37 @@ def reconcile(
     *,
     dry_run: bool = False,
     on_progress: Callable[[int], None] = lambda _users: None,
+    on_drift: Callable[[int, int], None] = lambda _user, _drift: None,
 ) -> dict[int, int]:
-    """Compare these users' numbers, or everybody's, with their rows now; mend and return the drifts, by user.
+    """Compare these users' numbers, or everybody's, with their rows now; repair and return the drifts, by user.
 
-    `dry_run` changes nothing. `on_progress` is called with the number of users who were compared since the last call.
-    Raises `counters.Unreachable`, and database errors.
+    Who changes too fast to say is noted as a doubt, for heal. `dry_run` changes nothing. `on_progress` is called with
+    the number of users who were compared since the last call, `on_drift` with each user and drift. Raises
+    `counters.Unreachable`, and database errors.
     """
+    incarnation, _ = _identify()
+    if not dry_run:
+        flush.refuse_before(counters.first_epoch(incarnation))
     drifts: dict[int, int] = {}
+
+    def repair(users: Collection[int]) -> None:
+        found, _ = _repair(users, dry_run=dry_run)
+        for user_id, wrong_by in found.items():
+            on_drift(user_id, wrong_by)
+        drifts.update(found)
+
     waiting: list[int] = []
     for part in _all_of(user_ids):
         waiting += part.differing
         if len(waiting) >= AT_ONCE:
-            drifts.update(_mend(waiting, dry_run=dry_run)[0])
+            repair(waiting)
             waiting = []
         on_progress(part.users)
-    drifts.update(_mend(waiting, dry_run=dry_run)[0])
+    repair(waiting)
     return drifts
 
 
-def _mend(user_ids: Collection[int], *, dry_run: bool = False) -> tuple[dict[int, int], set[int]]:
+def _repair(user_ids: Collection[int], *, dry_run: bool = False) -> tuple[dict[int, int], set[int]]:
     """Return the drifts that were repaired, by user, and the users about whom there is doubt now."""
     seen = drift.look(user_ids)
     standing, unsure = drift.stands(seen.differing)
@@ -151,7 +163,7 @@ def _identify() -> tuple[str, str]:
     server_run = counters.server_run()
     known = Healing.objects.first()
     if known and known.incarnation == incarnation and known.server_run != server_run:
-        incarnation = counters.renew(incarnation)
+        incarnation = counters.open_epoch(flush.highest_epoch(), replacing=incarnation)
     return incarnation, server_run
 
 
@@ -191,12 +203,12 @@ def _slices(after: int) -> Iterator[_Slice]:
 
     A live delta can hide a drift: both together may be 0. So whoever has one counts as differing.
     """
+    live = counters.users()
     while after < LAST_USER:
         bound = _run("slice", {"after": after, "users": AT_ONCE, "rows": ROWS_AT_ONCE})[0].last_user
         until = LAST_USER if bound is None else bound
-        live = counters.users()
         row = _run("scrub", {"after": after, "until": until})[0]
-        live |= counters.users()
-        differing = {user_id for user_id in live if after < user_id <= until}.union(row.differing or ())
+        before, live = live, counters.users()
+        differing = {user_id for user_id in before | live if after < user_id <= until}.union(row.differing or ())
         yield _Slice(last_user=until, users=row.users, differing=list(differing))
         after = until

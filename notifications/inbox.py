@@ -4,6 +4,7 @@ Rows are written in the caller's transaction, and the unread number changes when
 because Redis is down: what is missed then is healed, and numbers are counted from the rows meanwhile.
 """
 
+import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -54,8 +55,9 @@ def mark_unread(user_id: int, ids: Iterable[int]) -> int:
 
 
 def _mark(statement: str, parameters: dict[str, Any], sign: int) -> int:
+    since = time.monotonic()
     changed = int(statements.run_within("notifications", statement, parameters, prepare=True)[0].changed)
-    changes.record({parameters["user"]: sign * changed}, using=DEFAULT_DB_ALIAS)
+    changes.record({parameters["user"]: sign * changed}, using=DEFAULT_DB_ALIAS, since=since)
     return changed
 
 

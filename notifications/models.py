@@ -1,5 +1,6 @@
 """Notification, the truth; UnreadCount, what was flushed of it; and what flushing and healing remember."""
 
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
@@ -79,8 +80,9 @@ class Notification(models.Model):
             return save()
         if (force_insert or self.pk is None) and not is_computed(self):
             self.changed_at = Now()  # not that of the row it may be a copy of
+            since = time.monotonic()
             save()
-            changes.record({self.user_id: int(self.read_at is None)}, using=using)
+            changes.record({self.user_id: int(self.read_at is None)}, using=using, since=since)
             return False
         rows = Notification.objects.using(using)
         with transaction.atomic(using=using, savepoint=False):

@@ -79,4 +79,5 @@ def _flush_new() -> float:
 
 
 def _add() -> None:
-    counters.add(dict.fromkeys(range(USERS), 1))
+    for first in range(0, USERS, counters.AT_ONCE):
+        counters.add(dict.fromkeys(range(first, min(USERS, first + counters.AT_ONCE)), 1))

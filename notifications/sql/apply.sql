@@ -1,13 +1,16 @@
 -- Bring the deltas of one epoch into the stored numbers, once, however many flushers try.
 --
--- The row in flushedepoch is the proof: it commits with the numbers. A second flusher of the same epoch waits for the
--- first one's commit and then inserts nothing, so it writes nothing. An epoch at or below the highest flushed is
--- refused, too: a stored number's epoch speaks for all earlier ones. Users are written in order, so that nobody
--- deadlocks.
-WITH fresh AS (
+-- The row in flushedepoch is the proof: it commits with the numbers. Where it is there already nothing is written. An
+-- epoch at or below the highest flushed is refused, too: a stored number's epoch speaks for all earlier ones. While
+-- somebody else is applying an epoch, is_busy is returned, and nothing is written: waiting would only keep a worker
+-- from other work. Users are written in order, so that nobody deadlocks.
+WITH turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(x'466c7573'::int) AS is_mine  -- "Flus"
+), fresh AS (
     INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
     SELECT %(epoch)s::bigint, cardinality(%(users)s::bigint[]), clock_timestamp()
-    WHERE NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
+    FROM turn
+    WHERE is_mine AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
     ON CONFLICT (epoch) DO NOTHING
     RETURNING epoch
 ), written AS (
@@ -19,4 +22,4 @@ WITH fresh AS (
     SET unread_count = stored.unread_count + excluded.unread_count, epoch = excluded.epoch
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM written) AS users FROM fresh
+SELECT NOT is_mine AS is_busy, (SELECT count(*) FROM fresh) AS epochs, (SELECT count(*) FROM written) AS users FROM turn

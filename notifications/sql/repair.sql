@@ -10,16 +10,7 @@ WITH wrong AS (
     WHERE stored.unread_count = wrong.unread_count AND stored.epoch = wrong.epoch
     ORDER BY stored.user_id
     FOR UPDATE OF stored
-), changed AS (
-    UPDATE notifications_unreadcount AS stored SET unread_count = stored.unread_count + unchanged.drift
-    FROM unchanged WHERE stored.user_id = unchanged.user_id
-    RETURNING stored.user_id
-), made AS (
-    INSERT INTO notifications_unreadcount (user_id, unread_count, epoch)
-    SELECT user_id, drift, 0 FROM wrong
-    WHERE NOT EXISTS (SELECT FROM notifications_unreadcount AS stored WHERE stored.user_id = wrong.user_id)
-    ORDER BY user_id
-    ON CONFLICT (user_id) DO NOTHING
-    RETURNING user_id
 )
-SELECT user_id FROM changed UNION ALL SELECT user_id FROM made
+UPDATE notifications_unreadcount AS stored SET unread_count = stored.unread_count + unchanged.drift
+FROM unchanged WHERE stored.user_id = unchanged.user_id
+RETURNING stored.user_id

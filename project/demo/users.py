@@ -14,7 +14,7 @@ from random import Random
 
 from django.db import transaction
 
-from notifications import inbox
+from notifications import drift, inbox
 from postgres import statements
 from project.demo.sites import write_whole
 
@@ -104,11 +104,16 @@ ACTIONS: dict[Callable[[Users], None], int] = {  # and how often they are done, 
 
 
 def drifted(user_ids: Collection[int]) -> set[int]:
-    """Return the users whose unread count is not that of their unread rows. Nobody may be changing these."""
+    """Return the users whose unread number is not that of their unread rows. Nobody may be changing these.
+
+    Both the number that is shown, and what the counters hold: that shown could be counted from the rows.
+    """
     shown = inbox.unread_counts(user_ids)
     rows = statements.run("project.demo", "unread", {"users": list(user_ids)})
     counted = {row.user_id: row.unread for row in rows}
-    return {user for user, number in shown.items() if number != counted.get(user, 0)}
+    return {user for user, number in shown.items() if number != counted.get(user, 0)} | drift.look(
+        user_ids
+    ).differing.keys()
 
 
 def main() -> None:

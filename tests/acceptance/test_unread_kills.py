@@ -68,6 +68,8 @@ def test_flushers_that_are_killed_lose_nothing_and_double_nothing(
     rows = roles.count_rows(USERS)
     epochs, unread = FlushedEpoch.objects.count(), sum(rows.values())
     print(f"\nkilled: {KILLS} at random, {killed_at}  epochs: {epochs}  unread: {unread}")
+    assert epochs > len(killed_at) * KILLS_A_STEP
+    assert unread > 0
     assert not drift.look(USERS).differing
     assert inbox.unread_counts(USERS) == rows
 

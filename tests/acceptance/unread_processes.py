@@ -109,8 +109,10 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
             _linger(counters, step, linger_s)
     if die_at:
         when, what = die_at.split(" ")
-        if what == "COMMIT":
-            statements.run = partial(_run_and_die, when == "before")
+        if die_at == "before COMMIT":
+            statements.run_within = partial(_apply_and_die, statements.run_within)
+        elif die_at == "after COMMIT":
+            _wrap(flush, "_apply", when)
         else:
             _wrap(counters, what, when)
     while goes_on(stop):
@@ -199,8 +201,8 @@ def _wrap(owner: Any, name: str, die: str) -> None:
         if die == "before":
             _die()
         result = call(*arguments, **options)
-        if result is None and name == "seal":  # there was nothing to seal
-            return None
+        if (name == "seal" and result is None) or (name == "_apply" and not result.epochs):
+            return result  # somebody else has done it
         _die()
 
     setattr(owner, name, wrapped)
@@ -219,13 +221,12 @@ def _linger(owner: Any, name: str, seconds: float) -> None:
     setattr(owner, name, wrapped)
 
 
-def _run_and_die(before: bool, package: str, name: str, parameters: dict[str, object]) -> NoReturn:
-    """Run the statement, and die before or after its COMMIT."""
-    with transaction.atomic():
-        statements.run_within(package, name, parameters)
-        if before:
-            _die()
-    _die()
+def _apply_and_die(run: Callable[..., Any], package: str, name: str, parameters: dict[str, object], **how: Any) -> Any:
+    """Run the statement, and die if it has written an epoch, which is not committed yet."""
+    rows = run(package, name, parameters, **how)
+    if name == "apply" and rows[0].epochs:
+        _die()
+    return rows
 
 
 def _die() -> NoReturn:

@@ -1,21 +1,22 @@
 """What a transaction changes of unread numbers reaches Redis in one call after its commit, or is noted as missed."""
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
-from django.db import OperationalError, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, TestCase
 from django.urls import path
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, drift, heal, inbox, outages
+from notifications import changes, counters, drift, heal, inbox, models, outages
 from notifications.models import Doubt, Notification
 from postgres import statements
 from tests.integration.unread import MARKS, assert_exact, assert_kept, redis_at, redis_out_of_reach
@@ -260,6 +261,31 @@ def test_a_delta_that_comes_late_is_in_doubt(seconds: float, doubts: set[int], m
         tell(2)
         now += seconds
     assert doubted() == doubts
+    assert_kept()
+
+
+@pytest.mark.parametrize("way", ["save", "mark_read"])
+def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement commits by itself, so it counts from when it was sent: the process may stop right after it."""
+    row = inbox.notify(1, "news", "Hello")
+    clock: Any = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    for module in (changes, inbox, models):
+        monkeypatch.setattr(module, "time", clock)
+    run_within = statements.run_within
+
+    def stop_after(do: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        result = do(*arguments, **options)
+        clock.now += 10.0
+        return result
+
+    if way == "save":
+        with connection.execute_wrapper(stop_after):
+            inbox.notify(1, "news", "Hello")
+    else:
+        with monkeypatch.context() as patched:
+            patched.setattr(statements, "run_within", partial(stop_after, run_within))
+            inbox.mark_read(1, [row.pk])
+    assert doubted() == {1}
     assert_kept()
 
 

@@ -189,10 +189,30 @@ def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_heal(mon
     assert_exact()
 
 
-def test_a_standing_drift_is_repaired_though_other_changes_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who is told something all the time does not stay wrong."""
+def test_deltas_on_their_way_that_look_like_a_drift_together_are_not_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look another one is missing, always of the same size: rows moved, so that is a doubt, and rows count."""
+
+    def arrive_and_begin_another() -> None:
+        counters.add({1: 1})
+        make_wrong(1)
+
     make_wrong(1)
-    between_looks(monkeypatch, *[lambda: (inbox.notify(1, "news", "Hello"), flush.flush_sealed())] * 3)
+    between_looks(monkeypatch, *[arrive_and_begin_another] * 3)
+    assert healed().repaired == {}
+    assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
+    assert inbox.unread_count(1) == Notification.objects.count()
+    counters.add({1: 1})
+    assert healed().repaired == {}
+    assert_exact()
+
+
+def test_a_drift_of_somebody_who_moves_is_a_doubt_until_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who is told something all the time is shown the count of rows, and repaired when there is a pause."""
+    make_wrong(1)
+    with monkeypatch.context() as patched:
+        between_looks(patched, *[lambda: (inbox.notify(1, "news", "Hello"), flush.flush_sealed())] * 3)
+        assert healed().repaired == {}
+    assert inbox.unread_count(1) == Notification.objects.count()
     assert healed().repaired == {1: 1}
     assert_exact()
 

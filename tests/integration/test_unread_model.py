@@ -169,7 +169,7 @@ class UnreadNumbers(RuleBasedStateMachine):
         for key, value in snapshot.items():
             self.valkey.restore(key, 0, value)
         if known := counters.peek(USERS).incarnation:
-            counters.renew(known)
+            counters.open_epoch(flush.highest_epoch(), replacing=known)
 
     @rule()
     def heal(self) -> None:
@@ -196,7 +196,7 @@ def unreachable() -> Iterator[None]:
         raise counters.Unreachable("switched off")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counters, "_run", refuse)
+        patch.setattr(counters._Redis, "__enter__", refuse)
         yield
 
 
