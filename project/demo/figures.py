@@ -18,14 +18,14 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unread:
-    """What came of the users' notifications and of their unread counts."""
+    """What came of the users' notifications and of their unread numbers."""
 
     notified: int = 0  # notifications
     marked_read: int = 0
     unread_reads: int = 0  # answers to how much is unread, for some users each
     unread_flushes: int = 0
     unread_rows_written: int = 0  # of UnreadCount, by these flushes
-    unread_drift: int = 0  # users whose unread count ever differed from COUNT(*)
+    unread_drift: int = 0  # users whose unread number ever differed from COUNT(*)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class Figures:
     """The figures of a run; the fields are those of `manage.py demo --json`.
 
     `shortest_gap_ratio` is of the interval, `used_share` of what the rates allowed while there was a backlog; those
-    of unread counts are described by Unread.
+    of unread numbers are described by Unread.
     """
 
     fetched: int

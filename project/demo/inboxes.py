@@ -1,4 +1,4 @@
-"""The users of the demo's inboxes: a process of their own, and what is known of their unread counts."""
+"""The users of the demo's inboxes: a process of their own, and what is known of their unread numbers."""
 
 import json
 import subprocess

@@ -68,7 +68,7 @@ class Performance:
         note("Making the database's tables…")
         call_command("migrate", interactive=False, verbosity=0)
         call_command("sync_schedule", stdout=StringIO())
-        heal.heal()  # until the first one unread counts come from the rows, which would prove nothing
+        heal.heal()  # until the first one unread numbers come from the rows, which would prove nothing
         note(f"Starting {plan.fetchers} fetchers, worker, beat, web and {len(EVERYBODY)} users…")
         port = _free_port()
         running = stack.enter_context(
@@ -105,7 +105,7 @@ class Performance:
         self._screen.show(view)
 
     def _judge_unread(self) -> None:
-        """Have the users stop, and show the last word about their unread counts, also after Ctrl-C."""
+        """Have the users stop, and show the last word about their unread numbers, also after Ctrl-C."""
         if self.director is not None:
             connection.close()  # a query may have been cut off
             view = self.director.look_at_the_end()

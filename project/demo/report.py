@@ -23,7 +23,7 @@ def verdict(figures: Figures, requests: int) -> Text:
         (f"{figures.shortest_gap_ratio:.4f}", FIGURE),
         " of its interval.\n",
         (
-            f"{figures.unread_drift:,} of {len(EVERYBODY):,} unread counts drifted",
+            f"{figures.unread_drift:,} of {len(EVERYBODY):,} unread numbers drifted",
             BAD if figures.unread_drift else GOOD,
         ),
         " from COUNT(*); ",

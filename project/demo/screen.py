@@ -1,4 +1,4 @@
-"""The demo's live view: a row for each site, and the totals of fetches and of unread counts below."""
+"""The demo's live view: a row for each site, and the totals of fetches and of unread numbers below."""
 
 from typing import Self
 

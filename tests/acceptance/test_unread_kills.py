@@ -50,7 +50,7 @@ def processes(transactional_db: None, tmp_path: Path) -> Iterator[roles.Processe
 def test_flushers_that_are_killed_lose_nothing_and_double_nothing(
     processes: roles.Processes, chance: random.Random
 ) -> None:
-    """Two flushers, killed at random and at each step, while others write; no heal is there to mend anything."""
+    """Two flushers, killed at random and at each step, while others write; no heal is there to repair anything."""
     for seed in range(2):
         processes.start(roles.write, USERS, seed, processes.stop)
     flushers = [processes.start(roles.keep_flushing, processes.stop) for _ in range(2)]

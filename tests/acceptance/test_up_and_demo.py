@@ -134,7 +134,7 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert 0 < figures["unread_rows_written"] < figures["notified"] + figures["marked_read"]
     assert figures["unread_drift"] == 0
     assert "requests came early" in demo.stderr
-    assert "0 of 200 unread counts drifted" in demo.stderr
+    assert "0 of 200 unread numbers drifted" in demo.stderr
     assert not processes_of(home)
 
 
@@ -151,7 +151,7 @@ def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
         assert time.monotonic() - pressed_at < STOPS_WITHIN_S
         assert terminal.process.returncode == 128 + signal.SIGINT
         assert terminal.shows("requests came early")
-        assert terminal.shows("0 of 200 unread counts drifted")
+        assert terminal.shows("0 of 200 unread numbers drifted")
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before()
     finally:

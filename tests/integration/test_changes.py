@@ -232,7 +232,7 @@ def test_a_missed_delta_raises_nothing_and_its_users_are_in_doubt(
 
 
 def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows whether Redis did it; the number is right at once, and heal finds nothing to mend."""
+    """Nobody knows whether Redis did it; the number is right at once, and heal finds nothing to repair."""
     add = counters.add
 
     def added_without_an_answer(deltas: Mapping[int, int]) -> None:
@@ -252,7 +252,7 @@ def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: 
 
 @pytest.mark.parametrize(("seconds", "doubts"), [(0.0, set()), (1.4, set()), (1.6, {1, 2})])
 def test_a_delta_that_comes_late_is_in_doubt(seconds: float, doubts: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heal may have taken it for lost and mended the number, so it looks again."""
+    """Heal may have taken it for lost and repaired the number, so it looks again."""
     now = 100.0
     monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: now))
     with transaction.atomic():

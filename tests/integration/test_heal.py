@@ -1,4 +1,4 @@
-"""Heal finds every number that is wrong, of any cause, and mends it once; what is only on its way it leaves alone."""
+"""Heal finds every number that is wrong, of any cause, and repairs it once; what is only on its way it leaves alone."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -132,7 +132,7 @@ def add_of_nothing(_: redis.Redis) -> None:
 def test_scrub_finds_what_leaves_no_trace(
     damage: Callable[[redis.Redis], Any], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deleted rows, raw SQL, numbers set by hand, an evicted key: whatever the cause, the next round mends it."""
+    """Deleted rows, raw SQL, numbers set by hand, an evicted key: whatever the cause, the next round repairs it."""
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     damage(valkey)

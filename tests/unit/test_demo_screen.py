@@ -1,4 +1,4 @@
-"""What the demo says of unread counts: the line under the totals, and the verdict."""
+"""What the demo says of unread numbers: the line under the totals, and the verdict."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_drift_stands_out(drift: int, style: str) -> None:
 
 
 def test_the_verdict_has_a_line_for_each_promise() -> None:
-    """The first is about requests, the second about unread counts, of which three were wrong here."""
+    """The first is about requests, the second about unread numbers, of which three were wrong here."""
     paced, counted = verdict(FIGURES, 10).plain.splitlines()
     assert paced.startswith("0 of 10 requests came early; 95.0% of the allowed rate used")
-    assert counted == ("3 of 200 unread counts drifted from COUNT(*); 400 rows written for 1,500 changes.")
+    assert counted == ("3 of 200 unread numbers drifted from COUNT(*); 400 rows written for 1,500 changes.")

@@ -26,9 +26,9 @@ BROKEN = 1  # exit status: a promise was
 class Command(BaseCommand):
     help = (
         "Show Weir at work: dozens of fake sites on this machine, each with its own rate, thousands of URLs, "
-        "real workers; judged by the sites' own log. Meanwhile users are notified and read, and each unread count "
+        "real workers; judged by the sites' own log. Meanwhile users are notified and read, and each unread number "
         "that they ask for is compared with COUNT(*). "
-        "Exit status: 0; 1 when a request came early or an unread count drifted; 130 after Ctrl-C."
+        "Exit status: 0; 1 when a request came early or an unread number drifted; 130 after Ctrl-C."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
