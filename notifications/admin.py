@@ -28,6 +28,10 @@ class NotificationAdmin(NotificationModelAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
+    def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str] | tuple[str, ...]:
+        """Return the times of one that exists; the database gives them to a new one."""
+        return super().get_readonly_fields(request, obj) if obj else ()
+
 
 class ReadOnlyAdmin(AnyModelAdmin):
     """What flush and heal write is looked at, never edited."""

@@ -20,6 +20,7 @@ import redis.exceptions
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from notifications import counters
 from project import embedded
 
 EXAMPLES = {
@@ -79,8 +80,9 @@ def explain(error: Exception) -> str | None:
         return _without_tables(error)
     if isinstance(error, django.db.OperationalError | django.db.InterfaceError | psycopg.OperationalError):
         return _database(error)
-    if isinstance(error, kombu.exceptions.OperationalError | redis.exceptions.RedisError):
-        return _malformed(["REDIS_URL", "CELERY_BROKER_URL"]) or _broker(error)
+    if isinstance(error, kombu.exceptions.OperationalError | redis.exceptions.RedisError | counters.Unreachable):
+        variables = ["REDIS_URL"] if isinstance(error, counters.Unreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
+        return _malformed(variables[::-1]) or _broker(error, variables)
     return _unconfigured(error, [*EXAMPLES] if isinstance(error, ImproperlyConfigured) else [*EXAMPLES][1:])
 
 
@@ -148,8 +150,8 @@ def _database(error: Exception) -> str:
     return f"The embedded PostgreSQL {_reason(text)}: see {settings.EMBEDDED_HOME / 'postgres.log'}."
 
 
-def _broker(error: Exception) -> str:
-    variable = next((name for name in ("CELERY_BROKER_URL", "REDIS_URL") if os.environ.get(name)), None)
+def _broker(error: Exception, variables: Sequence[str]) -> str:
+    variable = next((name for name in variables if os.environ.get(name)), None)
     if variable is None:
         if _DOWN.search(str(error)):
             return "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."

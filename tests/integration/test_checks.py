@@ -33,6 +33,8 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_MAX_IN_FLIGHT", 0, "weir.E003", "greater than 0"),
         ("WEIR_SLOT_RETENTION", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_RETENTION", -5.0, "weir.E003", "greater than 0"),
+        ("WEIR_NOTIFICATION_RETENTION", 0.0, "weir.E005", "greater than 0"),
+        ("WEIR_NOTIFICATION_RETENTION", -1.0, "weir.E005", "but is -1.0"),
     ],
 )
 def test_a_setting_that_cannot_work_is_an_error(
@@ -47,11 +49,11 @@ def test_a_setting_that_cannot_work_is_an_error(
 
 
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
-    """Nobody has to start a process three times to learn of three mistakes."""
+    """Nobody has to start a process five times to learn of five mistakes."""
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
-    settings.WEIR_FETCH_TIMEOUT = 0
+    settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
     assert sorted(str(message.id) for message in weir_messages()) == [
-        "weir.E001", "weir.E002", "weir.E003", "weir.E004",
+        "weir.E001", "weir.E002", "weir.E003", "weir.E004", "weir.E005",
     ]  # fmt: skip
 
 

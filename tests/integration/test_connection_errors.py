@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from project import embedded
 from project.errors import fault_of, redacted
@@ -224,6 +225,44 @@ def test_a_broker_that_refuses_the_password() -> None:
     with serving(WrongPassword) as port:
         told = sentence(manage(*FETCH, REDIS_URL=f"redis://:{SECRET}@127.0.0.1:{port}/0"))
     assert told == f"Redis at 127.0.0.1:{port}/0 refused the password: check REDIS_URL."
+
+
+# --- Redis' deltas --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:  # noqa: ARG001  has the tables made
+    """Return where the tests' database is."""
+    return f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/{connection.settings_dict['NAME']}"
+
+
+@pytest.mark.parametrize("command", ["flush_unread", "reconcile_unread"])
+def test_deltas_that_are_out_of_reach(command: str, database_url: str) -> None:
+    """Redis is named with the variable that names it, though the broker may be another server."""
+    servers = {"REDIS_URL": f"redis://:{SECRET}@127.0.0.1:1/0", "CELERY_BROKER_URL": f"amqp://u:{SECRET}@127.0.0.1:2/"}
+    told = sentence(manage(command, DATABASE_URL=database_url, **servers))
+    assert told == "Redis at 127.0.0.1:1/0 does not answer (connection refused): check REDIS_URL."
+
+
+def test_deltas_in_an_embedded_valkey_that_does_not_run(database_url: str, tmp_path: Path) -> None:
+    """Without REDIS_URL the command says how to start it."""
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, WEIR_HOME=tmp_path))
+    assert told == "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
+
+
+def test_deltas_behind_a_wrong_password(database_url: str) -> None:
+    """It is told as such, and not shown even if Redis repeats it."""
+    with serving(WrongPassword) as port:
+        url = f"redis://:{SECRET}@127.0.0.1:{port}/0"
+        told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+    assert told == f"Redis at 127.0.0.1:{port}/0 refused the password: check REDIS_URL."
+
+
+def test_deltas_behind_a_malformed_url(database_url: str) -> None:
+    """A port that cannot be read is the setting's fault."""
+    url = f"redis://:{SECRET}@cache.example:port/0"
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+    assert told.startswith("REDIS_URL is malformed (")
 
 
 # --- in the small ---------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ class Command(BaseCommand):
         users, dry_run = options["user"], options["dry_run"]
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         verb = "would be repaired" if dry_run else "repaired"
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        console = Console(stderr=True)
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("Users", total=len(users) if users else UnreadCount.objects.count())
             drifts = heal.reconcile(
                 users,
