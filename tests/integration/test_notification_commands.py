@@ -51,29 +51,29 @@ def test_flush_unread_says_how_many_numbers_it_wrote() -> None:
 # --- reconcile_unread -----------------------------------------------------------------------------
 
 
-def test_reconcile_unread_mends_and_prints_every_wrong_number(wrong: dict[int, int]) -> None:
+def test_reconcile_unread_repairs_and_prints_every_wrong_number(wrong: dict[int, int]) -> None:
     """One line a user, and how many there were."""
-    assert told("reconcile_unread") == ["user 2: -1,000", "user 4: +3", f"{len(wrong)} of the numbers mended."]
-    assert told("reconcile_unread") == ["All numbers are right."]
+    assert told("reconcile_unread") == ["user 2: -1,000", "user 4: +3", f"{len(wrong)} unread numbers repaired."]
+    assert told("reconcile_unread") == ["No unread number is wrong."]
     assert_exact()
 
 
 @pytest.mark.usefixtures("wrong")
 def test_reconcile_unread_looks_only_at_the_users_that_it_is_told() -> None:
     """--user may be repeated, and name users who are right or do not exist."""
-    assert told("reconcile_unread", "--user", "1", "--user=99") == ["All numbers are right."]
-    assert told("reconcile_unread", "--user=4", "--user=1", "--user=4") == ["user 4: +3", "1 of the numbers mended."]
+    assert told("reconcile_unread", "--user", "1", "--user=99") == ["No unread number is wrong."]
+    assert told("reconcile_unread", "--user=4", "--user=1", "--user=4") == ["user 4: +3", "1 unread numbers repaired."]
     assert kept([1, 2, 4]) == {1: 1, 2: 1_001, 4: 1}
 
 
 @pytest.mark.usefixtures("wrong")
 def test_a_dry_run_of_reconcile_unread_changes_nothing() -> None:
-    """It prints what it would mend."""
-    printed = ["user 2: -1,000", "user 4: +3", "2 of the numbers would be mended."]
+    """It prints what it would repair."""
+    printed = ["user 2: -1,000", "user 4: +3", "2 unread numbers would be repaired."]
     numbers = list(UnreadCount.objects.order_by("pk").values())
     for _ in range(2):
         assert told("reconcile_unread", "--dry-run") == printed
-    assert told("reconcile_unread", "--dry-run", "--user=2") == [printed[0], "1 of the numbers would be mended."]
+    assert told("reconcile_unread", "--dry-run", "--user=2") == [printed[0], "1 unread numbers would be repaired."]
     assert list(UnreadCount.objects.order_by("pk").values()) == numbers
     assert not Doubt.objects.exists()
 
@@ -95,7 +95,7 @@ def test_reconcile_unread_shows_its_progress_in_a_terminal_only(
 ) -> None:
     """A bar on stderr where that is a terminal, and nothing at all otherwise."""
     *_, last, shown = start_python(IN_A_TERMINAL).communicate()[0].splitlines()
-    assert last == "2 of the numbers mended."
+    assert last == "2 unread numbers repaired."
     assert "Users" in shown
     assert "5/5" in shown
     told("reconcile_unread")
@@ -106,11 +106,13 @@ def test_reconcile_unread_shows_its_progress_in_a_terminal_only(
 
 
 @pytest.mark.parametrize("users", [None, [4, 2, 2, 77]], ids=["all", "some"])
-def test_reconcile_mends_returns_and_reports_its_progress(users: list[int] | None, wrong: dict[int, int]) -> None:
+def test_reconcile_repairs_returns_and_reports_its_progress(users: list[int] | None, wrong: dict[int, int]) -> None:
     """Of all users or of some: the drifts are returned, and everybody who was compared is counted once."""
     done: list[int] = []
     assert heal.reconcile(users, dry_run=True) == wrong
-    assert heal.reconcile(users, on_progress=done.append) == wrong
+    seen: list[tuple[int, int]] = []
+    assert heal.reconcile(users, on_progress=done.append, on_drift=lambda *drift: seen.append(drift)) == wrong
+    assert dict(seen) == wrong
     assert sum(done) == (3 if users else 5)
     assert heal.reconcile(users) == {}
     assert_exact()
@@ -126,7 +128,7 @@ def test_reconcile_takes_slice_after_slice(
     assert_exact()
 
 
-def test_reconcile_notes_a_doubt_about_who_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_rest_is_in_doubt_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number that changes too fast to say is left to heal, and counted meanwhile."""
     peek = counters.peek
 
@@ -134,9 +136,12 @@ def test_reconcile_notes_a_doubt_about_who_does_not_rest(monkeypatch: pytest.Mon
         inbox.notify(1, "news", "Hello")
         return peek(users)
 
+    in_doubt = "1 are in doubt, and counted from the rows until heal_unread can say."
     with monkeypatch.context() as patched:
         patched.setattr(counters, "peek", restless)
-        assert heal.reconcile([1]) == {}
+        assert told("reconcile_unread", "--user=1") == ["No unread number is wrong.", in_doubt]
     assert Doubt.objects.get().pk == 1
+    assert told("reconcile_unread") == ["No unread number is wrong.", in_doubt]
     assert heal.heal()
+    assert told("reconcile_unread") == ["No unread number is wrong."]
     assert_exact(1)
