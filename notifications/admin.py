@@ -7,6 +7,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from notifications.models import Doubt, FlushedEpoch, Healing, Notification, UnreadCount
+from postgres.short_paginator import ShortPaginator
 
 if TYPE_CHECKING:
     NotificationModelAdmin = admin.ModelAdmin[Notification]
@@ -26,6 +27,7 @@ class NotificationAdmin(NotificationModelAdmin):
     readonly_fields = ("created_at", "changed_at")
     ordering = ("-id",)
     show_full_result_count = False
+    paginator = ShortPaginator
     show_facets = admin.ShowFacets.NEVER
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str] | tuple[str, ...]:
@@ -37,6 +39,7 @@ class ReadOnlyAdmin(AnyModelAdmin):
     """What flush and heal write is looked at, never edited."""
 
     show_full_result_count = False
+    paginator = ShortPaginator
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         """Rows are made by flush and heal."""

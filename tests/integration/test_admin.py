@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from postgres import short_paginator
 from ratelimit import slots
 from ratelimit.models import Site
-from workers.fetches import admin
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -96,6 +96,6 @@ def test_counting_stops_at_what_anybody_would_leaf_through(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list of fetches does not count millions of rows: its paginator ends at a limit."""
-    monkeypatch.setattr(admin, "MOST_COUNTED", 3)
+    monkeypatch.setattr(short_paginator, "MOST_COUNTED", 3)
     request_fetches([f"http://a.example/{number}" for number in range(5)])
     assert "3 fetches" in page(admin_client, f"{FETCHES}_changelist")

@@ -1,37 +1,24 @@
 """The operators' page of fetches: what is queued, what failed and why; cancelling is the only change."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
-from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
+from postgres.short_paginator import ShortPaginator
 from workers.fetches.enqueue import cancel
 from workers.fetches.models import Fetch, State
 
 SHOWN = 100  # characters of a text in a list
-MOST_COUNTED = 10_000
 MOST_CANCELLED = 1_000
 CANCELLABLE = (State.QUEUED, State.RESERVED)
 
 if TYPE_CHECKING:
     FetchModelAdmin = admin.ModelAdmin[Fetch]
-    FetchPaginator = Paginator[Fetch]
-else:  # they take no parameter when they run
-    FetchModelAdmin, FetchPaginator = admin.ModelAdmin, Paginator
-
-
-class ShortPaginator(FetchPaginator):
-    """Counts no further than 10,000: nobody leafs through millions, and COUNT(*) over them takes seconds."""
-
-    @cached_property
-    def count(self) -> int:
-        """Return the number of rows that can be leafed through."""
-        fetches = cast("QuerySet[Fetch]", self.object_list)
-        return fetches.order_by()[:MOST_COUNTED].count()
+else:
+    FetchModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
 
 
 @admin.register(Fetch)

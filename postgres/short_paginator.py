@@ -1,0 +1,25 @@
+"""A paginator for the admin's lists of tables with millions of rows."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.core.paginator import Paginator
+from django.utils.functional import cached_property
+
+MOST_COUNTED = 10_000
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    AnyPaginator = Paginator[Any]
+else:
+    AnyPaginator = Paginator  # takes no parameter when it runs
+
+
+class ShortPaginator(AnyPaginator):
+    """Counts no further than 10,000: nobody leafs through millions, and COUNT(*) over them takes seconds."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return the number of rows that can be leafed through."""
+        rows = cast("QuerySet[Any]", self.object_list)
+        return rows.order_by()[:MOST_COUNTED].count()
