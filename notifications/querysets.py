@@ -5,21 +5,25 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from django.db import NotSupportedError, transaction
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, Lookup, QuerySet
 from django.db.models.expressions import BaseExpression, Combinable
 from django.db.models.functions import Now
 
 from notifications import changes
+from postgres import statements
 
 if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
     from notifications.models import Notification
 
     NotificationRows = QuerySet[Notification]
+    AnyLookup = Lookup[Any]
 else:
-    NotificationRows = QuerySet
+    NotificationRows, AnyLookup = QuerySet, Lookup
 
 COUNTED = frozenset({"user_id", "read_at"})  # the fields that decide in whose number a row is
-BATCH = 10_000  # rows: their ids stand in the text of a statement
 
 Result = TypeVar("Result")
 
@@ -34,6 +38,21 @@ class Locked(NamedTuple):
 def is_computed(row: "Notification") -> bool:
     """Tell whether only the database knows in whose number the row is, because an expression says so."""
     return any(isinstance(getattr(row, name), BaseExpression | Combinable) for name in COUNTED)
+
+
+class _OneOf(AnyLookup):
+    """`x = ANY (array)`: one parameter, however many there are. A list of a million would be parsed for seconds."""
+
+    prepare_rhs = False
+
+    def as_sql(self, compiler: "SQLCompiler", connection: "BaseDatabaseWrapper") -> tuple[str, tuple[str | int, ...]]:
+        """Return the condition."""
+        of, parameters = self.process_lhs(compiler, connection)
+        return f"{of} = ANY (%s::bigint[])", (*parameters, self.rhs)
+
+
+def _one_of(pks: list[int]) -> _OneOf:
+    return _OneOf(F("pk"), statements.bigints(pks))
 
 
 class NotificationQuerySet(NotificationRows):
@@ -62,14 +81,11 @@ class NotificationQuerySet(NotificationRows):
         if not COUNTED & values.keys():
             return super().update(**values)
         values.setdefault("changed_at", Now())
-        return sum(self._counted(lambda rows: NotificationRows.update(rows, **values)))
+        return self._counted(lambda rows: NotificationRows.update(rows, **values))
 
     def delete(self) -> tuple[int, dict[str, int]]:
         """Delete and count."""
-        by_model: Counter[str] = Counter()
-        for _, deleted in self._counted(NotificationRows.delete):
-            by_model.update(deleted)
-        return by_model.total(), dict(by_model)
+        return self._counted(NotificationRows.delete)
 
     # So that no template calls them, and Notification.objects.delete() does not exist.
     bulk_create.alters_data = update.alters_data = delete.alters_data = True  # type: ignore[attr-defined]
@@ -91,9 +107,8 @@ class NotificationQuerySet(NotificationRows):
 
     def _unread_of(self, created: list["Notification"]) -> Counter[int]:
         unread = Counter(row.user_id for row in created if row.read_at is None and not is_computed(row))
-        computed = [row.pk for row in created if is_computed(row)]
-        for start in range(0, len(computed), BATCH):
-            unread.update(self._all.filter(pk__in=computed[start : start + BATCH]).numbers())
+        if computed := [row.pk for row in created if is_computed(row)]:
+            unread.update(self._all.filter(_one_of(computed)).numbers())
         return unread
 
     @property
@@ -105,19 +120,16 @@ class NotificationQuerySet(NotificationRows):
         self._for_write = True
         return self.db
 
-    def _counted(self, change: Callable[[Self], Result]) -> list[Result]:
-        """Lock the rows, do the change to these alone, batch by batch, and record how the numbers differ."""
+    def _counted(self, change: Callable[[Self], Result]) -> Result:
+        """Lock the rows, do the change to these alone, and record how the numbers differ."""
         if self.query.is_sliced:
-            return [change(self)]  # Django refuses it, in its own words
+            return change(self)  # Django refuses it, in its own words
         with transaction.atomic(using=self._written):
             locked = self.lock()
-            difference = Counter[int]()
-            results = []
-            for start in range(0, len(locked.pks) or 1, BATCH):  # once at least, for Django to refuse what is wrong
-                pks = locked.pks[start : start + BATCH]
-                results.append(change(self.filter(pk__in=pks)))
-                difference.update(self._all.filter(pk__in=pks).numbers())
+            these = _one_of(locked.pks)
+            result = change(self.filter(these))
+            difference = self._all.filter(these).numbers()
             difference.subtract(locked.numbers)
             changes.record(difference, using=self._written)
         self._result_cache = None
-        return results
+        return result

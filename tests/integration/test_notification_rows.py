@@ -9,12 +9,11 @@ import pytest
 import redis
 from django.core.exceptions import FieldDoesNotExist
 from django.db import NotSupportedError, connection, transaction
-from django.db.models import F, Value
-from django.db.models.functions import Now
+from django.db.models import Count, F
 from django.db.models.signals import post_save
 from pytest_django import DjangoAssertNumQueries
 
-from notifications import flush, inbox, querysets
+from notifications import flush, inbox
 from notifications.models import Notification
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notification_ways import (
@@ -195,20 +194,19 @@ def test_whoever_changes_many_rows_locks_them_in_the_same_order(
     assert_exact()
 
 
-@pytest.mark.parametrize("batch", [1, 2, 6, 7, 8])
-def test_more_rows_than_one_statement_takes_are_changed_in_batches(
-    batch: int, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The batches add up: rows returned, rows changed, and numbers; also for a delete and for expressions."""
-    monkeypatch.setattr(querysets, "BATCH", batch)
-    assert objects.update(user_id=F("user_id") + 1) == 7
-    assert inbox.unread_counts([1, 2, 3]) == {1: 0, 2: 3, 3: 2}
-    assert len(objects.bulk_create(new(read_at=value) for value in [Now(), Value(None)] * 2)) == 4
-    assert inbox.unread_count(1) == 2
-    assert objects.all().delete() == (11, {"notifications.Notification": 11})
-    assert inbox.unread_counts([1, 2, 3]) == {1: 0, 2: 0, 3: 0}
-    assert rows.a.pk
-    assert_exact()
+def test_many_rows_are_changed_as_they_were_chosen() -> None:
+    """More than fit a list of ids, chosen by what other rows are: a change of some does not change the choice."""
+    inbox.notify_many(range(1, 5_001), "news", "Hello")
+    Notification.objects.update(user_id=1)
+    objects.bulk_create(new(2) for _ in range(6_000))
+    many = objects.unread().values("user_id").annotate(n=Count("pk")).filter(n__gt=4_999).values("user_id")
+    assert objects.filter(user_id__in=many).update(read_at=THEN) == 11_000
+    assert inbox.unread_counts([1, 2]) == {1: 0, 2: 0}
+    assert objects.update(read_at=None, user_id=F("user_id") + 1) == 11_000
+    assert inbox.unread_counts([1, 2, 3]) == {1: 0, 2: 5_000, 3: 6_000}
+    assert objects.filter(user_id__in=many).delete() == (11_000, {"notifications.Notification": 11_000})
+    assert objects.all().delete() == (0, {})
+    assert_exact(1, 2, 3)
 
 
 @pytest.mark.parametrize(
