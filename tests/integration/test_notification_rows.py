@@ -13,7 +13,7 @@ from django.db.models import Count, F
 from django.db.models.signals import post_save
 from pytest_django import DjangoAssertNumQueries
 
-from notifications import flush, inbox
+from notifications import flush, inbox, querysets
 from notifications.models import Notification
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notification_ways import (
@@ -191,6 +191,29 @@ def test_whoever_changes_many_rows_locks_them_in_the_same_order(
             (change if number else update)(pks)
 
     in_threads(3, one)
+    assert_exact()
+
+
+@pytest.mark.parametrize("change", ["update", "delete"])
+def test_a_row_that_comes_meanwhile_is_left_alone(
+    change: str, monkeypatch: pytest.MonkeyPatch, in_threads: InThreads
+) -> None:
+    """Somebody tells the user something after the rows were chosen and locked: that one stays unread, and counts."""
+    lock = querysets.NotificationQuerySet.lock
+
+    def locked(rows: querysets.NotificationQuerySet) -> querysets.Locked:
+        found = lock(rows)
+        in_threads(1, lambda _: inbox.notify(1, "news", "meanwhile"))
+        return found
+
+    inbox.notify(1, "news", "before")
+    with monkeypatch.context() as patched:
+        patched.setattr(querysets.NotificationQuerySet, "lock", locked)
+        if change == "update":
+            assert mine().update(read_at=THEN) == 1
+        else:
+            assert mine().delete()[0] == 1
+    assert [row.title for row in objects.unread()] == ["meanwhile"]
     assert_exact()
 
 
