@@ -66,7 +66,7 @@ class UnreadCountAdmin(ReadOnlyAdmin):
 
 @admin.register(FlushedEpoch)
 class FlushedEpochAdmin(ReadOnlyAdmin):
-    """The flushes of the last day."""
+    """The flushes of the last day, and the epochs that heal refused."""
 
     list_display = ("epoch", "users", "flushed_at")
     ordering = ("-epoch",)

@@ -122,7 +122,10 @@ class UnreadCount(models.Model):
 
 
 class FlushedEpoch(models.Model):
-    """One epoch whose deltas are in UnreadCount: written in the same transaction, so it is never applied twice."""
+    """One epoch whose deltas are in UnreadCount: written in the same transaction, so it is never applied twice.
+
+    With no users it is heal's, which refuses epochs of a Redis that has lost its memory since.
+    """
 
     epoch = models.BigIntegerField(primary_key=True)
     users = models.PositiveIntegerField(help_text="whose numbers changed")
