@@ -296,9 +296,6 @@ def test_doubts_end_where_heal_has_looked_unless_noted_again(monkeypatch: pytest
     assert_exact(2)
 
 
-# --- slices ---------------------------------------------------------------------------------------
-
-
 def slow_scrub(monkeypatch: pytest.MonkeyPatch, *, users: int, rows: int = 500_000) -> None:
     """Have each heal come only one slice further."""
     monkeypatch.setattr(heal, "AT_ONCE", users)
