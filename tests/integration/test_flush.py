@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis
 from django.conf import LazySettings
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -18,7 +18,7 @@ from notifications import counters, flush, inbox, retention
 from notifications.flush import FlushReport, flush_sealed
 from notifications.models import FlushedEpoch, Notification, UnreadCount
 from postgres import statements
-from tests.integration.conftest import Eventually, InThreads
+from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach
 
 pytestmark = MARKS
@@ -98,6 +98,51 @@ def test_two_that_apply_an_epoch_at_once_write_it_once(in_threads: InThreads, ev
         patch.setattr(statements, "run_within", linger)
         assert in_threads(2, one) == [1, 0]
     assert stored() == {1: 1}
+
+
+def test_epochs_are_not_refused_while_one_is_being_applied(
+    in_threads: InThreads, waiters: WaitersOf, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heal waits for the flusher's commit, so that it sees what it repairs after it."""
+    counters.add({1: 1})
+    applied = Event()
+    run_within = statements.run_within
+
+    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+        rows = run_within(package, name, parameters, **how)
+        if name == "apply":
+            applied.set()
+            eventually(lambda: waiters(connection.connection), "heal to wait", seconds=5)
+        return rows
+
+    def one(number: int) -> None:
+        if number:
+            eventually(applied.is_set, "the flusher to apply")
+            flush.refuse_before(2**60)
+            assert stored() == {1: 1}
+        else:
+            assert flush_sealed().users == 1
+
+    monkeypatch.setattr(statements, "run_within", linger)
+    in_threads(2, one)
+
+
+def test_applying_an_epoch_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was too large for the limit of statements would never be flushed; others keep theirs."""
+    limits: list[str] = []
+    run_within = statements.run_within
+
+    def look(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            limits.append(name + " " + cursor.fetchone()[0])
+        return run_within(package, name, parameters, **how)
+
+    counters.add({1: 1})
+    monkeypatch.setattr(statements, "run_within", look)
+    flush_sealed()
+    inbox.unread_count(1)
+    assert limits == ["highest_epoch 1min", "without_timeout 1min", "apply 0", "numbers 1min"]
 
 
 def test_a_flusher_with_an_epoch_that_was_dropped_writes_nothing() -> None:

@@ -1,21 +1,16 @@
 """Heal finds every number that is wrong, of any cause, and repairs it once; what is only on its way it leaves alone."""
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
-from django.db import connection
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, drift, flush, heal, inbox, outages
-from notifications.heal import HealReport
-from notifications.models import Doubt, Healing, Notification
-from tests.integration.unread import MARKS, assert_exact, kept, redis_out_of_reach, unread_rows
-from workers import tasks
+from notifications import changes, counters, drift, flush, heal, inbox
+from notifications.models import Doubt, Notification
+from tests.integration.unread import MARKS, assert_exact, healed, kept, lost, make_wrong, sql, unread_rows
 
 pytestmark = MARKS
 
@@ -29,34 +24,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drift, "APART_S", 0.0)
 
 
-@contextmanager
-def lost() -> Iterator[None]:
-    """Have the process die between COMMIT and `add`, as far as Redis can tell."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(counters, "add", lambda _deltas: None)
-        yield
-
-
 def no_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have heal look at doubts and changes only."""
     monkeypatch.setattr(heal, "_scrub", lambda after, _seconds: ([], after))
-
-
-def sql(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def healed() -> HealReport:
-    report = heal.heal()
-    assert report
-    return report
-
-
-def make_wrong(*users: int) -> None:
-    """Have the numbers of these users be too low by one."""
-    with lost():
-        inbox.notify_many(users, "news", "lost")
 
 
 # --- what is found --------------------------------------------------------------------------------
@@ -235,13 +205,44 @@ def test_a_user_whose_deltas_never_rest_is_in_doubt_and_looked_at_again(monkeypa
     assert_exact()
 
 
+def test_a_drift_whose_user_begins_to_move_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It differed at the first look, and cannot be told from deltas on their way from then on."""
+    make_wrong(1)
+    peek = counters.peek
+
+    def restless(users: Collection[int]) -> counters.Peek:
+        inbox.notify(1, "news", "Hello")
+        return peek(users)
+
+    with monkeypatch.context() as patched:
+        between_looks(patched, lambda: patched.setattr(counters, "peek", restless))
+        report = healed()
+    assert (report.repaired, report.doubtful) == ({}, 1)
+    assert healed().repaired == {1: 1}
+    assert_exact()
+
+
+def test_a_redis_that_forgets_between_two_looks_ends_the_heal(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it forgot is not repaired before the flushers that may hold it are refused: the next heal does that."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    make_wrong(1)
+    between_looks(monkeypatch, valkey.flushall)
+    with pytest.raises(counters.Unreachable, match="lost its memory"):
+        heal.heal()
+    sql("UPDATE notifications_healing SET lease_until = now()")
+    assert healed().repaired == {1: 2, 2: 1}
+    assert_exact()
+
+
 # --- once -----------------------------------------------------------------------------------------
 
 
 def test_one_heals_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who comes while another one is at work has nothing to do; afterwards anybody may."""
     make_wrong(1)
-    others: list[HealReport | None] = []
+    others: list[heal.HealReport | None] = []
     between_looks(monkeypatch, lambda: others.append(heal.heal()))
     assert healed().repaired == {1: 1}
     assert others == [None]
@@ -294,107 +295,3 @@ def test_doubts_end_where_heal_has_looked_unless_noted_again(monkeypatch: pytest
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert healed().looked_at == 1
     assert_exact(2)
-
-
-def slow_scrub(monkeypatch: pytest.MonkeyPatch, *, users: int, rows: int = 500_000) -> None:
-    """Have each heal come only one slice further."""
-    monkeypatch.setattr(heal, "AT_ONCE", users)
-    monkeypatch.setattr(heal, "ROWS_AT_ONCE", rows)
-    monkeypatch.setattr(heal, "SCRUB_S", -1.0)
-    monkeypatch.setattr(heal, "SETTLED_S", 30.0)
-
-
-def test_scrub_goes_on_where_it_stopped_and_begins_anew_after_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each heal takes the next slice of all users; after the last, how long a round took is told."""
-    objects.bulk_create(Notification(user_id=user_id, kind="news") for user_id in range(1, 8))
-    flush.flush_sealed()
-    slow_scrub(monkeypatch, users=2)
-    sql("UPDATE notifications_unreadcount SET unread_count = 5")
-    rounds = [healed() for _ in range(4)]
-    assert [set(report.repaired) for report in rounds] == [{1, 2}, {3, 4}, {5, 6}, {7}]
-    took = [report.round_took for report in rounds]
-    assert took[0] == took[1] == took[2]
-    assert took[3]
-    assert took[3] != took[2]
-    sql("UPDATE notifications_unreadcount SET unread_count = 5")
-    assert set(healed().repaired) == {1, 2}
-    assert Healing.objects.get().scrubbed_until == 2
-
-
-@pytest.mark.parametrize("users", [1, 2, 3, 100])
-@pytest.mark.parametrize("rows", [1, 3, 4, 100])
-def test_slices_go_through_all_users_once(users: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those without a number, those without rows, and those who have more rows than a slice."""
-    inbox.notify_many([-3, 1, 4, 4, 6, 9], "news", "Hello")
-    flush.flush_sealed()
-    objects.filter(user_id=6).delete()
-    with lost():
-        for _ in range(5):
-            inbox.notify_many([4, 5], "news", "Hello")
-    slow_scrub(monkeypatch, users=users, rows=rows)
-    slices = list(heal._slices(heal.FIRST_USER))
-    assert sum(part.users for part in slices) == 6
-    assert [user_id for part in slices for user_id in sorted(part.differing)] == [4, 5, 6]
-    ends = [part.last_user for part in slices]
-    assert ends == sorted(set(ends))
-    assert ends[-1] == heal.LAST_USER
-
-
-def test_many_changes_are_taken_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them in one heal; those of one moment stay together, and none is looked at twice."""
-    no_scrub(monkeypatch)
-    healed()
-    slow_scrub(monkeypatch, users=2)
-    monkeypatch.setattr(heal, "SETTLED_S", 0.0)
-    make_wrong(1, 2, 3)
-    make_wrong(3)
-    make_wrong(4)
-    make_wrong(5)
-    assert healed().repaired == {1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
-    assert healed().looked_at == 0
-
-
-def test_more_changes_than_a_heal_takes_are_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heal ends before its lease does, and the next goes on behind the changes that it took."""
-    no_scrub(monkeypatch)
-    healed()
-    monkeypatch.setattr(heal, "AT_ONCE", 1)
-    monkeypatch.setattr(heal, "MOST_USERS", 2)
-    for user_id in range(1, 6):
-        make_wrong(user_id)
-    assert [set(healed().repaired) for _ in range(4)] == [{1, 2}, {3, 4}, {5}, set()]
-    assert_exact()
-
-
-def test_a_heal_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it looked at without an answer is looked at again once its lease has run out."""
-    inbox.notify_many([1, 2], "news", "Hello")
-    flush.flush_sealed()
-    sql("UPDATE notifications_unreadcount SET unread_count = 5 WHERE user_id = 2")
-    make_wrong(1)
-
-    def away(_users: object) -> None:
-        raise counters.Unreachable("gone")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(counters, "peek", away)
-        with pytest.raises(counters.Unreachable, match="gone"):
-            heal.heal()
-    assert heal.heal() is None
-    sql("UPDATE notifications_healing SET lease_until = now()")
-    assert healed().repaired == {1: 1, 2: -4}
-    assert_exact()
-
-
-def test_the_periodic_tasks_wait_an_outage_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Redis they do nothing, say so once a minute, and leave the work to a later tick."""
-    monkeypatch.setattr(outages, "_quiet_until", {})
-    make_wrong(1)
-    with redis_out_of_reach(tmp_path), capture_logs() as entries:
-        for _ in range(3):
-            tasks.flush_unread()
-            tasks.heal_unread()
-    assert [entry["event"] for entry in entries] == ["unread_not_flushed", "unread_not_healed"]
-    tasks.heal_unread()
-    tasks.flush_unread()
-    assert_exact(1)

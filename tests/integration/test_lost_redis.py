@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from notifications import counters, drift, flush, heal, inbox
 from notifications.models import FlushedEpoch, Healing, Notification, UnreadCount
-from tests.integration.unread import MARKS, assert_exact, kept, unread_rows
+from tests.integration.unread import MARKS, assert_exact, healed, kept, unread_rows
 
 pytestmark = MARKS
 
@@ -39,12 +39,6 @@ def restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the server answer as one that was started again."""
     run = counters.server_run() + "x"
     monkeypatch.setattr(counters, "server_run", lambda: run)
-
-
-def healed() -> heal.HealReport:
-    report = heal.heal()
-    assert report
-    return report
 
 
 def shown() -> dict[int, int]:
@@ -123,7 +117,7 @@ def test_a_redis_that_forgets_while_heal_is_at_work_is_not_trusted(
 
     def forgotten(after: int) -> Any:
         yield from slices(after)
-        inbox.notify(1, "news", "lost")
+        inbox.notify(3, "news", "lost")
         valkey.flushall()
         flush.flush_sealed()
         if overtaken:
@@ -143,17 +137,19 @@ def test_a_redis_that_forgets_while_heal_is_at_work_is_not_trusted(
     assert_exact()
 
 
-def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_healed(
-    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("repair", [heal.heal, heal.reconcile], ids=["heal", "reconcile"])
+def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_repaired(
+    repair: Callable[[], Any], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was stopped before it could apply; heal repairs what it holds, and it must not add that again."""
+    """It was stopped before it could apply; what it holds is repaired as lost, and must not be added again."""
     apply = flush._apply
 
     def stopped(epoch: int) -> Any:
         read = counters.read
         held = read(epoch)
         valkey.flushall()
-        assert healed().repaired == {1: 1, 2: 1}
+        repair()
+        assert kept([1, 2]) == {1: 1, 2: 1}
         monkeypatch.setattr(counters, "read", lambda _epoch: held)
         written = apply(epoch)
         monkeypatch.setattr(counters, "read", read)
@@ -163,6 +159,7 @@ def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_healed(
     monkeypatch.setattr(flush, "_apply", stopped)
     assert flush.flush_sealed().users == 0
     monkeypatch.setattr(flush, "_apply", apply)
+    healed()
     assert_exact()
 
 

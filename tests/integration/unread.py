@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
-from notifications import counters, flush, inbox
+from notifications import counters, flush, heal, inbox
 from notifications.models import Doubt, Healing, UnreadCount
 
 # Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
@@ -88,3 +88,30 @@ def redis_out_of_reach(folder: Path) -> Iterator[None]:
     """Have nobody listen where this process looks for Redis."""
     with redis_at(f"unix://{folder}/nobody.sock"):
         yield
+
+
+@contextmanager
+def lost() -> Iterator[None]:
+    """Have the process die between COMMIT and `add`, as far as Redis can tell."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(counters, "add", lambda _deltas: None)
+        yield
+
+
+def sql(statement: str) -> None:
+    """Do what nobody counts."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def healed() -> heal.HealReport:
+    """Heal, and return what was done; fails where another one heals."""
+    report = heal.heal()
+    assert report
+    return report
+
+
+def make_wrong(*users: int) -> None:
+    """Have the numbers of these users be too low by one."""
+    with lost():
+        inbox.notify_many(users, "news", "lost")
