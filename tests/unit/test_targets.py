@@ -84,6 +84,7 @@ def test_a_url_is_brought_into_the_one_form_in_which_it_is_sent(text: str, url: 
         ("http://[::1/", "not a URL"),
         ("http://[::g]/", "IPv6|not a URL"),
         ("http://[1.2.3.4]/", "not a URL"),
+        ("http://[]@", "not a URL"),
         ("http://[v1.x]/", "v1.x"),
         ("http://[fe80::1%25eth0]/", "zone"),
         ("http://[fe80::1%eth0]/", "zone"),

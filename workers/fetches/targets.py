@@ -40,8 +40,10 @@ def parse_target(text: str) -> Target:
     try:
         url = URL(text.strip())
         scheme, host, port = url.scheme.lower(), url.raw_host, url.port
-    except (ValueError, UnicodeError) as error:
+    except ValueError as error:
         raise InvalidTarget(f"not a URL: {error}") from error
+    except IndexError as error:  # yarl's, for http://[]@
+        raise InvalidTarget("not a URL: its host cannot be read") from error
     if not url.absolute and not scheme:
         raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
     if scheme not in DEFAULT_PORTS:
