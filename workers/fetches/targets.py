@@ -37,13 +37,7 @@ def parse_target(text: str) -> Target:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
     if _UNUSABLE.search(text):
         raise InvalidTarget("the URL contains control characters")
-    try:
-        url = URL(text.strip())
-        scheme, host, port = url.scheme.lower(), url.raw_host, url.port
-    except ValueError as error:
-        raise InvalidTarget(f"not a URL: {error}") from error
-    except IndexError as error:  # yarl's, for http://[]@
-        raise InvalidTarget("not a URL: its host cannot be read") from error
+    url, scheme, host, port = _parsed(text.strip())
     if not url.absolute and not scheme:
         raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
     if scheme not in DEFAULT_PORTS:
@@ -60,6 +54,16 @@ def parse_target(text: str) -> Target:
     name = f"[{host}]" if ":" in host else host
     lane = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
     return Target(url=str(url.with_host(host).with_fragment(None)), lane=lanes.canonical(lane))
+
+
+def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
+    try:
+        url = URL(text)
+        return url, url.scheme.lower(), url.raw_host, url.port
+    except ValueError as error:
+        raise InvalidTarget(f"not a URL: {error}") from error
+    except IndexError as error:  # yarl's, for http://[]@
+        raise InvalidTarget("not a URL: its host cannot be read") from error
 
 
 def _checked_host(host: str) -> str:
