@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "notifications",
     "workers",
     "workers.fetches",
+    "workers.orders",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -145,7 +146,10 @@ CELERY_RESULT_EXPIRES = None
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {"workers.tasks.fetch_batch": {"queue": "fetch"}}
+CELERY_TASK_ROUTES = {
+    "workers.tasks.fetch_batch": {"queue": "fetch"},
+    "workers.tasks.send_shipped_emails": {"queue": "mail"},  # a mail server that hangs must hold up nothing else
+}
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -153,6 +157,17 @@ CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BEAT_SCHEDULER = "workers.beat:LockedScheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
+
+# --- E-mail: Django's own settings ----------------------------------------------------------------------------------
+EMAIL_BACKEND: str = env.str("EMAIL_BACKEND", default="workers.orders.smtp.EmailBackend")
+EMAIL_HOST: str = env.str("EMAIL_HOST", default="localhost")
+EMAIL_PORT: int = env.int("EMAIL_PORT", default=25)
+EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
+EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
+EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=False)  # STARTTLS
+EMAIL_USE_SSL: bool = env.bool("EMAIL_USE_SSL", default=False)  # TLS from the first byte
+EMAIL_TIMEOUT: float = env.float("EMAIL_TIMEOUT", default=60.0)  # seconds, for each step of a conversation
+DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="webmaster@localhost")
 
 # --- Weir -----------------------------------------------------------------------------------------------------------
 WEIR_DEFAULT_RATE: str = env.str("WEIR_DEFAULT_RATE", default="1/s")  # a site nobody set a rate for
@@ -167,6 +182,11 @@ WEIR_FETCH_MAX_BODY: int = env.int("WEIR_FETCH_MAX_BODY", default=5 * 2**20)  # 
 WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=5000)  # fetches a fetcher process holds
 WEIR_FETCH_USER_AGENT: str = env.str("WEIR_FETCH_USER_AGENT", default="Weir/0.1")
 WEIR_FETCH_ALLOW_NETS: list[str] = env.list("WEIR_FETCH_ALLOW_NETS", default=[])  # networks the guard lets pass
+WEIR_MAIL_RATE: str = env.str("WEIR_MAIL_RATE", default="")  # of the mail server, such as 10/s; empty = unlimited
+WEIR_MAIL_LEASE: float = env.float("WEIR_MAIL_LEASE", default=120.0)  # seconds until a claimed e-mail is taken back
+WEIR_MAIL_REPLY_TIMEOUT: float = env.float("WEIR_MAIL_REPLY_TIMEOUT", default=600.0)  # seconds, to the final dot
+WEIR_MAIL_UNKNOWN_AFTER: float = env.float("WEIR_MAIL_UNKNOWN_AFTER", default=900.0)  # seconds from its beginning on
+WEIR_MAIL_MAX_ATTEMPTS: int = env.int("WEIR_MAIL_MAX_ATTEMPTS", default=20)  # about eight hours
 
 # --- Logs: readable in DEBUG, JSON otherwise ------------------------------------------------------------------------
 _PRE_CHAIN: list[Any] = [

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 from workers.models import Heartbeat
 
-QUEUES = ("default", "fetch")
+QUEUES = ("default", "fetch", "mail")
 FRESH = timedelta(minutes=3)
 
 

@@ -23,6 +23,12 @@ SCHEDULE = (
     Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),
     Entry(name="weir: purge notifications", task="workers.tasks.purge_notifications", every=timedelta(minutes=10)),
     Entry(
+        name="weir: send shipped e-mails",
+        task="workers.tasks.send_shipped_emails",
+        every=timedelta(seconds=2),
+        queue="mail",
+    ),
+    Entry(
         name="weir: heartbeat default",
         task="workers.tasks.heartbeat",
         every=timedelta(minutes=1),
@@ -34,5 +40,12 @@ SCHEDULE = (
         every=timedelta(minutes=1),
         queue="fetch",
         arguments=["fetch"],
+    ),
+    Entry(
+        name="weir: heartbeat mail",
+        task="workers.tasks.heartbeat",
+        every=timedelta(minutes=1),
+        queue="mail",
+        arguments=["mail"],
     ),
 )

@@ -11,7 +11,7 @@ from rich.text import Text
 from project.demo.director import LaneView, View
 from project.demo.figures import Unread
 from project.demo.plan import Plan
-from workers.fetches import terminal
+from workers import terminal
 
 GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")

@@ -23,7 +23,7 @@ from workers.fetches.outcomes import (
     lost,
 )
 from workers.fetches.outcomes import judge as judge_with
-from workers.fetches.retry import backoff_s
+from workers.retry import backoff_s
 
 CAP = 5 * 2**20
 PAGE = b"<html>Weir</html>"

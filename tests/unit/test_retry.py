@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.retry import LONGEST_S, backoff_s
+from workers.retry import LONGEST_S, backoff_s
 
 
 @pytest.mark.parametrize(

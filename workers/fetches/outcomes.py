@@ -7,8 +7,8 @@ from urllib.parse import urljoin
 
 from workers.fetches.claim import Job
 from workers.fetches.models import State
-from workers.fetches.retry import backoff_s
 from workers.fetches.targets import parse_target
+from workers.retry import backoff_s
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

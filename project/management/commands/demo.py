@@ -17,7 +17,7 @@ from project.demo.performance import Performance
 from project.demo.plan import Plan
 from project.demo.screen import Lines, LiveScreen, frame
 from project.management.numbers import at_least_one, seconds
-from workers.fetches import terminal
+from workers import terminal
 
 CAPTURE_WIDTH = 100
 BROKEN = 1  # exit status: a promise was

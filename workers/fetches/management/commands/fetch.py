@@ -10,8 +10,7 @@ from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from workers import consumers, heartbeats
-from workers.fetches import terminal
+from workers import consumers, heartbeats, terminal
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.progress import FetchIds, Progress, endings, failures, progress
 from workers.fetches.screen import Screen, queueing, watching

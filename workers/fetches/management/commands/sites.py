@@ -12,7 +12,7 @@ from rich.text import Text
 from ratelimit import lanes, slots
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
-from workers.fetches import terminal
+from workers import terminal
 from workers.fetches.overview import SiteStatus, busiest_sites
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer

@@ -1,0 +1,77 @@
+"""Claims: rows that several workers share out among themselves by `SELECT ... FOR UPDATE SKIP LOCKED`.
+
+Both functions take any queryset of any model, and nobody ever waits for anybody:
+
+- `claim` is for work whose effect is outside the database, such as an e-mail: rows are marked as taken and committed
+  before anything is done with them, and no lock is held meanwhile.
+- `each_locked` is for work whose effect is in the same database: it commits together with the row's lock.
+
+    mine = claim(Parcel.objects.filter(state="ready").order_by("id"), limit=50, state="taken", taken_by=me)
+    each_locked(Invoice.objects.filter(closed_at=None, due_at__lt=Now()), close)
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import Model, QuerySet
+
+Row = TypeVar("Row", bound=Model)
+
+
+def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
+    """Take up to `limit` rows that nobody else is just taking, in the queryset's order, and mark them.
+
+    1. Lock the first rows of the queryset that nobody has locked. PostgreSQL looks again at those that were changed
+       since the statement began: what no longer matches is left out.
+    2. Write the marks (as `QuerySet.update` takes them) into all of them, and commit.
+
+    However many call it at once, no row is handed to two of them, provided that a marked row is outside the queryset.
+    Who is killed holds his rows for ever, so a mark should say until when: see `workers.orders.ledger`.
+
+    Returns the rows, with those marks that are plain values. They are marked and committed then: inside somebody
+    else's transaction it raises RuntimeError, as a claim that can be rolled back is none. Related rows that the
+    queryset selects along are not locked. Raises ValueError without marks, and for a limit below 1.
+    """
+    if not marks:
+        raise ValueError("A claim needs marks that take the rows out of the queryset, such as state='taken'.")
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}.")
+    locked = _locked(queryset)
+    with transaction.atomic(using=locked.db, durable=True):
+        rows = list(locked[:limit])
+        if rows:
+            # Not through the queryset, which may be ordered and joined.
+            everything = queryset.model._base_manager.using(locked.db)  # noqa: SLF001  documented, in spite of its name
+            everything.filter(pk__in=[row.pk for row in rows]).update(**marks)
+    for row in rows:
+        for name, value in marks.items():
+            if not hasattr(value, "resolve_expression"):
+                setattr(row, name, value)
+    return rows
+
+
+def each_locked(queryset: QuerySet[Row], work: Callable[[Row], object], limit: int | None = None) -> int:
+    """Call `work` with each row of the queryset (the first `limit`), locked, in a transaction of its own.
+
+    Double-checked locking: 1. look, without a lock, which rows there are. 2. Lock each of them in turn and look again.
+    3. Who is gone, matches no longer, or is locked by somebody else, is left alone. 4. What `work` writes commits with
+    the row.
+
+    However many call it at once, each row's work is done once, provided that it takes the row out of the queryset.
+    Returns how many rows were worked on. An error in `work` rolls back its row, and is raised; rows before it are done.
+    Raises RuntimeError inside somebody else's transaction, which would keep every lock to its end.
+    """
+    locked = _locked(queryset)
+    done = 0
+    for key in list(queryset.using(locked.db).values_list("pk", flat=True)[:limit]):
+        with transaction.atomic(using=locked.db, durable=True):
+            row = locked.filter(pk=key).first()
+            if row is not None:
+                work(row)
+                done += 1
+    return done
+
+
+def _locked(queryset: QuerySet[Row]) -> QuerySet[Row]:
+    return queryset.select_for_update(of=("self",), skip_locked=True)

@@ -1,0 +1,1 @@
+"""System checks of the e-mail settings."""

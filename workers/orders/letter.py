@@ -1,0 +1,89 @@
+"""What is sent: a ShippedEmail rendered to the last byte, before any connection is opened."""
+
+from dataclasses import dataclass
+from email.generator import BytesGenerator
+from email.utils import parseaddr
+from io import BytesIO
+
+import idna
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage, EmailMultiAlternatives
+from django.core.validators import validate_email
+from django.template.loader import render_to_string
+
+from workers.orders.models import Order, ShippedEmail
+
+LINE_BREAKS = ("\r", "\n")
+
+
+class CannotBeWritten(ValueError):
+    """This e-mail cannot be written, whenever it is tried; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Letter:
+    """An e-mail to one recipient: what the SMTP envelope says, the bytes, and the same for other mail backends."""
+
+    sender: str
+    recipient: str
+    content: bytes
+    message: EmailMessage
+
+
+def write(email: ShippedEmail) -> Letter:
+    """Render the e-mail from its order and the templates `orders/shipped*`.
+
+    Raises CannotBeWritten where the address, a header or a template is no good: nothing else may fail for it.
+    """
+    order = email.order
+    try:
+        message = _message(order, email.message_id)
+        return Letter(
+            sender=address(settings.DEFAULT_FROM_EMAIL),
+            recipient=address(order.customer_email),
+            content=_content(message),
+            message=message,
+        )
+    except CannotBeWritten:
+        raise
+    except Exception as error:  # a template may call any code, which may raise anything
+        raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
+
+
+def address(text: str) -> str:
+    """Return the bare address in `Name <name@example.com>`, its domain in ASCII. Raises CannotBeWritten."""
+    found = parseaddr(text)[1]
+    if any(character in text for character in LINE_BREAKS):
+        raise CannotBeWritten(f"There is a line break in the address {text!r}.")
+    try:
+        validate_email(found)
+    except ValidationError as error:
+        raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
+    local, _, domain = found.rpartition("@")
+    return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
+
+
+def message_id(order_id: int) -> str:
+    """Return the Message-ID of the order's e-mail: always the same, so that whoever sees it twice knows."""
+    return f"<order-{order_id}-shipped@{address(settings.DEFAULT_FROM_EMAIL).rpartition('@')[2]}>"
+
+
+def _message(order: Order, identity: str) -> EmailMessage:
+    subject = render_to_string("orders/shipped_subject.txt", {"order": order}).rstrip("\n")
+    if any(character in subject for character in LINE_BREAKS):
+        raise CannotBeWritten(f"There is a line break in the subject {subject!r}.")
+    message = EmailMultiAlternatives(
+        subject=subject,
+        body=render_to_string("orders/shipped.txt", {"order": order}),
+        to=[order.customer_email],
+        headers={"Message-ID": identity, "Auto-Submitted": "auto-generated"},
+    )
+    message.attach_alternative(render_to_string("orders/shipped.html", {"order": order}), "text/html")
+    return message
+
+
+def _content(message: EmailMessage) -> bytes:
+    written = BytesIO()
+    BytesGenerator(written, mangle_from_=False).flatten(message.message(), linesep="\r\n")
+    return written.getvalue()

@@ -1,0 +1,100 @@
+"""The way out: what a courier needs of a mail backend, and the one place that reads which backend that is."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from django.core import mail
+from django.core.mail.backends.base import BaseEmailBackend
+
+from workers.orders.letter import Letter
+from workers.orders.models import Phase
+
+LONGEST_REPLY = 1_000  # characters that are kept of what a server says
+
+
+class Unreachable(Exception):
+    """The mail server cannot be reached, or does not let us in: no e-mail was begun, and none is to blame."""
+
+
+class Refused(Exception):
+    """The mail server refused this e-mail, for certain."""
+
+    def __init__(self, code: int, reply: str, phase: Phase) -> None:
+        super().__init__(reply[:LONGEST_REPLY])
+        self.is_permanent = code >= 500  # noqa: PLR2004  RFC 5321, 4.2.1
+        self.phase = phase
+
+
+class BrokenOff(Exception):
+    """The attempt broke off before the mail server can have accepted the e-mail."""
+
+    def __init__(self, reason: str, phase: Phase) -> None:
+        super().__init__(reason[:LONGEST_REPLY])
+        self.phase = phase
+
+
+class NobodyKnows(Exception):
+    """The e-mail may have been accepted: everything was transmitted, or the backend cannot tell."""
+
+    def __init__(self, reason: str, phase: Phase) -> None:
+        super().__init__(reason[:LONGEST_REPLY])
+        self.phase = phase
+
+
+class Mailer(Protocol):
+    """A connection to the mail server. Also what a backend of your own may offer, to tell how far an attempt came."""
+
+    def connect(self) -> None:
+        """Connect and log in, unless it is connected. Raises Unreachable."""
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in. Raises nothing."""
+
+    def submit(self, letter: Letter, begin: Callable[[], None]) -> str:
+        """Submit one e-mail, and return what the server said when it accepted it.
+
+        Calls `begin` once, right before the first step after which the e-mail might be accepted; if that raises, the
+        e-mail must not be transmitted. Raises Refused, BrokenOff and NobodyKnows as they say.
+        """
+
+
+class AnyBackend:
+    """Any of Django's mail backends, as a Mailer: it cannot tell how far it came, so each failure is NobodyKnows."""
+
+    def __init__(self, backend: BaseEmailBackend) -> None:
+        self._backend = backend
+
+    def connect(self) -> None:
+        """Connect, if the backend connects at all."""
+        try:
+            self._backend.open()
+        except Exception as error:  # whatever the backend raises
+            raise Unreachable(f"{type(error).__name__}: {error}"[:LONGEST_REPLY]) from error
+
+    def close(self) -> None:
+        """Close the backend's connection."""
+        with suppress(Exception):  # the e-mails are sent, or not: this changes nothing
+            self._backend.close()
+
+    def submit(self, letter: Letter, begin: Callable[[], None]) -> str:
+        """Hand the e-mail to the backend."""
+        begin()
+        try:
+            sent = self._backend.send_messages([letter.message])
+        except Exception as error:  # whatever the backend raises: after the call nobody knows
+            raise NobodyKnows(f"{type(error).__name__}: {error}", Phase.BEGUN) from error
+        if not sent:
+            raise NobodyKnows("The mail backend did not say that it sent it.", Phase.BEGUN)
+        return "accepted by the mail backend"
+
+
+def tells_phase(backend: object) -> bool:
+    """Tell whether a backend (or its class) is a Mailer."""
+    return hasattr(backend, "submit")
+
+
+def mailer() -> Mailer:
+    """Return a new connection of the project's mail backend, not opened yet."""
+    backend: Any = mail.get_connection()
+    return cast("Mailer", backend) if tells_phase(backend) else AnyBackend(backend)

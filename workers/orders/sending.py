@@ -1,0 +1,177 @@
+"""send_due: everything that is due, sent by this process, over one connection as long as no e-mail is in the way.
+
+1. Take back what dead workers had claimed; what they were sending becomes `unknown`.
+2. Claim a batch. 3. A courier delivers one e-mail after the other.
+4. Where the mail server is busy with one of them for longer than others should wait, a further courier goes on with
+   the next ones, over a connection of its own.
+5. When nothing is due, and no courier is busy, that is all.
+"""
+
+import time
+from collections import Counter, deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event, Lock
+from uuid import uuid4
+
+import structlog
+from django.conf import settings
+from django.db import connections
+
+from ratelimit.slots import SlotTooFar
+from workers.orders import courier as couriers
+from workers.orders import ledger
+from workers.orders.courier import Courier
+from workers.orders.mailers import Unreachable
+from workers.orders.models import ShippedEmail, State
+
+BATCH = 50
+MOST_COURIERS = 10  # connections of one process, in the worst case
+LOOK_EVERY_S = 0.1
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SendReport:
+    """What became of the e-mails that one call took."""
+
+    sent: int = 0
+    postponed: int = 0  # refused for now: tried again later
+    failed: int = 0
+    unknown: int = 0  # those of this call, and those that dead workers left behind
+    given_back: int = 0  # not tried
+    stopped_because: str = ""  # where e-mails that are due were not tried
+    is_out_of_time: bool = False  # more may be due
+
+
+def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> SendReport:
+    """Send the shipped e-mails that are due, at most `limit`; take no more after `at_most_s` seconds.
+
+    Each is submitted to the mail server at most once, however many processes call this, and whatever is killed; but
+    for those that a person orders to be sent again. What is refused for now is tried again later by later calls.
+    Where the mail server cannot be reached, all go back as if they had not been tried, and it is left alone for a
+    while.
+
+    Raises RuntimeError inside a transaction (a claim must be committed), and ValueError for a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}.")
+    ledger.take_back_abandoned()
+    given_up = ledger.give_up_on_silent()
+    if wait_s := couriers.circuit.open_for_s(time.monotonic()):
+        because = f"The mail server could not be reached lately: it is tried again in {wait_s:.0f} s."
+        return SendReport(unknown=given_up, stopped_because=because)
+    return _Round(limit, at_most_s).run(given_up)
+
+
+class _Round:
+    """One call of send_due: what is claimed and not delivered yet, and the couriers who share it."""
+
+    def __init__(self, limit: int | None, at_most_s: float | None) -> None:
+        self._token = uuid4()
+        self._left = limit
+        self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
+        self._lock = Lock()  # of all that follows
+        self._waiting: deque[ShippedEmail] = deque()
+        self._couriers: list[Courier] = []
+        self._helpers: list[Future[None]] = []
+        self._ended: Counter[str] = Counter()
+        self._stopped_because = ""
+        self._is_out_of_time = False
+
+    def run(self, unknown: int) -> SendReport:
+        """Deliver what is due. `unknown` are those that were found before."""
+        self._claim()
+        over = Event()
+        try:
+            if self._waiting:
+                with ThreadPoolExecutor(MOST_COURIERS) as pool:
+                    self._helpers.append(pool.submit(self._keep_watch, over, pool))
+                    try:
+                        self._serve()
+                    finally:
+                        over.set()
+                for helper in self._helpers:
+                    helper.result()  # raises what went wrong there
+        finally:
+            given_back = ledger.give_back(self._token)
+        return SendReport(
+            sent=self._ended[State.SENT],
+            postponed=self._ended[State.PENDING],
+            failed=self._ended[State.FAILED],
+            unknown=self._ended[State.UNKNOWN] + unknown,
+            given_back=given_back,
+            stopped_because=self._stopped_because,
+            is_out_of_time=self._is_out_of_time,
+        )
+
+    def _keep_watch(self, over: Event, pool: ThreadPoolExecutor) -> None:
+        """Send for a further courier whenever all that there are have stalled."""
+        while not over.wait(LOOK_EVERY_S):
+            with self._lock:
+                at_work = [*self._couriers]
+            if len(at_work) < MOST_COURIERS - 1 and all(courier.is_stalled for courier in at_work):
+                self._helpers.append(pool.submit(self._help))
+
+    def _help(self) -> None:
+        try:
+            self._serve()
+        finally:
+            connections.close_all()  # those of this thread
+
+    def _serve(self) -> None:
+        """Be a courier until there is nothing left to do."""
+        courier = Courier()
+        with self._lock:
+            self._couriers.append(courier)
+        try:
+            while email := self._next(courier):
+                if outcome := courier.deliver(email):
+                    with self._lock:
+                        self._ended[outcome.state] += 1
+        except (Unreachable, SlotTooFar) as error:
+            self._stop(str(error))
+        except BaseException:
+            self._stop("Something went wrong.")
+            raise
+        finally:
+            with self._lock:
+                self._couriers.remove(courier)
+            courier.close()
+
+    def _stop(self, because: str) -> None:
+        log.warning("shipped_emails_not_sent", because=because)
+        with self._lock:
+            self._stopped_because = self._stopped_because or because
+
+    def _next(self, courier: Courier) -> ShippedEmail | None:
+        """Return the e-mail to deliver next; wait for one as long as another courier is busy; then None."""
+        while True:
+            with self._lock:
+                if self._stopped_because:
+                    return None
+                are_others_busy = any(other.is_busy for other in self._couriers if other is not courier)
+                if not self._waiting and (are_others_busy or not self._is_time_over()):
+                    self._claim()
+                if self._waiting:
+                    return self._waiting.popleft()
+                if not are_others_busy:
+                    return None
+            time.sleep(LOOK_EVERY_S)
+
+    def _is_time_over(self) -> bool:
+        self._is_out_of_time = self._end_at is not None and time.monotonic() > self._end_at
+        return self._is_out_of_time
+
+    def _claim(self) -> None:
+        """Claim a batch; where e-mails are paced only one, as it may have to wait for its turn."""
+        batch = 1 if settings.WEIR_MAIL_RATE else BATCH
+        if self._left is not None:
+            batch = min(batch, self._left)
+        if not batch:
+            return
+        claimed = ledger.claim(batch, self._token)
+        self._waiting.extend(claimed)
+        if self._left is not None:
+            self._left -= len(claimed)

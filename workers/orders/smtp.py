@@ -1,0 +1,133 @@
+"""A mail backend for SMTP that knows whether an e-mail can have been accepted.
+
+For all other e-mails it is Django's own. The final dot is what decides (RFC 5321, 4.2.5 and 6.1; RFC 1047): before it
+nothing is accepted; once it is out, only the server's reply tells, and if none comes, nobody knows.
+"""
+
+import re
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from django.conf import settings
+from django.core.mail.backends import smtp
+
+from workers.orders.letter import Letter
+from workers.orders.mailers import BrokenOff, NobodyKnows, Refused, Unreachable
+from workers.orders.models import Phase
+
+GO_AHEAD = range(354, 355)
+ACCEPTED = range(200, 300)
+REFUSED = range(400, 600)
+CLOSING = 421
+OUT_OF_STEP = 503  # the conversation is to blame, not the e-mail
+AUTHENTICATION = frozenset({530, 534, 535, 538})  # RFC 4954: it is us who are refused, not the e-mail
+Reply = tuple[int, bytes]
+_LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
+
+
+class EmailBackend(smtp.EmailBackend):
+    """Django's SMTP backend, set by the same EMAIL_* settings, and a `mailers.Mailer`."""
+
+    connection: Any
+    _partial_connection: Any
+
+    def connect(self) -> None:
+        """Connect, with TLS and login as the settings say. Raises Unreachable."""
+        try:
+            self.open()
+            self.connection.ehlo_or_helo_if_needed()
+        except OSError as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
+            self._abandon()
+            raise Unreachable(f"{type(error).__name__}: {error}") from error
+
+    def close(self) -> None:
+        """Say farewell and close the connection; what goes wrong with that means nothing."""
+        with suppress(OSError):
+            super().close()
+
+    def submit(self, letter: Letter, begin: Callable[[], None]) -> str:
+        """Submit one e-mail over the open connection; see `mailers.Mailer`.
+
+        1. MAIL, RCPT, DATA: refusals are certain. 2. `begin`. 3. The content. 4. The dot. 5. The reply, for which the
+        mail server has WEIR_MAIL_REPLY_TIMEOUT.
+        """
+        server, phase = self.connection, Phase.NOT_BEGUN
+        try:
+            self._ask_to_send(letter)
+            begin()
+            phase = Phase.BEFORE_DOT
+            server.send(_with_dots_doubled(letter.content))
+            phase = Phase.AFTER_DOT  # noted first: an exception may come between any two instructions
+            try:
+                server.send(b".\r\n")
+            except OSError:
+                phase = Phase.BEFORE_DOT  # it is not on its way: the kernel did not take it
+                raise
+            server.sock.settimeout(settings.WEIR_MAIL_REPLY_TIMEOUT)
+            code, said = server.getreply()
+            server.sock.settimeout(self.timeout)
+        except Refused:
+            raise
+        except OSError as error:
+            self._abandon()
+            reason = f"{type(error).__name__}: {error}"
+            raise (NobodyKnows if phase == Phase.AFTER_DOT else BrokenOff)(reason, phase) from error
+        except BaseException:
+            self._abandon()  # without the dot, what was transmitted is discarded by the server
+            raise
+        if code in ACCEPTED:
+            return _text(code, said)
+        if code in REFUSED:
+            raise self._refusal(code, said, phase)
+        self._abandon()
+        raise NobodyKnows(f"The mail server said: {_text(code, said)}", phase)
+
+    def _ask_to_send(self, letter: Letter) -> None:
+        """Go as far as the server's 354, after which it waits for the content."""
+        server = self.connection
+        server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
+        options = []
+        if server.has_extn("size"):
+            options.append(f"size={len(letter.content)}")
+        if server.has_extn("8bitmime"):
+            options.append("body=8bitmime")
+        self._expect(ACCEPTED, server.mail(letter.sender, options))
+        self._expect(ACCEPTED, server.rcpt(letter.recipient))
+        self._expect(GO_AHEAD, server.docmd("data"))
+
+    def _expect(self, codes: range, reply: Reply) -> None:
+        code, said = reply
+        if code in AUTHENTICATION:
+            raise Unreachable(f"The mail server said: {_text(code, said)}")
+        if code in REFUSED and code != OUT_OF_STEP:
+            raise self._refusal(code, said, Phase.NOT_BEGUN)
+        if code not in codes:
+            self._abandon()
+            raise BrokenOff(f"The mail server said: {_text(code, said)}", Phase.NOT_BEGUN)
+
+    def _refusal(self, code: int, said: bytes, phase: Phase) -> Refused:
+        """Return the refusal; the connection is ready for the next e-mail, or closed."""
+        try:
+            if code == CLOSING or self.connection.rset()[0] not in ACCEPTED:
+                self._abandon()
+        except OSError:
+            self._abandon()
+        return Refused(code, _text(code, said), phase)
+
+    def _abandon(self) -> None:
+        """Close the connection without a word."""
+        for server in filter(None, (self.connection, self._partial_connection)):
+            server.close()
+        self.connection = self._partial_connection = None
+
+
+def _with_dots_doubled(content: bytes) -> bytes:
+    """Return the content as it is transmitted (RFC 5321, 4.5.2), ending with a line break."""
+    doubled = _LEADING_DOT.sub(b"..", content)
+    return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
+
+
+def _text(code: int, said: bytes) -> str:
+    return f"{code} {said.decode(errors='replace')}"
