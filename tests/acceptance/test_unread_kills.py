@@ -19,6 +19,7 @@ from notifications import drift, flush, heal, inbox
 from notifications.models import Doubt, FlushedEpoch
 from tests.acceptance import unread_processes as roles
 from tests.acceptance.conftest import wait_for
+from tests.acceptance.processes import Processes
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 250 if AT_LENGTH else 12  # at random
@@ -34,12 +35,12 @@ def chance() -> random.Random:
 
 
 @pytest.fixture
-def processes(transactional_db: None, tmp_path: Path) -> Iterator[roles.Processes]:  # noqa: ARG001  must come first
+def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  # noqa: ARG001  must come first
     """Processes on the test database, and on an empty Valkey that heal trusts."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.flushall()
     heal.heal()
-    made = roles.Processes(tmp_path)
+    made = Processes(tmp_path, roles.__name__, "REDIS_URL")
     try:
         yield made
     finally:
@@ -47,9 +48,7 @@ def processes(transactional_db: None, tmp_path: Path) -> Iterator[roles.Processe
 
 
 @pytest.mark.faults
-def test_flushers_that_are_killed_lose_nothing_and_double_nothing(
-    processes: roles.Processes, chance: random.Random
-) -> None:
+def test_flushers_that_are_killed_lose_nothing_and_double_nothing(processes: Processes, chance: random.Random) -> None:
     """Two flushers, killed at random and at each step, while others write; no heal is there to repair anything."""
     for seed in range(2):
         processes.start(roles.write, USERS, seed, processes.stop)
@@ -75,7 +74,7 @@ def test_flushers_that_are_killed_lose_nothing_and_double_nothing(
 
 
 @pytest.mark.faults
-def test_the_published_algorithm_loses_where_its_flusher_is_killed(processes: roles.Processes) -> None:
+def test_the_published_algorithm_loses_where_its_flusher_is_killed(processes: Processes) -> None:
     """The contrast, in the same harness: what a flusher had taken from Redis dies with it."""
     published_unread.create_table()
     for seed in range(2):
@@ -96,7 +95,7 @@ def test_the_published_algorithm_loses_where_its_flusher_is_killed(processes: ro
 
 
 @pytest.mark.faults
-def test_whoever_is_killed_heal_makes_every_number_right(processes: roles.Processes, chance: random.Random) -> None:
+def test_whoever_is_killed_heal_makes_every_number_right(processes: Processes, chance: random.Random) -> None:
     """Writers, readers, flushers and healers, killed at random, and writers right before and after their delta."""
     kinds: list[tuple[Any, ...]] = [
         *((roles.write, USERS, seed) for seed in range(3)),
@@ -131,9 +130,7 @@ def healed() -> bool:
 
 
 @pytest.mark.faults
-def test_a_number_that_is_known_is_never_read_wrong_while_it_is_flushed(
-    processes: roles.Processes, tmp_path: Path
-) -> None:
+def test_a_number_that_is_known_is_never_read_wrong_while_it_is_flushed(processes: Processes, tmp_path: Path) -> None:
     """Deltas go through seal, COMMIT and drop all the time, while others read the numbers that they belong to."""
     known, told = tmp_path / "known", [tmp_path / f"told-{number}" for number in range(2)]
     known.write_text("0")

@@ -13,6 +13,7 @@ from notifications import counters, drift, inbox
 from notifications.models import Healing
 from tests.acceptance import unread_processes as roles
 from tests.acceptance.conftest import Cluster, wait_for
+from tests.acceptance.processes import Processes
 
 BUSY, QUIET = range(1, 201), range(1001, 1101)
 EXACT_WITHIN_S = 60.0
@@ -21,12 +22,12 @@ LOSSES = [FLUSHALL, DOWN] if "WEIR_FAULTS" in os.environ else [FLUSHALL]
 
 
 @pytest.fixture
-def processes(cluster: Cluster, tmp_path: Path) -> Iterator[roles.Processes]:
+def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Processes]:
     """Writers, and a cluster that flushes and heals by its schedule, on the cluster's Valkey."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(django_settings, "REDIS_URL", cluster.environment["REDIS_URL"])
         forget_connections()
-        made = roles.Processes(tmp_path)
+        made = Processes(tmp_path, roles.__name__, "REDIS_URL")
         try:
             yield made
         finally:
@@ -58,7 +59,7 @@ def exact(users: range) -> bool:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("loss", LOSSES)
-def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: roles.Processes, loss: str) -> None:
+def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Processes, loss: str) -> None:
     """Nobody asks for it: beat and worker find out. Numbers that nobody changes are never shown wrong meanwhile."""
     for kind in ("worker", "beat"):
         cluster.start(kind, kind)

@@ -1,38 +1,30 @@
-"""Processes that write, read, flush and heal unread numbers, to be killed. They are forked: a start costs little.
+"""What processes do that write, read, flush and heal unread numbers, to be killed.
 
-`die_at` names a step at which a process kills itself, with SIGKILL. Steps are found by wrapping what the code calls.
+`die_at` names a step at which a process kills itself, with SIGKILL.
 """
 
-import multiprocessing
-import os
 import random
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
-import django
+from tests.acceptance.processes import die, die_around, goes_on  # isort: skip  first, as it sets Django up
 
-django.setup()  # in pytest it is set up already, but not where processes are forked from
+from django.db import transaction
 
-from django.conf import settings  # noqa: E402  once Django is set up
-from django.db import connection, transaction  # noqa: E402
-
-from benchmarks.published_unread import PublishedUnread  # noqa: E402
-from notifications import counters, flush, heal, inbox  # noqa: E402
-from notifications.models import Notification  # noqa: E402
-from postgres import statements  # noqa: E402
+from benchmarks.published_unread import PublishedUnread
+from notifications import counters, flush, heal, inbox
+from notifications.models import Notification
+from postgres import statements
 
 FLUSH_STEPS = ("before seal", "after seal", "before COMMIT", "after COMMIT", "before drop", "after drop")
 WRITE_STEPS = ("before add", "after add")
 PUBLISHED_STEPS = ("before _take", "after _take", "before _store", "after _store")
 HALF = 0.5
-ORPHANED = 1  # the parent of those whose parent is gone
 
 
 def count_rows(users: range) -> dict[int, int]:
@@ -43,7 +35,7 @@ def count_rows(users: range) -> dict[int, int]:
 def write(users: range, seed: int, stop: Path, die_at: str = "") -> None:
     """Do random things to random users' notifications, until `stop` exists."""
     if die_at:
-        _wrap(counters, "add", die_at.partition(" ")[0])
+        die_around(counters, "add", die_at.partition(" ")[0])
     chance = random.Random(seed)  # noqa: S311  not for secrets
     while goes_on(stop):
         chance.choice(WRITES)(chance.choice(users), users, chance)
@@ -112,9 +104,11 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
         if die_at == "before COMMIT":
             statements.run_within = partial(_apply_and_die, statements.run_within)
         elif die_at == "after COMMIT":
-            _wrap(flush, "_apply", when)
+            die_around(flush, "_apply", when, lambda result: result.epochs)
+        elif die_at == "after seal":
+            die_around(counters, what, when, lambda epoch: epoch is not None)  # else somebody else has done it
         else:
-            _wrap(counters, what, when)
+            die_around(counters, what, when)
     while goes_on(stop):
         try:
             flush.flush_sealed()
@@ -176,36 +170,10 @@ def keep_flushing_as_published(stop: Path, die_at: str = "") -> None:
     """Flush by the published algorithm again and again, until `stop` exists."""
     if die_at:
         when, step = die_at.split(" ")
-        _wrap(PublishedUnread, step, when)
+        die_around(PublishedUnread, step, when)
     published = PublishedUnread()
     while goes_on(stop):
         published.flush()
-
-
-def _begin(database: str, redis_url: str, role: Callable[..., None], *arguments: object, **options: object) -> None:
-    connection.settings_dict["NAME"] = database
-    settings.REDIS_URL = redis_url
-    role(*arguments, **options)
-
-
-def goes_on(stop: Path) -> bool:
-    """Tell whether to go on: nobody said stop, and those who started us are there."""
-    return os.getppid() != ORPHANED and not stop.exists()
-
-
-def _wrap(owner: Any, name: str, die: str) -> None:
-    """Have the process die before or after it calls this function."""
-    call = getattr(owner, name)
-
-    def wrapped(*arguments: Any, **options: Any) -> Any:
-        if die == "before":
-            _die()
-        result = call(*arguments, **options)
-        if (name == "seal" and result is None) or (name == "_apply" and not result.epochs):
-            return result  # somebody else has done it
-        _die()
-
-    setattr(owner, name, wrapped)
 
 
 def _linger(owner: Any, name: str, seconds: float) -> None:
@@ -225,54 +193,5 @@ def _apply_and_die(run: Callable[..., Any], package: str, name: str, parameters:
     """Run the statement, and die if it has written an epoch, which is not committed yet."""
     rows = run(package, name, parameters, **how)
     if name == "apply" and rows[0].epochs:
-        _die()
+        die()
     return rows
-
-
-def _die() -> NoReturn:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise AssertionError
-
-
-class Processes:
-    """Starts processes and kills them; none is left at the end."""
-
-    def __init__(self, folder: Path) -> None:
-        self.stop = folder / "stop"
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload([__name__])
-        self._running: list[ForkServerProcess] = []
-
-    def start(self, role: Callable[..., None], *arguments: object, **options: object) -> ForkServerProcess:
-        """Start a process that does this."""
-        database, redis_url = str(connection.settings_dict["NAME"]), settings.REDIS_URL
-        process = self._context.Process(target=_begin, args=(database, redis_url, role, *arguments), kwargs=options)
-        process.start()
-        self._running.append(process)
-        return process
-
-    def kill(self, process: ForkServerProcess) -> None:
-        """End a process with SIGKILL."""
-        process.kill()
-        self.gone(process)
-
-    def gone(self, process: ForkServerProcess) -> None:
-        """Wait until a process was killed, by whomever."""
-        process.join(60)
-        assert process.exitcode == -signal.SIGKILL
-        self._running.remove(process)
-
-    def finish(self) -> None:
-        """Have all others end by themselves."""
-        self.stop.touch()
-        for process in self._running:
-            process.join(60)
-            assert process.exitcode == 0
-        self._running.clear()
-        self.stop.unlink()
-
-    def close(self) -> None:
-        """Kill what is left."""
-        for process in self._running:
-            process.kill()
-            process.join()
