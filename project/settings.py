@@ -166,7 +166,7 @@ EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
 EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
 EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=False)  # STARTTLS
 EMAIL_USE_SSL: bool = env.bool("EMAIL_USE_SSL", default=False)  # TLS from the first byte
-EMAIL_TIMEOUT: float = env.float("EMAIL_TIMEOUT", default=60.0)  # seconds, for each step of a conversation
+EMAIL_TIMEOUT: float = env.float("EMAIL_TIMEOUT", default=30.0)  # seconds, for each step of a conversation
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="webmaster@localhost")
 
 # --- Weir -----------------------------------------------------------------------------------------------------------

@@ -86,18 +86,20 @@ def goes_on(stop: Path) -> bool:
     return os.getppid() != ORPHANED and not stop.exists()
 
 
-def die_around(owner: Any, name: str, when: str, counts: Callable[..., object] = lambda *_: True) -> None:
+def die_around(
+    owner: Any, name: str, when: str, counts: Callable[[tuple[Any, ...], Any], object] = lambda *_: True
+) -> None:
     """Have this process die "before" or "after" it calls this function, if the call counts.
 
-    `counts` is asked with the arguments before, and with the result after.
+    `counts` is asked with the positional arguments and the result, which is None before.
     """
     call = getattr(owner, name)
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        if when == "before" and counts(*arguments):
+        if when == "before" and counts(arguments, None):
             die()
         result = call(*arguments, **options)
-        if when == "after" and counts(result):
+        if when == "after" and counts(arguments, result):
             die()
         return result
 

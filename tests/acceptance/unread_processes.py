@@ -104,9 +104,9 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
         if die_at == "before COMMIT":
             statements.run_within = partial(_apply_and_die, statements.run_within)
         elif die_at == "after COMMIT":
-            die_around(flush, "_apply", when, lambda result: result.epochs)
+            die_around(flush, "_apply", when, lambda _, applied: applied.epochs)
         elif die_at == "after seal":
-            die_around(counters, what, when, lambda epoch: epoch is not None)  # else somebody else has done it
+            die_around(counters, what, when, lambda _, epoch: epoch is not None)  # else somebody else has done it
         else:
             die_around(counters, what, when)
     while goes_on(stop):

@@ -15,6 +15,7 @@ from workers.orders.circuit import Circuit
 from workers.orders.models import Phase, ShippedEmail
 from workers.orders.outcomes import Outcome
 
+FRESH = 0.25  # of a lease: who has used up more renews it, so that the rest is enough (weir.E012)
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a courier is busy with
 LONGEST_TURN_WAIT_S = 15.0  # well within the lease
 
@@ -40,8 +41,10 @@ class Courier:
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
-    def deliver(self, email: ShippedEmail) -> Outcome | None:
+    def deliver(self, email: ShippedEmail, claimed_at: float) -> Outcome | None:
         """Write the e-mail, wait for its turn, submit it, and record what came of it; None if the claim was lost.
+
+        `claimed_at` is of time.monotonic().
 
         Raises mailers.Unreachable and slots.SlotTooFar where it was not begun, and others need not be tried either.
         """
@@ -55,7 +58,7 @@ class Courier:
         with _turn():
             self._busy_since = time.monotonic()
             try:
-                submitted = self._submit(email, written)
+                submitted = self._submit(email, written, claimed_at)
                 if submitted is not None:
                     ledger.record(email, submitted)
             finally:
@@ -77,14 +80,16 @@ class Courier:
             raise
         circuit.succeeded()
 
-    def _submit(self, email: ShippedEmail, written: letter.Letter) -> Outcome | None:
+    def _submit(self, email: ShippedEmail, written: letter.Letter, claimed_at: float) -> Outcome | None:
         try:
+            if time.monotonic() - claimed_at > FRESH * settings.WEIR_MAIL_LEASE:
+                ledger.renew(email)
             reply = self._mailer.submit(written, lambda: ledger.begin(email))
         except mailers.BrokenOff as error:
             if error.phase == Phase.NOT_BEGUN and self._served:  # a server may end a connection between two e-mails
                 self._served = 0
                 self._connect()
-                return self._submit(email, written)
+                return self._submit(email, written, claimed_at)
             return self._failed(email, error)
         except (mailers.Refused, mailers.NobodyKnows) as error:
             return self._failed(email, error)
@@ -93,7 +98,7 @@ class Courier:
             raise
         except ledger.ClaimLost:
             return None
-        except DatabaseError as error:  # from begin, so it is not transmitted
+        except DatabaseError as error:  # from renew or begin, so it is not transmitted
             return outcomes.given_back(f"PostgreSQL: {error}")
         self._served += 1
         return outcomes.accepted(reply)

@@ -25,7 +25,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from workers import claims
-from workers.orders.models import Phase, ShippedEmail, State
+from workers.orders.models import Phase, ShippedEmail, ShippedEmailQuerySet, State
 from workers.orders.outcomes import Outcome
 
 SWEPT_AT_ONCE = 1_000
@@ -53,10 +53,18 @@ def claim(limit: int, token: UUID) -> list[ShippedEmail]:
     )
 
 
+def renew(email: ShippedEmail) -> None:
+    """Begin the lease anew, where so much has passed that it may not be long enough. Raises ClaimLost."""
+    until = Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE)
+    if not _claimed(email).update(claimed_until=until):
+        raise ClaimLost
+
+
 def begin(email: ShippedEmail) -> None:
     """Note that its transmission begins now: from here on nobody takes it back. Raises ClaimLost."""
-    mine = ShippedEmail.objects.filter(pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED)
-    if not mine.update(state=State.SENDING, claimed_until=None, sending_since=Now(), phase=Phase.BEGUN, last_reply=""):
+    if not _claimed(email).update(
+        state=State.SENDING, claimed_until=None, sending_since=Now(), phase=Phase.BEGUN, last_reply=""
+    ):
         raise ClaimLost
 
 
@@ -95,6 +103,14 @@ def give_up_on_silent() -> int:
     """Make unknown what dead workers had begun to send; returns how many."""
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
     return claims.each_locked(ShippedEmail.objects.silent(after), _give_up, SWEPT_AT_ONCE)
+
+
+def _claimed(email: ShippedEmail) -> ShippedEmailQuerySet:
+    """Return the e-mail, as long as it is claimed by us."""
+    mine: ShippedEmailQuerySet = ShippedEmail.objects.filter(
+        pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED
+    )
+    return mine
 
 
 def _give_up(email: ShippedEmail) -> None:

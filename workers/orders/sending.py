@@ -73,7 +73,7 @@ class _Round:
         self._left = limit
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that follows
-        self._waiting: deque[ShippedEmail] = deque()
+        self._waiting: deque[tuple[ShippedEmail, float]] = deque()  # and when it was claimed
         self._couriers: list[Courier] = []
         self._helpers: list[Future[None]] = []
         self._ended: Counter[str] = Counter()
@@ -87,11 +87,12 @@ class _Round:
         try:
             if self._waiting:
                 with ThreadPoolExecutor(MOST_COURIERS) as pool:
-                    self._helpers.append(pool.submit(self._keep_watch, over, pool))
+                    watch = pool.submit(self._keep_watch, over, pool)
                     try:
                         self._serve()
                     finally:
                         over.set()
+                        watch.result()
                 for helper in self._helpers:
                     helper.result()  # raises what went wrong there
         finally:
@@ -111,7 +112,7 @@ class _Round:
         while not over.wait(LOOK_EVERY_S):
             with self._lock:
                 at_work = [*self._couriers]
-            if len(at_work) < MOST_COURIERS - 1 and all(courier.is_stalled for courier in at_work):
+            if 0 < len(at_work) < MOST_COURIERS and all(courier.is_stalled for courier in at_work):
                 self._helpers.append(pool.submit(self._help))
 
     def _help(self) -> None:
@@ -126,8 +127,8 @@ class _Round:
         with self._lock:
             self._couriers.append(courier)
         try:
-            while email := self._next(courier):
-                if outcome := courier.deliver(email):
+            while waiting := self._next(courier):
+                if outcome := courier.deliver(*waiting):
                     with self._lock:
                         self._ended[outcome.state] += 1
         except (Unreachable, SlotTooFar) as error:
@@ -145,7 +146,7 @@ class _Round:
         with self._lock:
             self._stopped_because = self._stopped_because or because
 
-    def _next(self, courier: Courier) -> ShippedEmail | None:
+    def _next(self, courier: Courier) -> tuple[ShippedEmail, float] | None:
         """Return the e-mail to deliver next; wait for one as long as another courier is busy; then None."""
         while True:
             with self._lock:
@@ -171,7 +172,8 @@ class _Round:
             batch = min(batch, self._left)
         if not batch:
             return
+        claimed_at = time.monotonic()  # before, so that it is never too late
         claimed = ledger.claim(batch, self._token)
-        self._waiting.extend(claimed)
+        self._waiting.extend((email, claimed_at) for email in claimed)
         if self._left is not None:
             self._left -= len(claimed)

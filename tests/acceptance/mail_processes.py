@@ -1,0 +1,79 @@
+"""What processes do that ship orders and send e-mails, to be killed.
+
+`die_at` names a step at which a process kills itself, with SIGKILL.
+"""
+
+import random
+import smtplib
+import time
+from pathlib import Path
+
+from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
+
+from workers.orders import ledger, shipping
+from workers.orders.models import Order, State
+
+# Where a process can be killed, and whether the e-mail that it has in hand must then end `unknown`.
+STEPS = {
+    "after claim": False,
+    "before begin": False,
+    "after begin": True,
+    "after content": True,
+    "before dot": True,
+    "after dot": True,
+    "before record": True,
+    "after record": False,
+}
+LONGEST_COMMAND = 512  # bytes, by RFC 5321
+DOT = b".\r\n"
+# How the mail server treats e-mails (see project.demo.mail_server), and how many of each.
+ADDRESSES = {
+    "plain": 60,
+    "late-200": 3,
+    "late-1500": 1,
+    "cut-before-dot": 6,
+    "cut-unaccepted": 3,
+    "cut-accepted": 3,
+    "cut-after-reply": 6,
+    "closing": 6,
+    "greylist-1": 4,
+    "refuse": 4,
+    "refuse-content": 3,
+    "stall-1200": 1,
+}
+
+
+def ship_orders(clerk: int, stop: Path, *, every_s: float) -> None:
+    """Place orders and ship them, one after the other, until `stop` exists."""
+    chance = random.Random(clerk)  # noqa: S311  not for secrets
+    number = 0
+    while goes_on(stop):
+        number += 1
+        word = chance.choices(tuple(ADDRESSES), tuple(ADDRESSES.values()))[0]
+        order = Order.objects.create(
+            number=f"{clerk}-{number}", customer_email=f"{word}.{clerk}-{number}@customers.example"
+        )
+        shipping.ship(order.pk)
+        time.sleep(every_s)
+
+
+def keep_sending(stop: Path, die_at: str = "") -> None:
+    """Send what is due again and again, until `stop` exists."""
+    if die_at:
+        _die_at(*die_at.split(" "))
+    while goes_on(stop):
+        shipping.send_due()
+        time.sleep(0.02)
+
+
+def _die_at(when: str, step: str) -> None:
+    if step == "content":
+        die_around(smtplib.SMTP, "send", when, lambda arguments, _: len(arguments[1]) > LONGEST_COMMAND)
+    elif step == "dot":
+        die_around(smtplib.SMTP, "send", when, lambda arguments, _: arguments[1] == DOT)
+    elif step == "claim":
+        die_around(ledger, "claim", when, lambda _, claimed: claimed)
+    elif step == "record":
+        die_around(ledger, "record", when, lambda arguments, _: arguments[1].state == State.SENT)
+    else:
+        die_around(ledger, step, when)

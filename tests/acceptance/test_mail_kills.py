@@ -1,0 +1,110 @@
+"""SIGKILL at every step, and a hostile mail server: no order's e-mail is accepted twice, by the server's own list."""
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+
+from project.demo import mail_server
+from project.demo.mail_server import MailServer
+from tests.acceptance import mail_processes as roles
+from tests.acceptance.conftest import wait_for
+from tests.acceptance.processes import Processes
+from workers.orders.models import Phase, ShippedEmail, State
+
+AT_LENGTH = "WEIR_FAULTS" in os.environ
+KILLS = 200 if AT_LENGTH else 10  # at random
+KILLS_A_STEP = 25 if AT_LENGTH else 1
+ORDERS = 2_000 if AT_LENGTH else 200
+WORKERS = 4
+MAIL_SETTINGS = {
+    "EMAIL_TIMEOUT": 1.5,
+    "WEIR_MAIL_REPLY_TIMEOUT": 6.0,
+    "WEIR_MAIL_LEASE": 6.0,
+    "WEIR_MAIL_UNKNOWN_AFTER": 10.0,
+}
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    return random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  who is killed, and when
+
+
+@pytest.fixture
+def server(tmp_path: Path, settings: LazySettings) -> Iterator[MailServer]:
+    """A mail server, which the settings name, and times that are short."""
+    with mail_server.running(tmp_path) as running:
+        settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, running.port
+        for name, value in MAIL_SETTINGS.items():
+            setattr(settings, name, value)
+        yield running
+
+
+@pytest.fixture
+def processes(transactional_db: None, tmp_path: Path, server: MailServer) -> Iterator[Processes]:  # noqa: ARG001  must come first
+    made = Processes(tmp_path, roles.__name__, "EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", *MAIL_SETTINGS)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.mark.faults
+def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explained(
+    processes: Processes, server: MailServer, chance: random.Random
+) -> None:
+    """Four workers, killed at random and at each step; the server cuts, stalls, refuses; judged by its own list."""
+    clerks = [processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.01) for clerk in range(2)]
+    workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
+    killed: dict[int | None, str] = {}  # process id -> the step
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0.0, 0.1))  # when is a matter of chance
+        worker = workers.pop(0)
+        processes.kill(worker)
+        killed[worker.pid] = "at random"
+        workers.append(processes.start(roles.keep_sending, processes.stop))
+    for step in list(roles.STEPS) * KILLS_A_STEP:
+        worker = processes.start(roles.keep_sending, processes.stop, step)
+        processes.gone(worker)
+        killed[worker.pid] = step
+    wait_for(lambda: ShippedEmail.objects.count() >= ORDERS, 300, f"{ORDERS} orders")
+    for clerk in clerks:
+        processes.kill(clerk)
+    wait_for(lambda: not unfinished(), 120, "every e-mail to end")
+    processes.finish()
+
+    accepted = server.received()
+    emails = list(ShippedEmail.objects.select_related("order"))
+    states = Counter(email.state for email in emails)
+    print(f"\n{len(emails)} orders, {dict(states)}  killed: {dict(Counter(killed.values()))}")
+    assert max(accepted.values()) == 1
+    for email in emails:
+        expected = {State.SENT: {1}, State.FAILED: {0}, State.UNKNOWN: {0, 1}}[State(email.state)]
+        assert accepted[email.message_id] in expected, (email, email.last_reply)
+    explain_unknown([email for email in emails if email.state == State.UNKNOWN], server, killed)
+
+
+def unfinished() -> bool:
+    """Tell whether an e-mail will still change by itself."""
+    return ShippedEmail.objects.filter(state__in=(State.PENDING, State.CLAIMED, State.SENDING)).exists()
+
+
+def explain_unknown(unknown: list[ShippedEmail], server: MailServer, killed: dict[int | None, str]) -> None:
+    """Fail unless each was cut off by the server after the dot, or begun by a worker that was killed, one by each."""
+    cut = {event.recipient for event in server.events() if event.event.startswith("cut")}
+    begun_by: Counter[int] = Counter()
+    for email in unknown:
+        if email.phase == Phase.AFTER_DOT:
+            assert email.order.customer_email in cut
+        else:
+            begun_by[int(email.claimed_by.rpartition(":")[2])] += 1
+    print(f"unknown: {len(unknown) - begun_by.total()} were cut off, {begun_by.total()} begun by who was killed")
+    assert begun_by.keys() <= killed.keys()
+    assert not [pid for pid in begun_by if not roles.STEPS.get(killed[pid], True)]
+    assert {pid for pid, step in killed.items() if roles.STEPS.get(step)} <= begun_by.keys()
