@@ -13,8 +13,9 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from workers.orders import ledger, shipping
 from workers.orders.models import Order, State
 
-# Where a process can be killed, and whether the e-mail that it has in hand must then end `unknown`.
-STEPS = {
+# Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or it
+# may (None), where another of its couriers is busy.
+STEPS: dict[str, bool | None] = {
     "after claim": False,
     "before begin": False,
     "after begin": True,
@@ -22,7 +23,7 @@ STEPS = {
     "before dot": True,
     "after dot": True,
     "before record": True,
-    "after record": False,
+    "after record": None,
 }
 LONGEST_COMMAND = 512  # bytes, by RFC 5321
 DOT = b".\r\n"

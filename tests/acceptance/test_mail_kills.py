@@ -106,5 +106,5 @@ def explain_unknown(unknown: list[ShippedEmail], server: MailServer, killed: dic
             begun_by[int(email.claimed_by.rpartition(":")[2])] += 1
     print(f"unknown: {len(unknown) - begun_by.total()} were cut off, {begun_by.total()} begun by who was killed")
     assert begun_by.keys() <= killed.keys()
-    assert not [pid for pid in begun_by if not roles.STEPS.get(killed[pid], True)]
+    assert not [pid for pid in begun_by if roles.STEPS.get(killed[pid]) is False]
     assert {pid for pid, step in killed.items() if roles.STEPS.get(step)} <= begun_by.keys()

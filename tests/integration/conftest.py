@@ -20,8 +20,11 @@ from django.db import connection, connections
 
 from notifications import counters, heal
 from project.celery import app
+from project.demo import mail_server
+from project.demo.mail_server import MailServer
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job
+from workers.orders import courier
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,6 +73,27 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
         assert report is not None
         assert report.trusted
         yield client
+
+
+@pytest.fixture(scope="session")
+def mail_server_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MailServer]:
+    """Return a mail server for the whole session: a start takes a second, and addresses are never the same."""
+    with mail_server.running(tmp_path_factory.mktemp("mail")) as running:
+        yield running
+
+
+@pytest.fixture
+def mail(
+    mail_server_of_all: MailServer,
+    transactional_db: None,  # noqa: ARG001  who uses it sends what is in the database
+    settings: LazySettings,
+) -> Iterator[MailServer]:
+    """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
+    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
+    courier.circuit.succeeded()
+    yield mail_server_of_all
+    courier.circuit.succeeded()
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def write(email: ShippedEmail) -> Letter:
     try:
         message = _message(order, email.message_id)
         return Letter(
-            sender=address(settings.DEFAULT_FROM_EMAIL),
+            sender=sender(),
             recipient=address(order.customer_email),
             content=_content(message),
             message=message,
@@ -51,22 +51,32 @@ def write(email: ShippedEmail) -> Letter:
         raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
 
 
+def sender() -> str:
+    """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
+    if any(character in settings.DEFAULT_FROM_EMAIL for character in LINE_BREAKS):
+        raise CannotBeWritten("There is a line break in DEFAULT_FROM_EMAIL.")
+    return address(parseaddr(settings.DEFAULT_FROM_EMAIL)[1])
+
+
 def address(text: str) -> str:
-    """Return the bare address in `Name <name@example.com>`, its domain in ASCII. Raises CannotBeWritten."""
-    found = parseaddr(text)[1]
+    """Return the address with its domain in ASCII. Raises CannotBeWritten."""
     if any(character in text for character in LINE_BREAKS):
         raise CannotBeWritten(f"There is a line break in the address {text!r}.")
     try:
-        validate_email(found)
+        validate_email(text)
     except ValidationError as error:
         raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
-    local, _, domain = found.rpartition("@")
+    local, _, domain = text.rpartition("@")
     return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
 
 
 def message_id(order_id: int) -> str:
     """Return the Message-ID of the order's e-mail: always the same, so that whoever sees it twice knows."""
-    return f"<order-{order_id}-shipped@{address(settings.DEFAULT_FROM_EMAIL).rpartition('@')[2]}>"
+    try:
+        domain = sender().rpartition("@")[2]
+    except CannotBeWritten:  # the e-mail will say so: an order can be shipped all the same
+        domain = "localhost"
+    return f"<order-{order_id}-shipped@{domain}>"
 
 
 def _message(order: Order, identity: str) -> EmailMessage:

@@ -1,0 +1,73 @@
+"""What tests of shipped e-mails share: shipping to an address, and asking the mail server what came."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from django.conf import LazySettings
+
+from project.demo import mail_server
+from project.demo.mail_server import MailServer
+from workers.orders import shipping
+from workers.orders.models import Order, ShippedEmail
+
+_numbers = count(1)
+
+
+def place(word: str = "plain") -> Order:
+    """Place an order of somebody new, whose address has the mail server behave so."""
+    number = next(_numbers)
+    return Order.objects.create(number=f"T-{number}", customer_email=f"{word}.{number}@customers.example")
+
+
+def ship(word: str = "plain") -> ShippedEmail:
+    """Place an order and ship it."""
+    order = place(word)
+    assert shipping.ship(order.pk)
+    return ShippedEmail.objects.get(order=order)
+
+
+def accepted(server: MailServer, email: ShippedEmail) -> int:
+    """Return how often the mail server accepted the e-mail."""
+    return server.received()[email.message_id]
+
+
+@contextmanager
+def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterator[list[bytes]]:
+    """Run a mail server that says these lines to each connection in turn; then it ends the connection.
+
+    The first line is the greeting, each further one answers a command; the content counts as one, with its dot. Yields
+    what it heard. The settings name it.
+    """
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        for lines in connections:
+            peer, _ = listener.accept()
+            with peer, peer.makefile("rb") as commands:
+                peer.sendall(lines[0])
+                for line in lines[1:]:
+                    heard.append(_command(commands, heard))
+                    if not heard[-1]:
+                        break
+                    peer.sendall(line)
+
+    with socket.create_server((mail_server.HOST, 0)) as listener:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = listener.getsockname()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield heard
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def _command(commands: Iterator[bytes], heard: list[bytes]) -> bytes:
+    """Return the next command, or the whole content where that is due."""
+    if not heard or heard[-1] != b"data\r\n":
+        return next(commands, b"")
+    lines: list[bytes] = []
+    while not lines or lines[-1] != b".\r\n":
+        lines.append(next(commands, b".\r\n"))
+    return b"".join(lines)

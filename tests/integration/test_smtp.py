@@ -1,0 +1,222 @@
+"""The mail backend, on real connections: what it tells about an attempt is what the server did."""
+
+import smtplib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import NoReturn
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail as django_mail
+
+from project.demo.mail_server import MailServer
+from tests.integration.mail import accepted, scripted_server, ship
+from workers.orders import letter, mailers
+from workers.orders.mailers import BrokenOff, NobodyKnows, Refused, Unreachable
+from workers.orders.models import Phase, ShippedEmail
+from workers.orders.smtp import EmailBackend
+
+pytestmark = pytest.mark.usefixtures("mail", "messages")
+
+HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
+GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
+
+
+def submit(email: ShippedEmail, begin: Callable[[], None] = lambda: None) -> str:
+    """Submit the e-mail over a connection of its own."""
+    mailer = mailers.mailer()
+    mailer.connect()
+    try:
+        return mailer.submit(letter.write(email), begin)
+    finally:
+        mailer.close()
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "phase", "comes"),
+    [
+        ("refuse", Refused, Phase.NOT_BEGUN, 0),
+        ("greylist-1", Refused, Phase.NOT_BEGUN, 0),
+        ("closing", Refused, Phase.NOT_BEGUN, 0),
+        ("refuse-content", Refused, Phase.AFTER_DOT, 0),
+        ("cut-unaccepted", NobodyKnows, Phase.AFTER_DOT, 0),
+        ("cut-accepted", NobodyKnows, Phase.AFTER_DOT, 1),
+    ],
+)
+def test_a_failure_tells_how_far_the_attempt_came(
+    mail: MailServer, word: str, error: type[Exception], phase: Phase, comes: int
+) -> None:
+    """A refusal is certain at any time; after the dot nothing else is."""
+    email = ship(word)
+    with pytest.raises(error) as raised:
+        submit(email)
+    assert raised.value.phase == phase  # type: ignore[attr-defined]
+    assert accepted(mail, email) == comes
+
+
+def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
+    """Also where the server ends the connection right after it."""
+    email = ship("cut-after-reply")
+    assert submit(email) == "250 OK, and farewell"
+    assert accepted(mail, email) == 1
+
+
+def test_begin_is_called_once_and_right_before_the_content(settings: LazySettings) -> None:
+    """What the server refuses before was never begun."""
+    heard_then: list[list[bytes]] = []
+    with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
+        submit(ship(), lambda: heard_then.append([*heard]))
+    assert [line.split()[0].lower() for line in heard_then[0]] == [b"ehlo", b"mail", b"rcpt", b"data"]
+    assert len(heard_then) == 1
+
+
+def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
+    """The connection is cut without the dot, and the error is raised as it is."""
+    email = ship()
+
+    def fail() -> NoReturn:
+        raise LookupError("somebody else has it")
+
+    with pytest.raises(LookupError, match="somebody else"):
+        submit(email, fail)
+    assert not accepted(mail, email)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"what?\r\n", NobodyKnows),
+        (b"354 Go on\r\n", NobodyKnows),
+        (b"x" * 9_000 + b"\r\n", NobodyKnows),
+        (b"", NobodyKnows),
+        (b"250-Some", NobodyKnows),
+        (b"451 Later\r\n", Refused),
+        (b"552 Too big\r\n", Refused),
+        (b"503 What dot?\r\n", Refused),
+    ],
+)
+def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
+    settings: LazySettings, reply: bytes, error: type[Exception]
+) -> None:
+    """Whatever else the server says, or leaves unsaid, nobody knows."""
+    farewells = [b"250 OK\r\n"] if error is Refused else []
+    email = ship()
+    with scripted_server(settings, [*HELLO, *GO_AHEAD, reply, *farewells]), pytest.raises(error):
+        submit(email)
+
+
+def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
+    """The reply to the dot has a time-out of its own, and the other steps theirs."""
+    settings.WEIR_MAIL_REPLY_TIMEOUT = 0.2
+    with pytest.raises(NobodyKnows, match="timed out") as raised:
+        submit(ship("late-2000"))
+    assert raised.value.phase == Phase.AFTER_DOT
+    settings.WEIR_MAIL_REPLY_TIMEOUT = 30.0
+    settings.EMAIL_TIMEOUT = 0.2
+    with pytest.raises(BrokenOff, match="timed out") as broken:
+        submit(ship("stall-2000"))
+    assert broken.value.phase == Phase.NOT_BEGUN
+    assert submit(ship("late-500")) == "250 OK"
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        [b"421 Too busy\r\n"],
+        [b"554 Not you\r\n"],
+        [b"220 mail.example\r\n", b"550 Who?\r\n", b"550 Who?\r\n"],
+        [*HELLO, b"530 5.7.0 Authentication required\r\n"],
+        [b""],
+    ],
+)
+def test_a_server_that_does_not_let_us_in_is_unreachable(settings: LazySettings, connection: list[bytes]) -> None:
+    """No e-mail is to blame."""
+    email = ship()
+    with scripted_server(settings, connection), pytest.raises(Unreachable):
+        submit(email)
+
+
+def test_a_login_that_fails_is_unreachable(settings: LazySettings) -> None:
+    """A wrong password, or a server that has no login to offer."""
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "shop", "secret"
+    email = ship()
+    wrong = [
+        b"220 mail.example\r\n",
+        b"250-mail.example\r\n250 AUTH PLAIN\r\n",
+        b"535 5.7.8 Wrong\r\n",
+        b"535 Wrong\r\n",
+    ]
+    with scripted_server(settings, wrong), pytest.raises(Unreachable, match="535"):
+        submit(email)
+    with scripted_server(settings, HELLO), pytest.raises(Unreachable, match="not supported"):
+        submit(email)
+
+
+def test_tls_that_fails_is_unreachable(settings: LazySettings) -> None:
+    """A server without it, and one that says it has it and has not."""
+    settings.EMAIL_USE_TLS = True
+    email = ship()
+    with scripted_server(settings, HELLO), pytest.raises(Unreachable, match="STARTTLS"):
+        submit(email)
+    lying = [b"220 mail.example\r\n", b"250-mail.example\r\n250 STARTTLS\r\n", b"220 Go ahead\r\n", b"no TLS"]
+    with scripted_server(settings, lying), pytest.raises(Unreachable, match="SSL"):
+        submit(email)
+
+
+def test_nobody_listens_is_unreachable(settings: LazySettings) -> None:
+    """Nor is there a host of that name."""
+    email = ship()
+    settings.EMAIL_PORT = 1
+    with pytest.raises(Unreachable, match="refused"):
+        submit(email)
+
+
+def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazySettings) -> None:
+    """And none of them ends the e-mail."""
+    written = replace(letter.write(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
+    with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
+        mailer = mailers.mailer()
+        mailer.connect()
+        mailer.submit(written, lambda: None)
+        mailer.close()
+    assert heard[4] == b"Subject: x\r\n\r\n..\r\n...\r\n..end\r\n.\r\n"
+
+
+def test_one_connection_serves_many_also_after_a_refusal(mail: MailServer) -> None:
+    """A refused e-mail leaves the conversation in step."""
+    emails = [ship(), ship("refuse"), ship(), ship("refuse-content"), ship()]
+    mailer = EmailBackend()
+    mailer.connect()
+    connection = mailer.connection
+    for email in emails:
+        with suppress(Refused):
+            mailer.submit(letter.write(email), lambda: None)
+        assert mailer.connection is connection
+    mailer.close()
+    assert [accepted(mail, email) for email in emails] == [1, 0, 1, 0, 1]
+
+
+def test_it_is_djangos_backend_for_all_other_emails() -> None:
+    """Its errors, too, are smtplib's."""
+    assert django_mail.send_mail("Hello", "there", None, ["plain.other@customers.example"]) == 1
+    with pytest.raises(smtplib.SMTPRecipientsRefused):
+        django_mail.send_mail("Hello", "there", None, ["refuse.other@customers.example"])
+
+
+def test_another_backend_is_asked_to_send_and_every_failure_is_unknown(settings: LazySettings) -> None:
+    """After its send call nobody knows, as it cannot tell."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    begun: list[bool] = []
+    email = ship()
+    assert submit(email, lambda: begun.append(True)) == "accepted by the mail backend"
+    (sent,) = django_mail.outbox
+    assert sent.to == [email.order.customer_email]
+    assert sent.extra_headers["Message-ID"] == email.message_id
+    assert begun == [True]
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    with pytest.raises(NobodyKnows, match="550"):
+        submit(ship("refuse"))
+    settings.EMAIL_PORT = 1
+    with pytest.raises(Unreachable):
+        submit(email)
