@@ -13,8 +13,8 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from workers.orders import ledger, shipping
 from workers.orders.models import Order, State
 
-# Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or it
-# may (None), where another of its couriers is busy.
+# Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or
+# it may (None), where another of its couriers is busy.
 STEPS: dict[str, bool | None] = {
     "after claim": False,
     "before begin": False,

@@ -87,6 +87,7 @@ def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explai
     for email in emails:
         expected = {State.SENT: {1}, State.FAILED: {0}, State.UNKNOWN: {0, 1}}[State(email.state)]
         assert accepted[email.message_id] in expected, (email, email.last_reply)
+        assert email.state != State.FAILED or email.order.customer_email.startswith("refuse"), email.last_reply
     explain_unknown([email for email in emails if email.state == State.UNKNOWN], server, killed)
 
 

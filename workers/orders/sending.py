@@ -131,7 +131,10 @@ class _Round:
                 if outcome := courier.deliver(*waiting):
                     with self._lock:
                         self._ended[outcome.state] += 1
-        except (Unreachable, SlotTooFar) as error:
+        except SlotTooFar as error:
+            self._stop(str(error))
+        except Unreachable as error:
+            log.warning("mail_server_unreachable", error=str(error))
             self._stop(str(error))
         except BaseException:
             self._stop("Something went wrong.")
@@ -142,7 +145,6 @@ class _Round:
             courier.close()
 
     def _stop(self, because: str) -> None:
-        log.warning("shipped_emails_not_sent", because=because)
         with self._lock:
             self._stopped_because = self._stopped_because or because
 
