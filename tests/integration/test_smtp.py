@@ -62,13 +62,19 @@ def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
     assert accepted(mail, email) == 1
 
 
-def test_begin_is_called_once_and_right_before_the_content(settings: LazySettings) -> None:
-    """What the server refuses before was never begun."""
-    heard_then: list[list[bytes]] = []
-    with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
-        submit(ship(), lambda: heard_then.append([*heard]))
-    assert [line.split()[0].lower() for line in heard_then[0]] == [b"ehlo", b"mail", b"rcpt", b"data"]
-    assert len(heard_then) == 1
+def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the server's go-ahead; the content and the dot follow, each by itself."""
+    steps: list[bytes] = []
+    send = smtplib.SMTP.send
+
+    def note_and_send(server: smtplib.SMTP, data: bytes | str) -> None:
+        steps.append(data if isinstance(data, bytes) else data.encode())
+        send(server, data)
+
+    monkeypatch.setattr(smtplib.SMTP, "send", note_and_send)
+    submit(ship(), lambda: steps.append(b"begin"))
+    words = [step.split()[0].lower() for step in steps]
+    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"begin", b"content-type:", b".", b"quit"]
 
 
 def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
