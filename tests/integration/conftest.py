@@ -18,7 +18,7 @@ import redis
 from django.conf import LazySettings, settings
 from django.db import connection, connections
 
-from notifications import counters, heal
+from notifications import counters, drift, heal
 from project.celery import app
 from project.demo import mail_server
 from project.demo.mail_server import MailServer
@@ -73,6 +73,13 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
         assert report is not None
         assert report.trusted
         yield client
+
+
+@pytest.fixture
+def heal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have heal look at changes of any age, again and again without a pause."""
+    monkeypatch.setattr(heal, "SETTLED_S", 0.0)
+    monkeypatch.setattr(drift, "APART_S", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ from django.db.models import F, Value
 from django.db.models.functions import Concat
 
 from tests.integration.conftest import InThreads, waiting_for_nobody
-from tests.integration.mail import place, ship
+from tests.integration.mail import DATABASE, place, ship
 from workers.claims import claim, each_locked
 from workers.orders.models import Order, ShippedEmail
 
-pytestmark = pytest.mark.usefixtures("transactional_db", "messages")
+pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]
 FREE = Order.objects.filter(customer_email__startswith="plain").order_by("-pk")
 
 

@@ -10,23 +10,11 @@ from structlog.testing import capture_logs
 
 from notifications import changes, counters, drift, flush, heal, inbox
 from notifications.models import Doubt, Notification
-from tests.integration.unread import MARKS, assert_exact, healed, kept, lost, make_wrong, sql, unread_rows
+from tests.integration.unread import MARKS, assert_exact, healed, kept, lost, make_wrong, no_scrub, sql, unread_rows
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.usefixtures("heal_at_once")]
 
 objects = Notification.objects
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have heal look at changes of any age, again and again without a pause."""
-    monkeypatch.setattr(heal, "SETTLED_S", 0.0)
-    monkeypatch.setattr(drift, "APART_S", 0.0)
-
-
-def no_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have heal look at doubts and changes only."""
-    monkeypatch.setattr(heal, "_scrub", lambda after, _seconds: ([], after))
 
 
 # --- what is found --------------------------------------------------------------------------------

@@ -5,26 +5,14 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from notifications import counters, drift, flush, heal, inbox, outages
+from notifications import counters, flush, heal, inbox, outages
 from notifications.models import Healing, Notification
-from tests.integration.unread import MARKS, assert_exact, healed, lost, make_wrong, redis_out_of_reach, sql
+from tests.integration.unread import MARKS, assert_exact, healed, lost, make_wrong, no_scrub, redis_out_of_reach, sql
 from workers import tasks
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.usefixtures("heal_at_once")]
 
 objects = Notification.objects
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have heal look at changes of any age, again and again without a pause."""
-    monkeypatch.setattr(heal, "SETTLED_S", 0.0)
-    monkeypatch.setattr(drift, "APART_S", 0.0)
-
-
-def no_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have heal look at doubts and changes only."""
-    monkeypatch.setattr(heal, "_scrub", lambda after, _seconds: ([], after))
 
 
 def slow_scrub(monkeypatch: pytest.MonkeyPatch, *, users: int, rows: int = 500_000) -> None:

@@ -16,12 +16,12 @@ from django.db.models.functions import Now
 
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
-from tests.integration.mail import accepted, place, scripted_server, ship
+from tests.integration.mail import MARKS, accepted, place, scripted_server, ship
 from workers.orders import courier, ledger, letter, outcomes, shipping
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.sending import BATCH
 
-pytestmark = pytest.mark.usefixtures("mail", "messages")
+pytestmark = MARKS
 GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 
 

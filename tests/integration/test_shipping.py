@@ -6,10 +6,12 @@ from django.db import IntegrityError, transaction
 
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
-from tests.integration.mail import accepted, place, ship
+from tests.integration.mail import DATABASE, accepted, place, ship
 from workers.orders import shipping
 from workers.orders.models import Order, Phase, Resolution, ShippedEmail, State
 from workers.orders.shipping import CannotBeResolved
+
+pytestmark = DATABASE
 
 POKE = (shipping.TASK, ())
 
@@ -23,7 +25,6 @@ def unknown(word: str = "cut-accepted") -> ShippedEmail:
     return email
 
 
-@pytest.mark.usefixtures("transactional_db")
 def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Message]) -> None:
     """The message leaves when the transaction has committed."""
     order = place()
@@ -38,7 +39,6 @@ def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Me
     assert messages == [POKE]
 
 
-@pytest.mark.usefixtures("transactional_db")
 def test_what_rolls_back_was_never_shipped(messages: list[Message]) -> None:
     """Neither the order's time nor the e-mail stays, and nobody is told."""
     order = place()
@@ -51,7 +51,6 @@ def test_what_rolls_back_was_never_shipped(messages: list[Message]) -> None:
     assert messages == []
 
 
-@pytest.mark.usefixtures("transactional_db")
 def test_shipping_twice_is_shipping_once(messages: list[Message], in_threads: InThreads) -> None:
     """One after the other, and at once."""
     order = place()
@@ -61,14 +60,13 @@ def test_shipping_twice_is_shipping_once(messages: list[Message], in_threads: In
     assert messages == [POKE]
 
 
-@pytest.mark.usefixtures("transactional_db", "messages")
+@pytest.mark.usefixtures("messages")
 def test_an_order_that_does_not_exist_cannot_be_shipped() -> None:
     """The caller hears which."""
     with pytest.raises(Order.DoesNotExist, match="order 4711"):
         shipping.ship(4711)
 
 
-@pytest.mark.usefixtures("transactional_db")
 def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[Message]) -> None:
     """Whoever takes the older one goes on to the others: many orders at once cost one message."""
     for _ in range(5):
@@ -150,14 +148,14 @@ def test_who_and_why_must_be_said(who: str, why: str) -> None:
     assert not Resolution.objects.exists()
 
 
-@pytest.mark.usefixtures("messages", "transactional_db")
+@pytest.mark.usefixtures("messages")
 def test_an_email_that_does_not_exist_cannot_be_resolved() -> None:
     """The caller hears it."""
     with pytest.raises(ShippedEmail.DoesNotExist):
         shipping.resolve(4711, arrived=True, who="kim", why="x")
 
 
-@pytest.mark.usefixtures("messages", "transactional_db")
+@pytest.mark.usefixtures("messages")
 @pytest.mark.parametrize(
     ("changes", "constraint"),
     [
@@ -177,7 +175,7 @@ def test_the_database_refuses_a_state_that_contradicts_itself(changes: dict[str,
         ShippedEmail.objects.filter(pk=email.pk).update(**changes)
 
 
-@pytest.mark.usefixtures("transactional_db", "messages")
+@pytest.mark.usefixtures("messages")
 def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: LazySettings) -> None:
     """Nobody at the counter is to blame for them."""
     settings.DEFAULT_FROM_EMAIL = "nobody"

@@ -11,13 +11,13 @@ from django.conf import LazySettings
 from django.core import mail as django_mail
 
 from project.demo.mail_server import MailServer
-from tests.integration.mail import accepted, scripted_server, ship
+from tests.integration.mail import MARKS, accepted, scripted_server, ship
 from workers.orders import letter, mailers
 from workers.orders.mailers import BrokenOff, NobodyKnows, Refused, Unreachable
 from workers.orders.models import Phase, ShippedEmail
 from workers.orders.smtp import EmailBackend
 
-pytestmark = pytest.mark.usefixtures("mail", "messages")
+pytestmark = MARKS
 
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
@@ -123,7 +123,11 @@ def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
     with pytest.raises(BrokenOff, match="timed out") as broken:
         submit(ship("stall-2000"))
     assert broken.value.phase == Phase.NOT_BEGUN
-    assert submit(ship("late-500")) == "250 OK"
+    mailer = EmailBackend()
+    mailer.connect()
+    assert mailer.submit(letter.write(ship("late-500")), lambda: None) == "250 OK"
+    with pytest.raises(BrokenOff, match="timed out"):  # also after that reply
+        mailer.submit(letter.write(ship("stall-2000")), lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ MARKS = [
 ]
 
 
+def no_scrub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have heal look at doubts and changes only."""
+    monkeypatch.setattr(heal, "_scrub", lambda after, _seconds: ([], after))
+
+
 def unread_rows(*also: int) -> dict[int, int]:
     """Return COUNT(*) of the unread rows by user: of everybody who has rows or a number, and of these."""
     with connection.cursor() as cursor:
