@@ -118,7 +118,7 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
     assert "no e-mail address" in lost.shipped_email.last_reply
 
 
-@pytest.mark.parametrize("word", ["stall-4000", "late-4000"])
+@pytest.mark.parametrize("word", ["stall-2500", "late-2500"])
 def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(mail: MailServer, word: str) -> None:
     """Others go over another connection, also those that are shipped meanwhile."""
     slow = ship(word)

@@ -78,15 +78,20 @@ def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.M
 
 
 def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
-    """The connection is cut without the dot, and the error is raised as it is."""
-    email = ship()
+    """The connection is cut without the dot, the error is raised as it is, and the next e-mail is not its content."""
+    emails = [ship(), ship()]
 
     def fail() -> NoReturn:
         raise LookupError("somebody else has it")
 
+    mailer = EmailBackend()
+    mailer.connect()
     with pytest.raises(LookupError, match="somebody else"):
-        submit(email, fail)
-    assert not accepted(mail, email)
+        mailer.submit(letter.write(emails[0]), fail)
+    assert mailer.connect()
+    mailer.submit(letter.write(emails[1]), lambda: None)
+    mailer.close()
+    assert [accepted(mail, email) for email in emails] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ class Courier:
         if not circuit.enter(time.monotonic()):
             raise mailers.Unreachable("It could not be reached lately, and is left alone for a while.")
         try:
-            self._mailer.connect()
+            if self._mailer.connect():
+                self._served = 0
         except mailers.Unreachable:
             circuit.failed(time.monotonic())
             raise
@@ -90,9 +91,9 @@ class Courier:
                 self._served = 0
                 self._connect()
                 return self._submit(email, written, claimed_at)
-            return self._failed(email, error)
+            return _failed(email, error)
         except (mailers.Refused, mailers.NobodyKnows) as error:
-            return self._failed(email, error)
+            return _failed(email, error)
         except mailers.Unreachable:  # asks for a login that we do not have
             circuit.failed(time.monotonic())
             raise
@@ -103,15 +104,14 @@ class Courier:
         self._served += 1
         return outcomes.accepted(reply)
 
-    def _failed(self, email: ShippedEmail, error: mailers.Refused | mailers.BrokenOff | mailers.NobodyKnows) -> Outcome:
-        if not isinstance(error, mailers.Refused):
-            self._served = 0
-        return outcomes.of_failure(
-            error,
-            attempts=email.attempts,
-            max_attempts=settings.WEIR_MAIL_MAX_ATTEMPTS,
-            chance=random.random(),  # noqa: S311  spreads retries, protects nothing
-        )
+
+def _failed(email: ShippedEmail, error: mailers.Refused | mailers.BrokenOff | mailers.NobodyKnows) -> Outcome:
+    return outcomes.of_failure(
+        error,
+        attempts=email.attempts,
+        max_attempts=settings.WEIR_MAIL_MAX_ATTEMPTS,
+        chance=random.random(),  # noqa: S311  spreads retries, protects nothing
+    )
 
 
 def _turn() -> AbstractContextManager[object]:

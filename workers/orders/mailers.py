@@ -45,8 +45,8 @@ class NobodyKnows(Exception):
 class Mailer(Protocol):
     """A connection to the mail server. Also what a backend of your own may offer, to tell how far an attempt came."""
 
-    def connect(self) -> None:
-        """Connect and log in, unless it is connected. Raises Unreachable."""
+    def connect(self) -> bool:
+        """Connect and log in, unless that is done; tell whether the connection is a new one. Raises Unreachable."""
 
     def close(self) -> None:
         """Close the connection, whatever state it is in. Raises nothing."""
@@ -65,10 +65,10 @@ class AnyBackend:
     def __init__(self, backend: BaseEmailBackend) -> None:
         self._backend = backend
 
-    def connect(self) -> None:
+    def connect(self) -> bool:
         """Connect, if the backend connects at all."""
         try:
-            self._backend.open()
+            return bool(self._backend.open())
         except Exception as error:  # whatever the backend raises
             raise Unreachable(f"{type(error).__name__}: {error}"[:LONGEST_REPLY]) from error
 

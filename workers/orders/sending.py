@@ -9,9 +9,9 @@
 
 import time
 from collections import Counter, deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from threading import Event, Lock
+from threading import Lock
 from uuid import uuid4
 
 import structlog
@@ -74,8 +74,7 @@ class _Round:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that follows
         self._waiting: deque[tuple[ShippedEmail, float]] = deque()  # and when it was claimed
-        self._couriers: list[Courier] = []
-        self._helpers: list[Future[None]] = []
+        self._couriers: set[Courier] = set()  # who are busy, or look for something to do
         self._ended: Counter[str] = Counter()
         self._stopped_because = ""
         self._is_out_of_time = False
@@ -83,18 +82,10 @@ class _Round:
     def run(self, unknown: int) -> SendReport:
         """Deliver what is due. `unknown` are those that were found before."""
         self._claim()
-        over = Event()
         try:
             if self._waiting:
                 with ThreadPoolExecutor(MOST_COURIERS) as pool:
-                    watch = pool.submit(self._keep_watch, over, pool)
-                    try:
-                        self._serve()
-                    finally:
-                        over.set()
-                        watch.result()
-                for helper in self._helpers:
-                    helper.result()  # raises what went wrong there
+                    self._watch_over_couriers(pool)
         finally:
             given_back = ledger.give_back(self._token)
         return SendReport(
@@ -107,25 +98,32 @@ class _Round:
             is_out_of_time=self._is_out_of_time,
         )
 
-    def _keep_watch(self, over: Event, pool: ThreadPoolExecutor) -> None:
-        """Send for a further courier whenever all that there are have stalled."""
-        while not over.wait(LOOK_EVERY_S):
-            with self._lock:
-                at_work = [*self._couriers]
-            if 0 < len(at_work) < MOST_COURIERS and all(courier.is_stalled for courier in at_work):
-                self._helpers.append(pool.submit(self._help))
+    def _watch_over_couriers(self, pool: ThreadPoolExecutor) -> None:
+        """Send for a courier, and for a further one whenever all that there are have stalled, until all have left.
 
-    def _help(self) -> None:
+        Raises what went wrong with one. An interrupt has each finish the e-mail that it has in hand.
+        """
+        at_work = {pool.submit(self._serve)}
         try:
-            self._serve()
-        finally:
-            connections.close_all()  # those of this thread
+            while at_work:
+                done, at_work = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
+                for courier in done:
+                    courier.result()
+                if at_work and len(at_work) < MOST_COURIERS and self._have_all_stalled():
+                    at_work.add(pool.submit(self._serve))
+        except BaseException:
+            self._stop("It was interrupted.")
+            raise
+
+    def _have_all_stalled(self) -> bool:
+        with self._lock:
+            return all(courier.is_stalled for courier in self._couriers)
 
     def _serve(self) -> None:
         """Be a courier until there is nothing left to do."""
         courier = Courier()
         with self._lock:
-            self._couriers.append(courier)
+            self._couriers.add(courier)
         try:
             while waiting := self._next(courier):
                 if outcome := courier.deliver(*waiting):
@@ -136,30 +134,32 @@ class _Round:
         except Unreachable as error:
             log.warning("mail_server_unreachable", error=str(error))
             self._stop(str(error))
-        except BaseException:
-            self._stop("Something went wrong.")
-            raise
         finally:
             with self._lock:
-                self._couriers.remove(courier)
+                self._couriers.discard(courier)
             courier.close()
+            connections.close_all()  # those of this thread
 
     def _stop(self, because: str) -> None:
         with self._lock:
             self._stopped_because = self._stopped_because or because
 
     def _next(self, courier: Courier) -> tuple[ShippedEmail, float] | None:
-        """Return the e-mail to deliver next; wait for one as long as another courier is busy; then None."""
+        """Return the e-mail to deliver next; None where the courier is to leave.
+
+        While all others are busy, one stays and looks for what becomes due.
+        """
         while True:
             with self._lock:
                 if self._stopped_because:
                     return None
-                are_others_busy = any(other.is_busy for other in self._couriers if other is not courier)
-                if not self._waiting and (are_others_busy or not self._is_time_over()):
+                others = self._couriers - {courier}
+                if not self._waiting and (others or not self._is_time_over()):
                     self._claim()
                 if self._waiting:
                     return self._waiting.popleft()
-                if not are_others_busy:
+                if not others or not all(other.is_busy for other in others):
+                    self._couriers.discard(courier)  # at once, so that of two who look one stays
                     return None
             time.sleep(LOOK_EVERY_S)
 

@@ -33,14 +33,15 @@ class EmailBackend(smtp.EmailBackend):
     connection: Any
     _partial_connection: Any
 
-    def connect(self) -> None:
-        """Connect, with TLS and login as the settings say. Raises Unreachable."""
+    def connect(self) -> bool:
+        """Connect, with TLS and login as the settings say, unless that is done. Raises Unreachable."""
         try:
-            self.open()
+            is_new = bool(self.open())
             self.connection.ehlo_or_helo_if_needed()
         except OSError as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
             self._abandon()
             raise Unreachable(f"{type(error).__name__}: {error}") from error
+        return is_new
 
     def close(self) -> None:
         """Say farewell and close the connection; what goes wrong with that means nothing."""
