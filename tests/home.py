@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 HOME = Path(os.environ.get("WEIR_TEST_HOME") or Path(__file__).resolve().parent.parent / ".weir" / "test")
+HOME /= os.environ.get("PYTEST_XDIST_WORKER", "")  # each of several at once has servers of its own
 os.environ["WEIR_HOME"] = str(HOME)
 for variable in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"):
     os.environ[variable] = ""  # empty, not absent: a developer's .env file must not fill it in

@@ -4,19 +4,17 @@ from typing import Any
 
 from celery import current_app
 
-from workers.heartbeats import QUEUES
-
 PATIENCE = (1.0, 2.0)  # seconds to wait for answers; a second time for workers that were busy
 CONNECTING = 3.0
 
 
-def unserved_queues() -> list[str]:
-    """Return the queues that no running worker consumes.
+def unserved_queues(*queues: str) -> list[str]:
+    """Return those of the queues that no running worker consumes.
 
     Raises kombu's OperationalError when the broker cannot be reached.
     """
     app: Any = current_app
-    silent = list(QUEUES)
+    silent = list(queues)
     with app.connection_for_write() as connection:
         connection.ensure_connection(max_retries=1, timeout=CONNECTING)
         for timeout in PATIENCE:

@@ -50,7 +50,7 @@ def end(number: int, state: State, **fields: Any) -> None:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have workers for all queues."""
-    monkeypatch.setattr(consumers, "unserved_queues", list)
+    monkeypatch.setattr(consumers, "unserved_queues", lambda *_: [])
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_each_queue_needs_a_worker(
             return {worker: [{"name": name} for name in names] for worker, names in consumed.items()}
 
     monkeypatch.setattr(app.control, "inspect", Inspect)
-    assert consumers.unserved_queues() == missing
+    assert consumers.unserved_queues("default", "fetch") == missing
 
 
 # --- watching -------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_ctrl_c_stops_the_watching_only(between_looks: Callable[[Callable[[], No
 def test_ctrl_c_before_anything_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the workers are being asked ends the command with status 130, too, and no traceback."""
 
-    def interrupt() -> list[str]:
+    def interrupt(*_: str) -> list[str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(consumers, "unserved_queues", interrupt)

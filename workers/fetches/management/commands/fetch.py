@@ -137,7 +137,7 @@ def _opened(file: str) -> TextIO:
 
 
 def _require_workers() -> None:
-    if not (unserved := consumers.unserved_queues()):
+    if not (unserved := consumers.unserved_queues(*START)):
         return
     commands = " and ".join(f"`{START[queue]}`" for queue in unserved)
     raise CommandError(
