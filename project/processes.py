@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
-WORKERS = ("worker", "fetcher")  # those of the Procfile's processes that are Celery workers
+WORKERS = ("worker", "fetcher", "mailer")  # those of the Procfile's processes that are Celery workers
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 

@@ -74,7 +74,7 @@ class Performance:
         running = stack.enter_context(
             processes.running(
                 {**os.environ, "PORT": str(port)},
-                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "beat": 1},
+                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1},
                 log=plan.log,
             )
         )

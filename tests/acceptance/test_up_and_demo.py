@@ -22,6 +22,7 @@ import pytest
 
 from project import embedded
 from tests.acceptance.conftest import wait_for
+from workers import heartbeats
 
 CHECKOUT = Path(embedded.__file__).parent.parent
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
@@ -187,6 +188,9 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log}")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
             assert json.load(response)["database"] == "ok"
+        running = processes_of(home)
+        for queue in heartbeats.QUEUES:
+            assert any(f"--queues {queue} " in words for words in running)
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()
         asked_at = time.monotonic()
         up.send_signal(signal.SIGTERM)
