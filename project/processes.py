@@ -47,6 +47,10 @@ class Processes:
         """Return those that are Celery workers; also the first part of their Celery names."""
         return tuple(name for name in self.names if name.partition(".")[0] in WORKERS)
 
+    def pids(self) -> list[int]:
+        """Return all processes that belong to them now, those of Celery's pools too. Linux only."""
+        return supervisor.descendants(self._supervisor.pid)
+
     def check(self) -> None:
         """Raise ProcessesEnded if they run no more."""
         if self._supervisor.poll() is not None:
