@@ -29,18 +29,16 @@ class Shipments:
         return self.look().shipped > 0
 
     def look(self) -> Emails:
-        """Return what came of it so far; when the warehouse has stopped, also what is `sent` and never came.
-
-        What was written as sent before the list is read must stand in the list.
-        """
+        """Return what came of it so far; when the warehouse has stopped, also what is `sent` and never came."""
         row = statements.run("project.demo", "emails", {})[0]
         sent = statements.run("project.demo", "sent_emails", {}) if self.program.has_stopped else []
+        twice = self.received_twice()  # reads the list after the database: all that is sent stands in it by now
         return Emails(
             shipped=row.shipped,
             emails_sent=row.sent,
             emails_failed=row.failed,
             emails_unknown=row.unknown,
-            emails_received_twice=self.received_twice(),
+            emails_received_twice=twice,
             emails_never_received=sum(not self._received[email.message_id] for email in sent),
             mailers_killed=self.killer.killed,
         )

@@ -27,8 +27,8 @@ class Command(BaseCommand):
     help = (
         "Show Weir at work: dozens of fake sites on this machine, each with its own rate, thousands of URLs, "
         "real workers; judged by the sites' own log. Meanwhile users are notified and read, and each unread number "
-        "that they ask for is compared with COUNT(*). And orders are shipped, by e-mails to a mail server that drops, "
-        "delays and refuses some, while workers that send them are killed; judged by the mail server's own list. "
+        "that they ask for is compared with COUNT(*). And orders are shipped: their e-mails go to a mail server that "
+        "drops, delays and refuses some, while workers that send them are killed; judged by its own list. "
         "Exit status: 0; 1 when a request came early, an unread number drifted, or an e-mail was received twice or "
         "was sent and never received; 130 after Ctrl-C."
     )
