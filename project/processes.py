@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
-WORKERS = ("worker", "fetcher")  # those of the Procfile's processes that are Celery workers
+WORKERS = ("worker", "fetcher", "mailer")  # those of the Procfile's processes that are Celery workers
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 
@@ -46,6 +46,10 @@ class Processes:
     def workers(self) -> tuple[str, ...]:
         """Return those that are Celery workers; also the first part of their Celery names."""
         return tuple(name for name in self.names if name.partition(".")[0] in WORKERS)
+
+    def pids(self) -> list[int]:
+        """Return all processes that belong to them now, those of Celery's pools too. Linux only."""
+        return supervisor.descendants(self._supervisor.pid)
 
     def check(self) -> None:
         """Raise ProcessesEnded if they run no more."""

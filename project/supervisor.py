@@ -78,7 +78,7 @@ def _left(process: subprocess.Popen[bytes] | None) -> set[int]:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    return set(_descendants())
+    return set(descendants(os.getpid()))
 
 
 def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
@@ -87,14 +87,15 @@ def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
             os.kill(pid, stop_signal)
 
 
-def _descendants() -> list[int]:
+def descendants(of_pid: int) -> list[int]:
+    """Return the processes that this one started, those that these started, and so on. Linux only."""
     children = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended meanwhile
             # pid (name) state parent ...: the name may contain anything, brackets too
             parent = int(stat.read_bytes().rpartition(b")")[2].split()[1])
             children[parent].append(int(stat.parent.name))
-    found = [os.getpid()]
+    found = [of_pid]
     for pid in found:  # grows while it is walked
         found.extend(children[pid])
     return found[1:]

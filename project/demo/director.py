@@ -1,17 +1,18 @@
-"""The director: gives the sites their rates and Weir their URLs, and watches what sites and users see."""
+"""The director: gives the sites their rates and Weir their URLs, and watches what sites, users and mail server see."""
 
 import time
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle, pairwise
 from urllib.parse import quote
 
 from postgres import statements
 from project.demo import gaps
-from project.demo.figures import Backlog, Figures, Totals, Unread, measure
+from project.demo.figures import Backlog, Emails, Figures, Totals, Unread, measure
 from project.demo.inboxes import Inboxes
+from project.demo.shipments import Shipments
 from project.demo.sites import Sites
 from ratelimit import slots
 from ratelimit.rates import parse_rate
@@ -69,6 +70,7 @@ class View:
     early_starts: int
     totals: Totals
     unread: Unread
+    emails: Emails
 
 
 @dataclass(kw_only=True, slots=True)
@@ -92,19 +94,21 @@ class _Watched:
 class Director:
     """One run: `set_rates`, `feed`, then `look` again and again; `figures` when everything has stopped."""
 
-    def __init__(self, sites: Sites, inboxes: Inboxes) -> None:
+    def __init__(self, sites: Sites, inboxes: Inboxes, shipments: Shipments) -> None:
         self.lanes = [
             Lane(host=host, port=sites.port, rate=rate, interval_s=parse_rate(rate).total_seconds())
             for host, rate in zip(sites.hosts, cycle(RATES), strict=False)
         ]
         self._sites = sites
         self._inboxes = inboxes
+        self._shipments = shipments
         self._offset = 0
         self._first_ns: int | None = None
         self._watched = {lane.host: _Watched() for lane in self.lanes}
         self._backlogs: list[Backlog] = []
         self._totals = Totals()
         self._unread = Unread()
+        self._emails = Emails()
 
     def set_rates(self) -> None:
         """Tell Weir how fast each site may be asked."""
@@ -156,6 +160,7 @@ class Director:
             lateness_p99_ms=row.lateness_p99_ms or 0.0,
         )
         self._unread = self._inboxes.look()
+        self._emails = self._shipments.look()
         if self._first_ns is None:
             self._first_ns = min(
                 (watched.times[0] for watched in self._watched.values() if watched.times), default=None
@@ -177,11 +182,13 @@ class Director:
             ),
             totals=self._totals,
             unread=self._unread,
+            emails=self._emails,
         )
 
     def look_at_the_end(self) -> View:
-        """Return how everything stood when the users had stopped: nothing of theirs is under way any more."""
-        self._inboxes.stop()
+        """Return how everything stood when users and warehouse had stopped: they change nothing any more."""
+        self._inboxes.program.stop()
+        self._shipments.program.stop()
         return self.look()
 
     def _lane_view(self, lane: Lane, now_ns: int, waiting: int) -> LaneView:
@@ -203,7 +210,15 @@ class Director:
 
     def figures(self) -> Figures | None:
         """Return what the whole log says, None if there is nothing to say. Asks no server any more."""
-        return measure(self.arrivals(), self.intervals, self._backlogs, self._totals, self._unread)
+        emails = replace(self._emails, emails_received_twice=self._shipments.received_twice())
+        return measure(
+            self.arrivals(),
+            self.intervals,
+            self._backlogs,
+            totals=self._totals,
+            unread=self._unread,
+            emails=emails,
+        )
 
     def arrivals(self) -> list[gaps.Arrival]:
         """Return the sites' whole log."""

@@ -29,6 +29,24 @@ class Unread:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Emails:
+    """What came of shipped orders' e-mails, while processes that send them were killed."""
+
+    shipped: int = 0  # orders, with an e-mail each
+    emails_sent: int = 0
+    emails_failed: int = 0
+    emails_unknown: int = 0
+    emails_received_twice: int = 0  # or more often, by the mail server's own list
+    emails_never_received: int = 0  # of those sent, by the same list; looked for at the end
+    mailers_killed: int = 0
+
+    @property
+    def pending(self) -> int:
+        """How many are still on their way."""
+        return self.shipped - self.emails_sent - self.emails_failed - self.emails_unknown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
     """Which hosts had fetches that were due, at one moment of the sites' clock."""
 
@@ -41,7 +59,7 @@ class Figures:
     """The figures of a run; the fields are those of `manage.py demo --json`.
 
     `shortest_gap_ratio` is of the interval, `used_share` of what the rates allowed while there was a backlog; those
-    of unread numbers are described by Unread.
+    of unread numbers are described by Unread, those of e-mails by Emails.
     """
 
     fetched: int
@@ -58,14 +76,28 @@ class Figures:
     unread_flushes: int
     unread_rows_written: int
     unread_drift: int
+    shipped: int
+    emails_sent: int
+    emails_failed: int
+    emails_unknown: int
+    emails_received_twice: int
+    emails_never_received: int
+    mailers_killed: int
+
+    @property
+    def broken(self) -> int:
+        """How many times a promise was."""
+        return self.early_starts + self.unread_drift + self.emails_received_twice + self.emails_never_received
 
 
 def measure(
     arrivals: Sequence[Arrival],
     intervals: Mapping[str, float],
     backlogs: Sequence[Backlog],
+    *,
     totals: Totals,
     unread: Unread,
+    emails: Emails,
 ) -> Figures | None:
     """Return the figures, None if too little came to judge. `intervals` are each host's, in seconds."""
     times = times_by_host(arrivals)
@@ -83,6 +115,7 @@ def measure(
         lateness_p50_ms=round(totals.lateness_p50_ms, 3),
         lateness_p99_ms=round(totals.lateness_p99_ms, 3),
         **asdict(unread),
+        **asdict(emails),
     )
 
 

@@ -19,7 +19,8 @@ class NotTheDemos(Exception):
 def enter(home: Path) -> None:
     """Start this program again, unless it runs already so that settings and all children agree on this home.
 
-    Whatever the environment or .env says: the demo uses servers of its own, and fetches from loopback.
+    Whatever the environment or .env says: the demo uses servers of its own, and fetches from loopback. What becomes of
+    e-mails whose worker was killed is to be seen within seconds.
     """
     needed = {
         "WEIR_HOME": str(home),
@@ -28,6 +29,18 @@ def enter(home: Path) -> None:
         "DATABASE_URL": "",
         "REDIS_URL": "",
         "CELERY_BROKER_URL": "",
+        "EMAIL_BACKEND": "workers.orders.smtp.EmailBackend",
+        "EMAIL_HOST": "127.0.0.1",
+        "EMAIL_HOST_USER": "",
+        "EMAIL_HOST_PASSWORD": "",
+        "EMAIL_USE_TLS": "0",
+        "EMAIL_USE_SSL": "0",
+        "EMAIL_TIMEOUT": "1",
+        "DEFAULT_FROM_EMAIL": "orders@shop.example",
+        "WEIR_MAIL_RATE": "",
+        "WEIR_MAIL_LEASE": "3",
+        "WEIR_MAIL_REPLY_TIMEOUT": "2",
+        "WEIR_MAIL_UNKNOWN_AFTER": "5",
         "DJANGO_ALLOWED_HOSTS": "127.0.0.1",
         "HOST": "127.0.0.1",
     }

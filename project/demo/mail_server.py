@@ -37,6 +37,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from project.demo.home import CHECKOUT
 from project.demo.sites import die_with_parent, write_whole
 
 HOST = "127.0.0.1"
@@ -202,8 +203,18 @@ class MailServer:
 
     def events(self) -> list[Event]:
         """Return everything that happened so far."""
-        whole = self.record.read_text().rpartition("\n")[0]
-        return [Event(**json.loads(line)) for line in whole.splitlines()]
+        return self.events_since(0)[0]
+
+    def events_since(self, start_offset: int) -> tuple[list[Event], int]:
+        """Return what happened since an offset in the list, and the offset to go on from.
+
+        A last line that is only half written is left for the next time.
+        """
+        with self.record.open("rb") as record:
+            record.seek(start_offset)
+            written = record.read()
+        whole = written[: written.rfind(b"\n") + 1]
+        return [Event(**json.loads(line)) for line in whole.splitlines()], start_offset + len(whole)
 
     def received(self) -> Counter[str]:
         """Return how often each Message-ID was accepted."""
@@ -214,12 +225,13 @@ class MailServer:
 def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
     """Run a mail server in a process of its own, which keeps its list in `folder`; end it on leaving.
 
-    RuntimeError if it does not start.
+    RuntimeError if it does not start, or ends with an error.
     """
     record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
     ready.unlink(missing_ok=True)
     words = ["--record", str(record), "--ready", str(ready), "--port", str(port)]
-    process = subprocess.Popen([sys.executable, "-m", "project.demo.mail_server", *words])  # noqa: S603 our own code
+    command = [sys.executable, "-m", "project.demo.mail_server", *words]
+    process = subprocess.Popen(command, cwd=CHECKOUT)  # noqa: S603 our own code
     try:
         give_up_at = time.monotonic() + START_TIMEOUT_S
         while not ready.exists():
@@ -235,6 +247,8 @@ def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+    if process.returncode > 0:  # whoever killed it wanted it to end
+        raise RuntimeError(f"The demo's mail server ended with {process.returncode}.")
 
 
 if __name__ == "__main__":

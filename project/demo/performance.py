@@ -14,8 +14,9 @@ from notifications import heal
 from project import embedded, interrupts, processes
 from project.celery import app
 from project.demo import home as demo_home
-from project.demo import inboxes, sites
+from project.demo import inboxes, mail_server, shipments, sites
 from project.demo.director import Director, View, beat_ticks
+from project.demo.killer import Killer
 from project.demo.plan import Plan
 from project.demo.users import EVERYBODY
 
@@ -52,15 +53,16 @@ class Performance:
                 self._start_and_watch(stack)
             finally:
                 interrupts.ignore()
-                self._judge_unread()
+                self._judge()
                 self._screen.note("Stopping…")
 
     def _start_and_watch(self, stack: ExitStack) -> None:
         plan, note = self.plan, self._screen.note
-        note(f"Starting {plan.sites} sites, PostgreSQL and Valkey…")
+        note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
         try:
             with interrupts.hidden_from_children():
                 web_sites = stack.enter_context(sites.running(plan.sites, plan.home))
+                server = stack.enter_context(mail_server.running(plan.home))
         except RuntimeError as error:
             raise processes.NotReady(str(error)) from error
         stack.enter_context(embedded.servers(plan.home, durable=False))
@@ -69,27 +71,32 @@ class Performance:
         call_command("migrate", interactive=False, verbosity=0)
         call_command("sync_schedule", stdout=StringIO())
         heal.heal()  # until the first one unread numbers come from the rows, which would prove nothing
-        note(f"Starting {plan.fetchers} fetchers, worker, beat, web and {len(EVERYBODY)} users…")
+        note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
         port = _free_port()
+        env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port)}
         running = stack.enter_context(
             processes.running(
-                {**os.environ, "PORT": str(port)},
-                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "beat": 1},
+                env,
+                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1},
                 log=plan.log,
             )
         )
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
+            shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
         running.wait_until(lambda: processes.workers_answer(app, running.workers), "not all workers answer")
         running.wait_until(lambda: processes.web_answers("127.0.0.1", port), "the web process does not answer")
         running.wait_until(beat_ticks, "beat does not tick")
         running.wait_until(users.have_begun, "no user has done anything")
-        self.director = Director(web_sites, users)
+        running.wait_until(shipped.have_begun, "no order has been shipped")
+        self.director = Director(web_sites, users, shipped)
         self.director.set_rates()
         note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
-        self._watch(self.director, running, users)
+        self._watch(self.director, running, users, shipped)
 
-    def _watch(self, director: Director, running: processes.Processes, users: inboxes.Inboxes) -> None:
+    def _watch(
+        self, director: Director, running: processes.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments
+    ) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
         while (view := director.look()).elapsed_s is None:
             running.check()
@@ -98,14 +105,16 @@ class Performance:
             time.sleep(processes.POLL_S)
         while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
             running.check()
-            users.check()
+            users.program.check()
+            shipped.program.check()
+            shipped.killer.kill_if_due()
             self._screen.show(view)
             time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
             view = director.look()
         self._screen.show(view)
 
-    def _judge_unread(self) -> None:
-        """Have the users stop, and show the last word about their unread numbers, also after Ctrl-C."""
+    def _judge(self) -> None:
+        """Have users and warehouse stop, and show the last word about numbers and e-mails, also after Ctrl-C."""
         if self.director is not None:
             connection.close()  # a query may have been cut off
             view = self.director.look_at_the_end()

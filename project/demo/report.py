@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from project.demo.figures import Figures
-from project.demo.screen import BAD, FIGURE, GOOD
+from project.demo.screen import BAD, FIGURE, GOOD, workers_killed
 from project.demo.users import EVERYBODY
 
 LEAST_RATIO, LIMIT, MOST_RATIO, STEP = 0.90, 1.0, 1.30, 0.005
@@ -30,7 +30,19 @@ def verdict(figures: Figures, requests: int) -> Text:
         (f"{figures.unread_rows_written:,}", FIGURE),
         " rows written for ",
         (f"{figures.notified + figures.marked_read:,}", FIGURE),
-        " changes.",
+        " changes.\n",
+        (
+            f"{figures.emails_received_twice:,} of {figures.shipped:,} e-mails were received twice",
+            BAD if figures.emails_received_twice else GOOD,
+        ),
+        ", ",
+        (
+            f"{figures.emails_never_received:,} of {figures.emails_sent:,} sent ones never",
+            BAD if figures.emails_never_received else GOOD,
+        ),
+        "; ",
+        (f"{figures.emails_unknown:,}", FIGURE),
+        f" unknown; {workers_killed(figures.mailers_killed)}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The demo's live view: a row for each site, and the totals of fetches and of unread numbers below."""
+"""The demo's live view: a row for each site, and the totals of fetches, unread numbers and e-mails below."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from project.demo.director import LaneView, View
-from project.demo.figures import Unread
+from project.demo.figures import Emails, Unread
 from project.demo.plan import Plan
 from workers import terminal
 
@@ -17,7 +17,7 @@ GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")
 WIDE = 98  # columns: from here on there is room for bars
 BAR_WIDTH = 14
-LINES_AROUND_ROWS = 10  # title, head and totals with the gaps between them, and what is left free below
+LINES_AROUND_ROWS = 11  # title, head and totals with the gaps between them, and what is left free below
 LINE_EVERY_S = 2.0
 
 
@@ -35,8 +35,7 @@ def frame(view: View, plan: Plan, width: int, height: int | None = None) -> Rend
         table.add_row(*_row(lane_view, is_wide=is_wide))
     if hidden := len(view.lanes) - len(shown):
         table.add_row(Text(f"{hidden} more", style=QUIET))
-    unread = unread_line(view.unread, "   ").append(" from COUNT(*)") if is_wide else unread_line(view.unread, "  ")
-    return Group(_title(view, plan, is_wide=is_wide), Text(), table, Text(), _totals(view, is_wide=is_wide), unread)
+    return Group(_title(view, plan, is_wide=is_wide), Text(), table, Text(), *_totals(view, is_wide=is_wide))
 
 
 def _title(view: View, plan: Plan, *, is_wide: bool) -> RenderableType:
@@ -76,9 +75,17 @@ def _row(view: LaneView, *, is_wide: bool) -> tuple[RenderableType, ...]:
     return Text(view.lane.host), Text(view.lane.rate), seen, *bar, gap, ratio, backlog, clears
 
 
-def _totals(view: View, *, is_wide: bool) -> RenderableType:
-    totals = view.totals
+def _totals(view: View, *, is_wide: bool) -> tuple[RenderableType, ...]:
     between = "   " if is_wide else "  "
+    unread, emails = unread_line(view.unread, between), emails_line(view.emails, between)
+    if is_wide:
+        unread.append(" from COUNT(*)")
+        emails.append(f"{between}{workers_killed(view.emails.mailers_killed)}")
+    return _fetches_line(view, between, is_wide=is_wide), unread, emails
+
+
+def _fetches_line(view: View, between: str, *, is_wide: bool) -> RenderableType:
+    totals = view.totals
     return Text.assemble(
         (f"{totals.fetched:,}", FIGURE),
         f" fetched{between}",
@@ -112,6 +119,29 @@ def unread_line(unread: Unread, between: str) -> Text:
         (f"{unread.unread_drift:,}", BAD if unread.unread_drift else GOOD),
         " drift",
     )
+
+
+def emails_line(emails: Emails, between: str) -> Text:
+    """Return what came of the e-mails, and how many came twice."""
+    return Text.assemble(
+        (f"{emails.shipped:,}", FIGURE),
+        f" shipped{between}",
+        (f"{emails.pending:,}", FIGURE),
+        " pending, ",
+        (f"{emails.emails_sent:,}", FIGURE),
+        " sent, ",
+        (f"{emails.emails_failed:,}", FIGURE),
+        " failed, ",
+        (f"{emails.emails_unknown:,}", FIGURE),
+        f" unknown{between}",
+        (f"{emails.emails_received_twice:,}", BAD if emails.emails_received_twice else GOOD),
+        " received twice",
+    )
+
+
+def workers_killed(killed: int) -> str:
+    """Return how many processes were killed while they sent e-mails."""
+    return f"{killed:,} {'worker' if killed == 1 else 'workers'} killed"
 
 
 class LiveScreen:
@@ -176,5 +206,6 @@ class Lines:
             self.note(
                 f"{view.elapsed_s:4.0f} s: {view.requests:,} requests, {view.requests_per_s:.0f}/s, "
                 f"{view.early_starts} early, {view.totals.fetched:,} fetched, {view.totals.failed:,} failed, "
-                f"{waiting:,} waiting; {unread_line(view.unread, ', ')}"
+                f"{waiting:,} waiting; {unread_line(view.unread, ', ')}; "
+                f"{emails_line(view.emails, ', ')}, {workers_killed(view.emails.mailers_killed)}"
             )

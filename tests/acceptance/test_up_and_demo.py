@@ -22,6 +22,7 @@ import pytest
 
 from project import embedded
 from tests.acceptance.conftest import wait_for
+from workers import heartbeats
 
 CHECKOUT = Path(embedded.__file__).parent.parent
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
@@ -30,6 +31,8 @@ FIELDS = {
     *("fetched", "failed", "sites", "early_starts", "shortest_gap_ratio", "used_share"),
     *("lateness_p50_ms", "lateness_p99_ms"),
     *("notified", "marked_read", "unread_reads", "unread_flushes", "unread_rows_written", "unread_drift"),
+    *("shipped", "emails_sent", "emails_failed", "emails_unknown"),
+    *("emails_received_twice", "emails_never_received", "mailers_killed"),
 }
 # Runs a command with its standard input, a terminal, as the one that Ctrl-C comes from.
 AT_A_TERMINAL = """
@@ -109,7 +112,8 @@ class Terminal:
 def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Path) -> None:
     """Real workers on fresh servers fetch from two dozen sites; stdout is JSON, and the sites' log decides.
 
-    Meanwhile each unread count that users ask for is that of their rows, and beat has deltas flushed.
+    Meanwhile each unread count that users ask for is that of their rows, and beat has deltas flushed. Orders are
+    shipped, and by the mail server's list no e-mail comes twice, though workers that send them are killed.
     """
     demo = subprocess.run(
         [*MANAGE, "demo", "--headless", "--duration", "8", "--json", "-", "--home", str(home)],
@@ -133,8 +137,15 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert figures["unread_flushes"] >= 1
     assert 0 < figures["unread_rows_written"] < figures["notified"] + figures["marked_read"]
     assert figures["unread_drift"] == 0
+    assert figures["shipped"] > 50
+    assert figures["emails_sent"] > 20
+    assert figures["emails_failed"] >= 1
+    assert figures["emails_unknown"] >= 1
+    assert figures["mailers_killed"] >= 2
+    assert figures["emails_received_twice"] == figures["emails_never_received"] == 0
     assert "requests came early" in demo.stderr
     assert "0 of 200 unread numbers drifted" in demo.stderr
+    assert f"0 of {figures['shipped']} e-mails were received twice, 0 of" in demo.stderr
     assert not processes_of(home)
 
 
@@ -152,6 +163,7 @@ def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
         assert terminal.process.returncode == 128 + signal.SIGINT
         assert terminal.shows("requests came early")
         assert terminal.shows("0 of 200 unread numbers drifted")
+        assert terminal.shows("e-mails were received twice")
         assert "Traceback" not in terminal.text
         assert terminal.is_as_before()
     finally:
@@ -187,6 +199,9 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log}")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
             assert json.load(response)["database"] == "ok"
+        running = processes_of(home)
+        for queue in heartbeats.QUEUES:
+            assert any(f"--queues {queue} " in words for words in running)
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()
         asked_at = time.monotonic()
         up.send_signal(signal.SIGTERM)

@@ -1,8 +1,10 @@
-"""The demo's figures: when a lane had a backlog, and how much of its rate was used meanwhile."""
+"""The demo's figures: when a lane had a backlog, how much of its rate was used meanwhile, and what was broken."""
+
+from dataclasses import replace
 
 import pytest
 
-from project.demo.figures import Backlog, Totals, Unread, measure, used_share, windows
+from project.demo.figures import Backlog, Emails, Figures, Totals, Unread, measure, used_share, windows
 from project.demo.gaps import Arrival
 
 S = 1_000_000_000
@@ -46,20 +48,45 @@ def test_faster_lanes_weigh_more() -> None:
     assert share == pytest.approx(12 / 13)
 
 
+def measured(*arrived_at_ns: int, **emails: int) -> Figures | None:
+    """Return the figures of a run in which host `a` was asked at these times."""
+    return measure(
+        [Arrival(at_ns=at_ns, host="a", path="/") for at_ns in arrived_at_ns],
+        {"a": 1.0, "b": 1.0},
+        looks(*[{"a"}] * 4),
+        totals=Totals(fetched=3, failed=1, lateness_p50_ms=1.23456, lateness_p99_ms=2.0),
+        unread=Unread(notified=5, unread_drift=2),
+        emails=Emails(**emails),
+    )
+
+
 def test_figures_come_from_the_sites_log_and_the_totals() -> None:
-    """Early starts and the shortest gap are the sites' word, the rest the database's and the users'."""
-    arrivals = [Arrival(at_ns=at_ns, host="a", path="/") for at_ns in (0, S, S + S // 2, 3 * S)]
-    totals = Totals(fetched=3, failed=1, lateness_p50_ms=1.23456, lateness_p99_ms=2.0)
-    figures = measure(arrivals, {"a": 1.0, "b": 1.0}, looks(*[{"a"}] * 4), totals, Unread(notified=5, unread_drift=2))
+    """Early starts and the shortest gap are the sites' word, the rest is what others counted."""
+    figures = measured(0, S, S + S // 2, 3 * S, shipped=7, emails_sent=4, emails_unknown=1, mailers_killed=2)
     assert figures is not None
     assert (figures.fetched, figures.failed, figures.sites) == (3, 1, 2)
     assert (figures.early_starts, figures.shortest_gap_ratio, figures.used_share) == (1, 0.5, 1.0)
     assert (figures.lateness_p50_ms, figures.lateness_p99_ms) == (1.235, 2.0)
     assert (figures.notified, figures.marked_read, figures.unread_drift) == (5, 0, 2)
+    assert (figures.shipped, figures.emails_sent, figures.emails_unknown, figures.mailers_killed) == (7, 4, 1, 2)
 
 
 @pytest.mark.parametrize("times", [[], [0]])
 def test_without_a_gap_there_is_nothing_to_judge(times: list[int]) -> None:
     """No figures are better than invented ones."""
-    arrivals = [Arrival(at_ns=at_ns, host="a", path="/") for at_ns in times]
-    assert measure(arrivals, {"a": 1.0}, looks({"a"}), Totals(), Unread()) is None
+    assert measured(*times) is None
+
+
+@pytest.mark.parametrize("broken", ["early_starts", "unread_drift", "emails_received_twice", "emails_never_received"])
+def test_each_promise_can_be_broken(broken: str) -> None:
+    """One early request, wrong number, e-mail that came twice, or e-mail that is sent and never came is enough."""
+    figures = measured(0, S, 2 * S, shipped=9, emails_sent=5, emails_failed=1, emails_unknown=3, mailers_killed=7)
+    assert figures is not None
+    kept = replace(figures, unread_drift=0)
+    assert not kept.broken
+    assert replace(kept, **{broken: 1}).broken
+
+
+def test_emails_are_pending_until_they_have_an_end() -> None:
+    """Sent, failed and unknown ones are not on their way any more."""
+    assert Emails(shipped=9, emails_sent=5, emails_failed=1, emails_unknown=2).pending == 1

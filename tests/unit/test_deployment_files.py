@@ -108,7 +108,7 @@ def test_the_makefile_describes_its_targets() -> None:
 
 def test_the_procfile_names_the_processes() -> None:
     """The Procfile has one line for each process that Weir consists of, and one for a release."""
-    assert list(procfile()) == ["release", "web", "worker", "fetcher", "beat"]
+    assert list(procfile()) == ["release", "web", "worker", "fetcher", "mailer", "beat"]
 
 
 @pytest.mark.parametrize("process", procfile())
@@ -138,7 +138,7 @@ def test_compose_file_fits_the_schema() -> None:
 def test_compose_file_has_no_version_and_all_services() -> None:
     """The obsolete key `version` is gone, and each part of Weir has its service."""
     assert "version" not in compose()
-    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "fetcher", "beat"}
+    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "fetcher", "mailer", "beat"}
 
 
 def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
@@ -154,7 +154,7 @@ def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
                     pytest.fail(f"{name} is waited for until {condition}, which promises nothing")
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "fetcher", "beat"])
+@pytest.mark.parametrize("name", ["web", "worker", "fetcher", "mailer", "beat"])
 def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
     """No process of Weir starts before its servers answer and the database has its tables."""
     assert {key: value["condition"] for key, value in services()[name]["depends_on"].items()} == {
@@ -177,7 +177,7 @@ def test_compose_commands_exist(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("service", "process"),
-    [("worker", "worker"), ("fetcher", "fetcher"), ("beat", "beat"), ("migrate", "release")],
+    [("worker", "worker"), ("fetcher", "fetcher"), ("mailer", "mailer"), ("beat", "beat"), ("migrate", "release")],
 )
 def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None:
     """Compose and Procfile start the same processes, so that what holds for one holds for the other."""
@@ -185,6 +185,16 @@ def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None
     command = words[2] if words[0] == "sh" else " ".join(words)
 
     assert command == re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", procfile()[process])
+
+
+def test_compose_checks_the_heartbeat_of_every_queue() -> None:
+    """Each worker is healthy while the queue that it serves is alive, and no queue is left out."""
+    commands = {name: " ".join(service.get("command", [])) for name, service in services().items()}
+    served = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
+
+    assert sorted(served.values()) == sorted(heartbeats.QUEUES)
+    for name, queue in served.items():
+        assert services()[name]["healthcheck"]["test"][-2:] == ["check_heartbeat", queue]
 
 
 def test_compose_volumes_are_declared_and_where_the_images_keep_data() -> None:

@@ -50,7 +50,7 @@ class Command(BaseCommand):
             env = {**os.environ, "HOST": host, "PORT": str(port)}
             if not processes.release(env):
                 raise CommandError("The Procfile's release line failed: what it wrote above says why.")
-            counts = {"web": 1, "worker": 1, "fetcher": fetchers, "beat": 1}
+            counts = {"web": 1, "worker": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
             with processes.running(env, counts=counts) as running:
                 running.wait_until(lambda: processes.web_answers(host, port), "the web process does not answer")
                 running.wait_until(lambda: processes.workers_answer(app, running.workers), "not all workers answer")
