@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,8 @@ from django.db.models.functions import Now
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
 from tests.integration.mail import MARKS, accepted, place, scripted_server, ship
-from workers.orders import courier, ledger, letter, outcomes, shipping
+from workers.orders import courier, ledger, letter, mailers, outcomes, shipping
+from workers.orders.mailers import BrokenOff
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.sending import BATCH
 
@@ -232,6 +234,53 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
     assert accepted(mail, email) == 1
 
 
+def test_a_worker_that_was_slow_to_begin_renews_its_lease(mail: MailServer, eventually: Eventually) -> None:
+    """So that nobody takes the e-mail back while the mail server thinks about its recipient."""
+    email = ship("stall-600")
+    (claimed,) = ledger.claim(10, uuid4())
+    ShippedEmail.objects.update(claimed_until=Now())
+    began = len(mail.events())
+    with ThreadPoolExecutor(1) as pool:
+        delivering = pool.submit(_deliver_late, claimed)
+        eventually(lambda: len(mail.events()) > began, "the mail server to hear of it")
+        assert ledger.take_back_abandoned() == 0
+        outcome = delivering.result()
+    assert outcome is not None
+    assert (outcome.state, state(email)) == (State.SENT, (State.SENT, 1))
+
+
+def _deliver_late(claimed: ShippedEmail) -> outcomes.Outcome | None:
+    try:
+        return courier.Courier().deliver(claimed, claimed_at=time.monotonic() - 100.0)
+    finally:
+        connection.close()
+
+
+def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more try is owed to a connection that had served before, not to a new one."""
+    tries: list[str] = []
+
+    class Mailer:
+        def connect(self) -> bool:
+            return False
+
+        def close(self) -> None:
+            pass
+
+        def submit(self, written: letter.Letter, begin: Any) -> str:
+            tries.append(written.recipient)
+            if len(tries) > 1:
+                raise BrokenOff("gone", Phase.NOT_BEGUN)
+            begin()
+            return "250 OK"
+
+    monkeypatch.setattr(mailers, "mailer", Mailer)
+    emails = [ship(), ship()]
+    shipping.send_due(limit=2)
+    assert len(tries) == 3
+    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 1)]
+
+
 def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_itself(
     mail: MailServer, settings: LazySettings
 ) -> None:
@@ -323,11 +372,11 @@ def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -
     """Nobody sits on it meanwhile."""
     settings.WEIR_MAIL_RATE = "1/min"
     courier.lane.cache_clear()
-    emails = [ship(), ship()]
+    emails = [ship(), ship(), ship()]
     report = shipping.send_due()
-    assert (report.sent, report.given_back) == (1, 1)
+    assert (report.sent, report.given_back) == (1, 1)  # and one was never claimed
     assert "away" in report.stopped_because
-    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 0)]
+    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 0), (State.PENDING, 0)]
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:

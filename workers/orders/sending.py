@@ -4,7 +4,7 @@
 2. Claim a batch. 3. A courier delivers one e-mail after the other.
 4. Where the mail server is busy with one of them for longer than others should wait, a further courier goes on with
    the next ones, over a connection of its own.
-5. When nothing is due, and no courier is busy, that is all.
+5. When nothing is due, and no courier is busy any more, that is all.
 """
 
 import time
@@ -74,7 +74,7 @@ class _Round:
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that follows
         self._waiting: deque[tuple[ShippedEmail, float]] = deque()  # and when it was claimed
-        self._couriers: set[Courier] = set()  # who are busy, or look for something to do
+        self._couriers: list[Courier] = []
         self._ended: Counter[str] = Counter()
         self._stopped_because = ""
         self._is_out_of_time = False
@@ -99,33 +99,38 @@ class _Round:
         )
 
     def _watch_over_couriers(self, pool: ThreadPoolExecutor) -> None:
-        """Send for a courier, and for a further one whenever all that there are have stalled, until all have left.
+        """Send for a courier, and for a further one when all have stalled and e-mails are due, until all have left.
 
         Raises what went wrong with one. An interrupt has each finish the e-mail that it has in hand.
         """
         at_work = {pool.submit(self._serve)}
         try:
             while at_work:
-                done, at_work = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
-                for courier in done:
+                left, at_work = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
+                for courier in left:
                     courier.result()
-                if at_work and len(at_work) < MOST_COURIERS and self._have_all_stalled():
+                if at_work and len(at_work) < MOST_COURIERS and self._should_others_go_on():
                     at_work.add(pool.submit(self._serve))
         except BaseException:
             self._stop("It was interrupted.")
             raise
 
-    def _have_all_stalled(self) -> bool:
+    def _should_others_go_on(self) -> bool:
+        """Tell whether all couriers have stalled, and something waits that could be delivered meanwhile."""
         with self._lock:
-            return all(courier.is_stalled for courier in self._couriers)
+            if self._stopped_because or not all(courier.is_stalled for courier in self._couriers):
+                return False
+            if not self._waiting:
+                self._claim()
+            return bool(self._waiting)
 
     def _serve(self) -> None:
         """Be a courier until there is nothing left to do."""
         courier = Courier()
         with self._lock:
-            self._couriers.add(courier)
+            self._couriers.append(courier)
         try:
-            while waiting := self._next(courier):
+            while waiting := self._next():
                 if outcome := courier.deliver(*waiting):
                     with self._lock:
                         self._ended[outcome.state] += 1
@@ -136,7 +141,7 @@ class _Round:
             self._stop(str(error))
         finally:
             with self._lock:
-                self._couriers.discard(courier)
+                self._couriers.remove(courier)
             courier.close()
             connections.close_all()  # those of this thread
 
@@ -144,24 +149,14 @@ class _Round:
         with self._lock:
             self._stopped_because = self._stopped_because or because
 
-    def _next(self, courier: Courier) -> tuple[ShippedEmail, float] | None:
-        """Return the e-mail to deliver next; None where the courier is to leave.
-
-        While all others are busy, one stays and looks for what becomes due.
-        """
-        while True:
-            with self._lock:
-                if self._stopped_because:
-                    return None
-                others = self._couriers - {courier}
-                if not self._waiting and (others or not self._is_time_over()):
-                    self._claim()
-                if self._waiting:
-                    return self._waiting.popleft()
-                if not others or not all(other.is_busy for other in others):
-                    self._couriers.discard(courier)  # at once, so that of two who look one stays
-                    return None
-            time.sleep(LOOK_EVERY_S)
+    def _next(self) -> tuple[ShippedEmail, float] | None:
+        """Return the e-mail to deliver next; None where there is nothing left to do."""
+        with self._lock:
+            if self._stopped_because:
+                return None
+            if not self._waiting and not self._is_time_over():
+                self._claim()
+            return self._waiting.popleft() if self._waiting else None
 
     def _is_time_over(self) -> bool:
         self._is_out_of_time = self._end_at is not None and time.monotonic() > self._end_at
