@@ -2,7 +2,6 @@
 
 import getpass
 import json
-import time
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -14,6 +13,7 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from project.demo import mail_server
 from tests.integration.conftest import Message
@@ -142,8 +142,8 @@ def test_the_list_for_machines_has_all_fields() -> None:
 def test_ages_are_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are right on a host whose clock is an hour wrong."""
     unknown("A-1", 10)
-    wrong = time.time() + 3_600
-    monkeypatch.setattr(time, "time", lambda: wrong)
+    wrong = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr(timezone, "now", lambda: wrong)
     assert 600 <= json.loads(told("--json"))["emails"][0]["age_s"] < 660
 
 
