@@ -1,10 +1,18 @@
 """Settings that cannot work are said when a process starts, each with its id, its name and what to write."""
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
+
+
+@pytest.fixture(autouse=True)
+def _backend_as_it_comes(settings: LazySettings) -> None:
+    """Name the backend that settings name: Django's test runner puts another in its place."""
+    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
 
 
 def weir_messages() -> list[CheckMessage]:
@@ -35,6 +43,24 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_RETENTION", -5.0, "weir.E003", "greater than 0"),
         ("WEIR_NOTIFICATION_RETENTION", 0.0, "weir.E005", "greater than 0"),
         ("WEIR_NOTIFICATION_RETENTION", -1.0, "weir.E005", "but is -1.0"),
+        ("WEIR_MAIL_RATE", "often", "weir.E006", "such as 3/s"),
+        ("WEIR_MAIL_RATE", "5000/s", "weir.E006", "1000/s"),
+        ("WEIR_MAIL_LEASE", 0.0, "weir.E007", "greater than 0"),
+        ("WEIR_MAIL_REPLY_TIMEOUT", -1.0, "weir.E007", "but is -1.0"),
+        ("WEIR_MAIL_UNKNOWN_AFTER", math.nan, "weir.E007", "but is nan"),
+        ("WEIR_MAIL_LEASE", math.inf, "weir.E007", "but is inf"),
+        ("EMAIL_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
+        ("EMAIL_TIMEOUT", None, "weir.E007", "but is None"),
+        ("WEIR_MAIL_MAX_ATTEMPTS", 0, "weir.E007", "at least 1"),
+        ("WEIR_MAIL_UNKNOWN_AFTER", 720.0, "weir.E008", "= 720 (seconds), but is 720"),
+        ("EMAIL_TIMEOUT", 150.5, "weir.E008", "= 901 (seconds)"),
+        ("WEIR_MAIL_REPLY_TIMEOUT", 3_600.0, "weir.E008", "= 3720 (seconds)"),
+        ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
+        ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
+        ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
+        ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be imported"),
+        ("EMAIL_BACKEND", "workers.orders.smtp.NoBackend", "weir.E011", "NoBackend"),
+        ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
     ],
 )
 def test_a_setting_that_cannot_work_is_an_error(
@@ -52,8 +78,12 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
     """Nobody has to start a process five times to learn of five mistakes."""
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
+    settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_LEASE, settings.DEFAULT_FROM_EMAIL = "often", -1.0, ""
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
+    settings.EMAIL_BACKEND = ""
     assert sorted(str(message.id) for message in weir_messages()) == [
         "weir.E001", "weir.E002", "weir.E003", "weir.E004", "weir.E005",
+        "weir.E006", "weir.E007", "weir.E009", "weir.E010", "weir.E011",
     ]  # fmt: skip
 
 
@@ -62,3 +92,58 @@ def test_networks_that_can_be_read_are_in_order(value: list[str], settings: Lazy
     """No networks, blank ones and spaces are no mistakes."""
     settings.WEIR_FETCH_ALLOW_NETS = value
     assert weir_messages() == []
+
+
+def test_a_rate_of_the_mail_server_that_can_be_read_is_in_order(settings: LazySettings) -> None:
+    """One that is set is read; none is no mistake."""
+    settings.WEIR_MAIL_RATE = "10/s"
+    assert weir_messages() == []
+
+
+def test_unknown_begins_after_everything_that_a_transmission_can_take(settings: LazySettings) -> None:
+    """The hint says how many seconds that is with these time-outs; more than that is in order."""
+    settings.EMAIL_TIMEOUT, settings.WEIR_MAIL_REPLY_TIMEOUT, settings.WEIR_MAIL_UNKNOWN_AFTER = 10, 30.0, 50.0
+    [message] = weir_messages()
+    assert message.hint == "Set it to more than 50: else an e-mail that is still being sent is called unknown."
+    settings.WEIR_MAIL_UNKNOWN_AFTER = 50.1
+    assert weir_messages() == []
+
+
+def test_one_way_of_encryption_is_enough(settings: LazySettings) -> None:
+    """Either is in order; with both, Django's backend refuses to be made, so that is said before."""
+    settings.EMAIL_USE_TLS = True
+    assert weir_messages() == []
+    settings.EMAIL_USE_SSL = True
+    [message] = weir_messages()
+    assert (message.id, message.is_serious()) == ("weir.E010", True)
+    settings.EMAIL_USE_TLS = False
+    assert weir_messages() == []
+
+
+@pytest.mark.parametrize("backend", ["smtp", "locmem", "console", "dummy"])
+def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, settings: LazySettings) -> None:
+    """Django's own work, but what they fail to send waits for a person; the hint names the one that does better."""
+    settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
+    [message] = weir_messages()
+    assert (message.id, message.is_serious()) == ("weir.W001", False)
+    assert settings.EMAIL_BACKEND in message.msg
+    assert message.hint == "For SMTP: workers.orders.smtp.EmailBackend."
+
+
+def test_a_backend_whose_module_breaks_is_an_error(
+    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever importing it raises is said, and breaks no check."""
+    (tmp_path / "broken_backend.py").write_text("raise RuntimeError('no licence')")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings.EMAIL_BACKEND = "broken_backend.EmailBackend"
+    [message] = weir_messages()
+    assert message.id == "weir.E011"
+    assert message.msg.endswith("RuntimeError: no licence")
+
+
+def test_a_sender_with_a_name_or_a_domain_in_any_script_is_in_order(settings: LazySettings) -> None:
+    """What e-mails can be sent from is accepted."""
+    for sender in ("The shop <shop@example.com>", "shop@b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"):
+        settings.DEFAULT_FROM_EMAIL = sender
+        assert weir_messages() == []

@@ -1,0 +1,129 @@
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from workers.orders import letter, shipping
+from workers.orders.models import ShippedEmail
+from workers.terminal import printable
+
+ROUND_S = 2.0  # after which it looks whether it is to stop
+AT_ONCE = 1_000  # rows that a dry run keeps in memory
+STOPPING = b"Stopping after the e-mails that are under way. Once more cuts them off: they may become unknown.\n"
+
+SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
+    "sent": ("e-mail was sent", "e-mails were sent"),
+    "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
+    "failed": (
+        "failed: `manage.py shipped_emails --state failed` says why",
+        "failed: `manage.py shipped_emails --state failed` says why",
+    ),
+    "unknown": (
+        "may have arrived, or not: `manage.py shipped_emails` shows what is known",
+        "may have arrived, or not: `manage.py shipped_emails` shows what is known",
+    ),
+    "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
+}
+
+
+class Command(BaseCommand):
+    help = (
+        "Send the shipped e-mails that are due, in this process, and say what became of them. The schedule does it "
+        "every two seconds. Ctrl-C ends it after the e-mails that are under way."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be sent, and what cannot be written; send nothing"
+        )
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        if options["dry_run"]:
+            self._rehearse()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        """Send round after round, until nothing is due, it cannot go on, or somebody wants it to stop."""
+        became: Counter[str] = Counter()
+        with _signals() as came:
+            is_more_due = True
+            while is_more_due and not came:
+                report = shipping.send_due(at_most_s=ROUND_S)
+                became.update({name: getattr(report, name) for name in SENTENCES})
+                is_more_due = report.is_out_of_time and not report.stopped_because
+        for name, (one, many) in SENTENCES.items():
+            if number := became[name]:
+                self.stdout.write(f"1 {one}." if number == 1 else f"{number:,} {many}.")
+        if not became.total():
+            self.stdout.write("No e-mail was sent." if report.stopped_because else "No shipped e-mail is due.")
+        if report.stopped_because:
+            raise CommandError(_stopped(report.stopped_because))
+        if is_more_due:
+            self.stderr.write(f"Stopped: {_waiting()}.")
+            sys.exit(128 + came[0])  # as the shell says it of a signal
+
+    def _rehearse(self) -> None:
+        """Write each e-mail that is due, and throw it away."""
+        counted: Counter[bool] = Counter()
+        for email in ShippedEmail.objects.due().select_related("order").iterator(AT_ONCE):
+            what = f"{email.pk}: order {printable(email.order.number)} to {printable(email.order.customer_email)}"
+            try:
+                letter.write(email)
+            except letter.CannotBeWritten as error:
+                counted[False] += 1
+                self.stdout.write(f"cannot be written: {what}: {printable(str(error))}")
+            else:
+                counted[True] += 1
+                self.stdout.write(f"would be sent: {what}")
+        self.stdout.write(f"{_emails(counted[True])} would be sent, {counted[False]:,} cannot be written.")
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Yield a list to which the first SIGINT or SIGTERM is added, instead of what it does; a second one does that."""
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # Python hands signals to the main thread only
+        return
+
+    def note(number: int, _frame: object) -> None:
+        came.append(number)
+        restore()
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, STOPPING)  # print() may not be interrupted by itself
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        restore()
+
+
+def _stopped(because: str) -> str:
+    """Say why not everything was sent, and what to do."""
+    place, reason = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}", printable(because).rstrip(".")
+    rate = f", and whether WEIR_MAIL_RATE ({settings.WEIR_MAIL_RATE}) is as meant" if settings.WEIR_MAIL_RATE else ""
+    return (
+        f"Stopped, as the mail server {place} takes nothing now ({reason}): {_waiting()}; "
+        f"check EMAIL_HOST, EMAIL_PORT and the other EMAIL_* settings{rate}."
+    )
+
+
+def _waiting() -> str:
+    number = ShippedEmail.objects.due().count()
+    return f"{_emails(number)} {'waits' if number == 1 else 'wait'}"
+
+
+def _emails(number: int) -> str:
+    return f"{number:,} {'e-mail' if number == 1 else 'e-mails'}"
