@@ -38,7 +38,7 @@ def enter(home: Path) -> None:
         "EMAIL_TIMEOUT": "1",
         "DEFAULT_FROM_EMAIL": "orders@shop.example",
         "WEIR_MAIL_RATE": "",
-        "WEIR_MAIL_LEASE": "3",
+        "WEIR_MAIL_LEASE": "4",
         "WEIR_MAIL_REPLY_TIMEOUT": "2",
         "WEIR_MAIL_UNKNOWN_AFTER": "5",
         "DJANGO_ALLOWED_HOSTS": "127.0.0.1",

@@ -105,6 +105,17 @@ def test_an_order_is_added_changed_and_then_only_looked_at(admin_client: Client)
     assert Order.objects.get().customer_email == "new@example.com"
 
 
+def test_the_address_of_a_failed_email_can_be_put_right(admin_client: Client) -> None:
+    """And nothing else of an order that is shipped; when the e-mail waits again, it cannot be changed any more."""
+    failed_one = failed("A-1")
+    change = reverse(f"{ORDER}_change", args=[failed_one.order_id])
+    values = {"number": "B-1", "customer_email": "right@example.com", "_save": "Save"}
+    assert admin_client.post(change, values).status_code == 302
+    assert Order.objects.values_list("number", "customer_email").get() == ("A-1", "right@example.com")
+    shipping.resolve(failed_one.pk, arrived=False, who="kim", why="The address is right now")
+    assert admin_client.post(change, values).status_code == 403
+
+
 def test_an_order_that_is_shipped_while_its_form_is_saved_stays_shipped(
     admin_client: Client,
     other_connection: psycopg.Connection[Any],

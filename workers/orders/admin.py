@@ -15,12 +15,11 @@ from django.utils.text import Truncator
 
 from postgres.short_paginator import ShortPaginator
 from workers.orders import shipping
-from workers.orders.models import Order, Resolution, ShippedEmail, State
+from workers.orders.models import Order, Resolution, ShippedEmail
 
 SHOWN = 100  # characters of a text in a list
 MOST_SHIPPED = 1_000
 MOST_RESOLVED = 100  # as many as a person may look at on one page
-RESOLVABLE = {True: (State.UNKNOWN,), False: (State.UNKNOWN, State.FAILED)}  # by whether it is said to have arrived
 
 if TYPE_CHECKING:
     OrderModelAdmin = admin.ModelAdmin[Order]
@@ -33,14 +32,13 @@ else:
 
 @admin.register(Order)
 class OrderAdmin(OrderModelAdmin):
-    """Orders may be added, changed until they are shipped, and shipped."""
+    """Orders may be added, changed until they are shipped, and shipped; their addresses may be put right later."""
 
     list_display = ("id", "number", "customer_email", "placed_at", "shipped_at")
     list_display_links = ("id", "number")
     list_filter = (("shipped_at", admin.EmptyFieldListFilter),)
     search_fields = ("number__startswith", "customer_email__startswith")
     search_help_text = "the beginning of the number or of the e-mail address"
-    readonly_fields = ("placed_at", "shipped_at")
     ordering = ("-pk",)
     paginator = ShortPaginator
     show_full_result_count = False
@@ -53,21 +51,26 @@ class OrderAdmin(OrderModelAdmin):
         return ("number", "customer_email", "placed_at", "shipped_at") if obj else ("number", "customer_email")
 
     def has_change_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:
-        """What was shipped is only looked at: its e-mail may be on the way."""
-        return (obj is None or obj.shipped_at is None) and super().has_change_permission(request, obj)
+        """An order whose e-mail is on its way or sent is only looked at."""
+        return (obj is None or obj.is_correctable) and super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Order | None = None) -> tuple[str, ...]:  # noqa: ARG002  Django's signature
+        """What was shipped keeps its number; its address may have to be put right, to send a failed e-mail again."""
+        return ("placed_at", "shipped_at", *(["number"] if obj and obj.shipped_at else []))
 
     def has_delete_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:  # noqa: ARG002  Django's signature
         """Orders are kept."""
         return False
 
     def save_model(self, request: HttpRequest, obj: Order, form: "forms.ModelForm[Order]", change: bool) -> None:
-        """Write what was changed and nothing else, unless the order was shipped since it was read."""
+        """Write what was changed and nothing else, unless it was shipped, or its e-mail sent, since it was read."""
         if not change:
             super().save_model(request, obj, form, change)
             return
         changed = {name: form.cleaned_data[name] for name in form.changed_data}
-        if changed and not Order.objects.unshipped().filter(pk=obj.pk).update(**changed):
+        if not Order.objects.select_for_update().get(pk=obj.pk).is_correctable:
             raise PermissionDenied("It was shipped meanwhile.")
+        Order.objects.filter(pk=obj.pk).update(**changed)
 
     @admin.action(description="Ship (and send the e-mail that says so)", permissions=["change"])
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:
@@ -205,7 +208,7 @@ class ShippedEmailAdmin(ShippedEmailModelAdmin):
             self._confirmed(request, ids[:MOST_RESOLVED], arrived=arrived, why=reason.cleaned_data["why"])
             return None
         emails = list(chosen.select_related("order")[: MOST_RESOLVED + 1])
-        allowed = RESOLVABLE[arrived]
+        allowed = shipping.RESOLVABLE[arrived]
         context = {
             **self.admin_site.each_context(request),
             "title": "It arrived" if arrived else "Send again",

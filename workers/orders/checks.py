@@ -9,6 +9,7 @@ from django.utils.module_loading import import_string
 
 from ratelimit.rates import InvalidRate, parse_rate
 from workers.orders import letter, mailers
+from workers.orders.courier import FRESH
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
 
@@ -55,11 +56,27 @@ def unknown_is_what_cannot_be_under_way(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register
+def lease_is_long_enough_to_begin(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E012: a lease, a quarter of which may be gone, must outlast the three answers that come before `begin`."""
+    if not all(_is_time(getattr(settings, name)) for name in TIMES):
+        return []  # which is weir.E007
+    shortest = 3 * settings.EMAIL_TIMEOUT / (1 - FRESH)
+    if shortest <= settings.WEIR_MAIL_LEASE:
+        return []
+    message = (
+        f"WEIR_MAIL_LEASE must be at least 4 * EMAIL_TIMEOUT = {shortest:g} (seconds), but is "
+        f"{settings.WEIR_MAIL_LEASE:g}."
+    )
+    hint = f"Set it to {shortest:g}: else others take an e-mail back while a slow mail server still answers."
+    return [Error(message, hint=hint, id="weir.E012")]
+
+
+@register
 def sender_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E009: DEFAULT_FROM_EMAIL must be an address."""
     try:
-        letter.address(settings.DEFAULT_FROM_EMAIL)
-    except ValueError as error:  # CannotBeWritten, or idna's
+        letter.sender()
+    except letter.CannotBeWritten as error:
         return [Error(f"DEFAULT_FROM_EMAIL: {error}", hint="Write Name <name@example.com>.", id="weir.E009")]
     return []
 
@@ -76,7 +93,7 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 @register
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E011: EMAIL_BACKEND must be there; weir.W001: it should know whether an e-mail can have been accepted."""
-    path = settings.EMAIL_BACKEND
+    path = mailers.backend_path()
     try:
         backend = import_string(path)
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything

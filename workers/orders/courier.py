@@ -123,6 +123,6 @@ def _turn() -> AbstractContextManager[object]:
 @cache
 def lane(rate: str) -> str:
     """Return the name of the mail server's lane, and bring it to this rate, once in a process."""
-    name = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    name = mailers.server_name()
     slots.set_rate(name, rate)
     return name

@@ -67,7 +67,10 @@ def address(text: str) -> str:
     except ValidationError as error:
         raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
     local, _, domain = text.rpartition("@")
-    return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
+    try:
+        return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
+    except idna.IDNAError as error:
+        raise CannotBeWritten(f"{text!r} is no e-mail address: {error}.") from error
 
 
 def message_id(order_id: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
+from django.conf import settings
 from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 
@@ -94,7 +95,18 @@ def tells_phase(backend: object) -> bool:
     return hasattr(backend, "submit")
 
 
+def backend_path() -> str:
+    """Return which mail backend the settings name."""
+    path: str = settings.EMAIL_BACKEND
+    return path
+
+
+def server_name() -> str:
+    """Return which mail server the settings name: also the name of its lane."""
+    return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+
+
 def mailer() -> Mailer:
     """Return a new connection of the project's mail backend, not opened yet."""
-    backend: Any = mail.get_connection()
+    backend: Any = mail.get_connection(backend_path())
     return cast("Mailer", backend) if tells_phase(backend) else AnyBackend(backend)

@@ -31,6 +31,11 @@ class Order(models.Model):
     def __str__(self) -> str:
         return self.number
 
+    @property
+    def is_correctable(self) -> bool:
+        """Whether its address still matters: it is not shipped, or its e-mail waits for a person."""
+        return self.shipped_at is None or ShippedEmail.objects.resolvable().filter(order=self).exists()
+
 
 class State(models.TextChoices):
     """Where an e-mail is. `sent` and `failed` are final; `unknown` is so until a person has looked."""
@@ -71,6 +76,10 @@ class ShippedEmailQuerySet(models.QuerySet["ShippedEmail"]):
     def silent(self, after: timedelta) -> Self:
         """Return those whose transmission began so long ago that no answer can come any more."""
         return self.filter(state=State.SENDING, sending_since__lte=Now() - after)
+
+    def resolvable(self) -> Self:
+        """Return those that a person can have sent again."""
+        return self.filter(state__in=(State.UNKNOWN, State.FAILED))
 
     def unknown(self) -> Self:
         """Return those that wait for a person, the oldest first."""
@@ -150,7 +159,7 @@ class Resolution(models.Model):
     email = models.ForeignKey(ShippedEmail, models.PROTECT, related_name="resolutions")
     resolved_at = models.DateTimeField(db_default=Now())
     arrived = models.BooleanField(help_text="it arrived; else: send it again")
-    who = models.CharField(max_length=150)
+    who = models.CharField(max_length=254)
     why = models.TextField()
     state = models.CharField(max_length=10, choices=State, help_text="the e-mail's, before")
     phase = models.CharField(max_length=10, choices=Phase, blank=True)

@@ -16,6 +16,8 @@ from workers.publish import publish
 
 __all__ = ["CannotBeResolved", "SendReport", "poke", "resolve", "send_due", "ship"]
 
+# By whether it is said to have arrived.
+RESOLVABLE = {True: (State.UNKNOWN,), False: (State.UNKNOWN, State.FAILED)}
 TASK = "workers.tasks.send_shipped_emails"
 
 
@@ -54,8 +56,8 @@ def resolve(email_id: int, arrived: bool, who: str, why: str) -> ShippedEmail:
         raise ValueError("Say who resolves it, and why.")
     with transaction.atomic():
         email: ShippedEmail = ShippedEmail.objects.select_for_update().get(pk=email_id)
-        if email.state != State.UNKNOWN and (arrived or email.state != State.FAILED):
-            allowed = "unknown" if arrived else "unknown or failed"
+        if email.state not in RESOLVABLE[arrived]:
+            allowed = " or ".join(RESOLVABLE[arrived])
             raise CannotBeResolved(
                 f"Shipped e-mail {email_id} is {email.state}: this can be said of {allowed} ones only."
             )

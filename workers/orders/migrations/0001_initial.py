@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("resolved_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("arrived", models.BooleanField(help_text="it arrived; else: send it again")),
-                ("who", models.CharField(max_length=150)),
+                ("who", models.CharField(max_length=254)),
                 ("why", models.TextField()),
                 (
                     "state",

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from workers.orders import letter, shipping
+from workers.orders import letter, mailers, shipping
 from workers.orders.models import ShippedEmail
 from workers.terminal import printable
 
@@ -112,10 +112,10 @@ def _signals() -> Iterator[list[int]]:
 
 def _stopped(because: str) -> str:
     """Say why not everything was sent, and what to do."""
-    place, reason = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}", printable(because).rstrip(".")
+    reason = printable(because).rstrip(".")
     rate = f", and whether WEIR_MAIL_RATE ({settings.WEIR_MAIL_RATE}) is as meant" if settings.WEIR_MAIL_RATE else ""
     return (
-        f"Stopped, as the mail server {place} takes nothing now ({reason}): {_waiting()}; "
+        f"Stopped, as the mail server {mailers.server_name()} takes nothing now ({reason}): {_waiting()}; "
         f"check EMAIL_HOST, EMAIL_PORT and the other EMAIL_* settings{rate}."
     )
 

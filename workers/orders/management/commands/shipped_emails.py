@@ -14,7 +14,7 @@ from workers import terminal
 from workers.orders import shipping
 from workers.orders.models import Resolution, ShippedEmail, State
 
-LISTED = (State.UNKNOWN, State.FAILED)  # those that a person can resolve
+LISTED = shipping.RESOLVABLE[False]
 COLUMNS = ("id", "order", "recipient", "phase", "last reply", "worker", "age")
 NEVER_FOLDED = ("id", "phase", "age")
 SHOWN = 200  # characters of a reply in the table; --json has all of them
