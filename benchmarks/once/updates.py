@@ -27,8 +27,8 @@ from project.demo.mail_server import MailServer
 from workers.orders.models import HELD, ShippedEmail
 from workers.orders.sending import BATCH
 
-ROUNDS = 4
-LASTS_S = 6.0
+ROUNDS = 6
+LASTS_S = 3.0
 ORDERS = 20_000
 PROCESSES = 2
 HELD_ORDERS = PROCESSES * BATCH  # the first ones: they alone have an e-mail
