@@ -13,6 +13,6 @@ def measure(folder: Path) -> list[Figure]:
     # Processes that this benchmark starts import this package before Django is there, or without it.
     from benchmarks.once import claims, mails, queues, updates  # noqa: PLC0415
 
-    figures = [*mails.compare(folder), *claims.measure(), *updates.compare(folder)]
+    figures = [*mails.compare(), *claims.measure(), *updates.compare(folder)]
     queues.empty()
     return figures

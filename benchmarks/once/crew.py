@@ -1,4 +1,4 @@
-"""Processes that send. Run as a script with a folder as its argument, one reads on its standard input what to do.
+"""Processes that send. Run as a script, one reads on its standard input what to do.
 
 Each line is a sender's name in `queues.SENDERS`; when it has nothing left to send, it answers with a line. Where the
 mail server and PostgreSQL are it knows from the environment.
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 READY = "ready\n"
 
@@ -38,12 +37,12 @@ class Crew:
 
 
 @contextmanager
-def running(count: int, host: str, port: int, folder: Path) -> Iterator[Crew]:
+def running(count: int, host: str, port: int) -> Iterator[Crew]:
     """Run so many processes that send to this mail server; kill them on leaving, whatever they do then."""
     environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port)}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.once.crew", str(folder)],
+            [sys.executable, "-m", "benchmarks.once.crew"],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -71,7 +70,7 @@ def main() -> None:
     from project.demo.sites import die_with_parent  # noqa: PLC0415
 
     die_with_parent()
-    with queues.django_mailer(Path(sys.argv[1]), is_alone=False):
+    with queues.django_mailer(is_alone=False):
         print(READY, end="", flush=True)
         for line in sys.stdin:
             queues.SENDERS[line.strip()]()

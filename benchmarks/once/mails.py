@@ -7,7 +7,6 @@ sends ready bytes, which is what the sink itself allows.
 
 import smtplib
 from collections.abc import Callable
-from pathlib import Path
 
 from django.test.utils import override_settings
 
@@ -27,15 +26,15 @@ PROCESSES = 4
 OURS, DJANGO_MAILER, PUBLISHED, PUBLISHED_OVER_ONE_CONNECTION, BARE = range(5)
 
 
-def compare(folder: Path) -> list[Figure]:
+def compare() -> list[Figure]:
     """Return the rates and the ratios."""
     with (
         sink.running() as server,
         override_settings(EMAIL_HOST=sink.HOST, EMAIL_PORT=server.port),
-        queues.django_mailer(folder, is_alone=True),
+        queues.django_mailer(is_alone=True),
     ):
         alone = _alone(server)
-        with crew.running(PROCESSES, sink.HOST, server.port, folder) as four:
+        with crew.running(PROCESSES, sink.HOST, server.port) as four:
             together = _together(server, four)
     rates = {"send_due": OURS, "django_mailer": DJANGO_MAILER, "published": PUBLISHED}
     more_rates = {"published_over_one_connection": PUBLISHED_OVER_ONE_CONNECTION, "bare_smtplib": BARE}

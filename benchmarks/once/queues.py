@@ -7,7 +7,7 @@ already, renders nothing within its time, where the others render each.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from django.core.management import call_command
 from django.db import connection
@@ -29,14 +29,15 @@ ADDRESS = "customer.%s@customers.example"
 
 
 @contextmanager
-def django_mailer(folder: Path, *, is_alone: bool) -> Iterator[None]:
+def django_mailer(*, is_alone: bool) -> Iterator[None]:
     """Have django-mailer installed in this process, with its tables; with its lock file where it `is_alone`.
 
     Of its settings only those are not its own that would send to nobody, or write to the current folder.
     """
     with (
+        TemporaryDirectory() as folder,  # where the lock of a run that was killed is in nobody's way
         override_settings(
-            MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=str(folder / "django-mailer")
+            MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=f"{folder}/django-mailer"
         ),
         modify_settings(INSTALLED_APPS={"append": "mailer"}),
     ):

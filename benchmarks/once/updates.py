@@ -50,7 +50,7 @@ def compare(folder: Path) -> list[Figure]:
 
     def hanging() -> float:
         queues.fill(ORDERS, next(HANGS), HELD_ORDERS)
-        with crew.running(PROCESSES, mail_server.HOST, server.port, folder) as senders:
+        with crew.running(PROCESSES, mail_server.HOST, server.port) as senders:
             began = _began(server)
             senders.begin("send_due")
             _wait_until(lambda: _began(server) - began >= HANGING and _held() == HELD_ORDERS)
@@ -65,7 +65,7 @@ def compare(folder: Path) -> list[Figure]:
 
     with mail_server.running(folder) as server:
         rounds = take_turns(ROUNDS, hanging, idle)
-        published_ms = _published_ms(folder, server)
+        published_ms = _published_ms(server)
     return [
         Figure(name="order_update_p99_while_mail_hangs", value=middle(rounds, 0), unit="ms"),
         Figure(name="order_update_p99_idle", value=middle(rounds, 1), unit="ms"),
@@ -90,11 +90,11 @@ def _updates_ms() -> list[float]:
     raise AssertionError  # cycle never ends
 
 
-def _published_ms(folder: Path, server: MailServer) -> float:
+def _published_ms(server: MailServer) -> float:
     """Return how long an UPDATE of the order took whose e-mail the published pattern was sending."""
     queues.fill_published(1, next(HANGS))
     began = _began(server)
-    with crew.running(1, mail_server.HOST, server.port, folder) as sender, stores.bare_postgres() as bare:
+    with crew.running(1, mail_server.HOST, server.port) as sender, stores.bare_postgres() as bare:
         sender.begin("published")
         _wait_until(lambda: _began(server) > began)
         bare.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
