@@ -1,0 +1,81 @@
+"""Processes that send. Run as a script, one reads on its standard input what to do.
+
+Each line is a sender's name in `queues.SENDERS`; when it has nothing left to send, it answers with a line. Where the
+mail server and PostgreSQL are it knows from the environment.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+READY = "ready\n"
+
+
+class Crew:
+    """Processes that are ready to send."""
+
+    def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
+        self._processes = processes
+
+    def begin(self, sender: str) -> None:
+        """Have all of them send."""
+        for process in self._processes:
+            print(sender, file=process.stdin, flush=True)
+
+    def wait(self) -> None:
+        """Wait until all of them are ready. RuntimeError if one ended instead."""
+        for process in self._processes:
+            if not process.stdout or process.stdout.readline() != READY:
+                raise RuntimeError("A process that was to send e-mails ended.")
+
+    def send(self, sender: str) -> None:
+        """Have all of them send, and wait until nothing is left."""
+        self.begin(sender)
+        self.wait()
+
+
+@contextmanager
+def running(count: int, host: str, port: int) -> Iterator[Crew]:
+    """Run so many processes that send to this mail server; kill them on leaving, whatever they do then."""
+    environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.once.crew"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    try:
+        crew = Crew(processes)
+        crew.wait()
+        yield crew
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.communicate()
+
+
+def main() -> None:
+    """Run from the command line."""
+    import django  # noqa: PLC0415  what follows needs Django's settings
+
+    django.setup()
+    from benchmarks.once import queues  # noqa: PLC0415
+    from project.demo.sites import die_with_parent  # noqa: PLC0415
+
+    die_with_parent()
+    with queues.django_mailer(is_alone=False):
+        print(READY, end="", flush=True)
+        for line in sys.stdin:
+            queues.SENDERS[line.strip()]()
+            print(READY, end="", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The queues of the sides, filled with as many e-mails as a round sends, and how each side sends what waits.
+
+What is timed is `SENDERS`. A queue is filled outside of that, so django-mailer, which keeps e-mails that are rendered
+already, renders nothing within its time, where the others render each.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from tempfile import TemporaryDirectory
+
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import modify_settings, override_settings
+
+from benchmarks.published_shipped_email import BACKEND, PublishedShippedEmail, create_table
+from workers.orders import letter, shipping
+from workers.orders.models import ShippedEmail
+
+EMPTY = "TRUNCATE orders_order, orders_shippedemail, orders_resolution RESTART IDENTITY"
+FILL = """
+    INSERT INTO orders_order (number, customer_email, shipped_at)
+    SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n;
+    INSERT INTO orders_shippedemail (order_id, state, message_id, attempts, claimed_by, phase, last_reply)
+    SELECT id, 'pending', '<order-' || id || '-shipped@localhost>', 0, '', '', '' FROM orders_order WHERE id <= %(due)s;
+    ANALYZE orders_order, orders_shippedemail
+"""
+ADDRESS = "customer.%s@customers.example"
+
+
+@contextmanager
+def django_mailer(*, is_alone: bool) -> Iterator[None]:
+    """Have django-mailer installed in this process, with its tables; with its lock file where it `is_alone`.
+
+    Of its settings only those are not its own that would send to nobody, or write to the current folder.
+    """
+    with (
+        TemporaryDirectory() as folder,  # where the lock of a run that was killed is in nobody's way
+        override_settings(
+            MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=f"{folder}/django-mailer"
+        ),
+        modify_settings(INSTALLED_APPS={"append": "mailer"}),
+    ):
+        if is_alone:
+            call_command("migrate", "mailer", verbosity=0)
+        yield
+
+
+def empty() -> None:
+    """Forget all orders and their e-mails."""
+    with connection.cursor() as cursor:
+        cursor.execute(EMPTY)
+
+
+def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
+    """Have so many orders, of which all are shipped, and the first `due` (all) have an e-mail that is due."""
+    empty()
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, {"count": count, "address": address, "due": count if due is None else due})
+
+
+def fill_django_mailer(count: int) -> None:
+    """Have django-mailer store so many e-mails, as its users do: by its mail backend."""
+    fill(count)
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
+    rendered = [letter.write(email).message for email in ShippedEmail.objects.select_related("order")]
+    import_module("mailer.backend").DbBackend().send_messages(rendered)
+
+
+def fill_published(count: int, address: str = ADDRESS) -> None:
+    """Have so many orders in the table of the published pattern."""
+    create_table()
+    PublishedShippedEmail().place(address % number for number in range(count))
+
+
+FILLERS: dict[str, Callable[[int], None]] = {
+    "send_due": fill,
+    "django_mailer": fill_django_mailer,
+    "published": fill_published,
+    "published_over_one_connection": fill_published,
+}
+SENDERS: dict[str, Callable[[], object]] = {
+    "send_due": shipping.send_due,
+    "django_mailer": lambda: import_module("mailer.engine").send_all(),
+    "published": lambda: PublishedShippedEmail().send_all(),
+    "published_over_one_connection": lambda: PublishedShippedEmail(over_one_connection=True).send_all(),
+}

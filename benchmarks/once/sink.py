@@ -1,0 +1,115 @@
+"""A mail server that costs next to nothing: it accepts all that it is sent, throws it away, and counts.
+
+It speaks the SMTP that clients may expect (RFC 5321 with PIPELINING, SIZE and 8BITMIME), over asyncio.Protocol and
+uvloop, in a process of its own. The demo's mail server, which keeps a list, takes about 0.8 ms an e-mail, and the sides
+of a benchmark would wait for it.
+"""
+
+import asyncio
+import smtplib
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import uvloop
+
+from project.demo.sites import die_with_parent
+
+HOST = "127.0.0.1"
+END_OF_CONTENT = b"\r\n.\r\n"
+OK = b"250 OK\r\n"
+REPLIES = {
+    b"EHLO": b"250-sink.example\r\n250-PIPELINING\r\n250-SIZE 33554432\r\n250 8BITMIME\r\n",
+    b"HELO": b"250 sink.example\r\n",
+    b"MAIL": OK,
+    b"RCPT": OK,
+    b"RSET": OK,
+    b"DATA": b"354 Go ahead\r\n",
+    b"QUIT": b"221 Bye\r\n",
+}
+UNKNOWN = b"500 What?\r\n"
+
+
+class Connection(asyncio.Protocol):
+    """One connection, on which lines come or, after DATA, content."""
+
+    accepted = 0  # e-mails, of all connections
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._unread = b""
+        self._is_content = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(b"220 sink.example\r\n")
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every whole line, and every whole e-mail."""
+        self._unread += data
+        while self._take_content() if self._is_content else self._take_line():
+            pass
+
+    def _take_line(self) -> bool:
+        line, end, rest = self._unread.partition(b"\r\n")
+        if not end:
+            return False
+        command = line[:4].upper()
+        if command == b"NOOP":
+            self._transport.write(b"250 %d\r\n" % Connection.accepted)
+        else:
+            self._transport.write(REPLIES.get(command, UNKNOWN))
+        self._is_content = command == b"DATA"
+        # The dot may be the first line: the line break before it is the one after DATA.
+        self._unread = end + rest if self._is_content else rest
+        if command == b"QUIT":
+            self._transport.close()
+        return True
+
+    def _take_content(self) -> bool:
+        _, end, rest = self._unread.partition(END_OF_CONTENT)
+        if not end:
+            return False
+        self._unread, self._is_content = rest, False
+        Connection.accepted += 1
+        self._transport.write(OK)
+        return True
+
+
+async def serve() -> None:
+    """Say on which port, and serve until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(Connection, HOST, 0, backlog=1_000)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """A sink that is running."""
+
+    port: int
+
+    def accepted(self) -> int:
+        """Return how many e-mails it has accepted."""
+        with smtplib.SMTP(HOST, self.port) as client:
+            return int(client.noop()[1])
+
+
+@contextmanager
+def running() -> Iterator[Sink]:
+    """Run a sink in a process of its own; end it on leaving."""
+    with subprocess.Popen([sys.executable, "-m", "benchmarks.once.sink"], stdout=subprocess.PIPE) as process:
+        try:
+            said = process.stdout.readline() if process.stdout else b""
+            yield Sink(port=int(said))
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    uvloop.run(serve())
