@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 from django.conf import LazySettings
@@ -53,8 +53,8 @@ def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterat
             peer, _ = listener.accept()
             with peer, peer.makefile("rb") as commands:
                 peer.sendall(lines[0])
-                for line in lines[1:]:
-                    heard.append(_command(commands, heard))
+                for before, line in pairwise(lines):
+                    heard.append(_content(commands) if b"354" in before else next(commands, b""))
                     if not heard[-1]:
                         break
                     peer.sendall(line)
@@ -68,11 +68,9 @@ def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterat
         assert not thread.is_alive()
 
 
-def _command(commands: Iterator[bytes], heard: list[bytes]) -> bytes:
-    """Return the next command, or the whole content where that is due."""
-    if not heard or heard[-1] != b"data\r\n":
-        return next(commands, b"")
-    lines: list[bytes] = []
-    while not lines or lines[-1] != b".\r\n":
-        lines.append(next(commands, b".\r\n"))
-    return b"".join(lines)
+def _content(lines: Iterator[bytes]) -> bytes:
+    """Return everything to the dot."""
+    content: list[bytes] = []
+    while not content or content[-1] != b".\r\n":
+        content.append(next(lines, b".\r\n"))
+    return b"".join(content)

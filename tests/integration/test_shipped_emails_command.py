@@ -221,7 +221,7 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
     [
         (["--arrived", "--why", " "], "--why: it must not be blank"),
         (["--arrived", "--why", "seen", "--who", ""], "--who: it must not be blank"),
-        (["--arrived", "--why", "seen", "--who", "x" * 151], "--who: it must have 150 characters at most"),
+        (["--arrived", "--why", "seen", "--who", "x" * 255], "--who: it must have 254 characters at most"),
         (["--arrived"], "--why"),
         (["--why", "seen"], "one of the arguments --arrived --resend is required"),
         (["--arrived", "--resend", "--why", "seen"], "not allowed with argument"),

@@ -1,5 +1,6 @@
 """The mail backend, on real connections: what it tells about an attempt is what the server did."""
 
+import re
 import smtplib
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from workers.orders.smtp import EmailBackend
 pytestmark = MARKS
 
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
+PIPELINE = [b"220 mail.example\r\n", b"250-mail.example\r\n250 PIPELINING\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 
 
@@ -196,6 +198,37 @@ def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazyS
         mailer.submit(written, lambda: None)
         mailer.close()
     assert heard[4] == b"Subject: x\r\n\r\n..\r\n...\r\n..end\r\n.\r\n"
+
+
+def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazySettings) -> None:
+    """MAIL, RCPT and DATA cost one round trip then (RFC 2920); the content waits for the go-ahead."""
+    with scripted_server(settings, [*PIPELINE, b"", b"", b"".join(GO_AHEAD), b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
+        assert submit(ship()) == "250 OK"
+    words = [line.split()[0].lower() for line in heard]
+    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"content-type:", b"quit"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "error", "words"),
+    [
+        ([b"451 Later\r\n", b"503 What?\r\n", b"503 What?\r\n", b"250 OK\r\n"], Refused, "451 Later"),
+        ([b"250 OK\r\n", b"550 Who?\r\n", b"554 Nobody\r\n", b"250 OK\r\n"], Refused, "550 Who?"),
+        ([b"250 OK\r\n", b"550 Who?\r\n", b"354 Go ahead\r\n"], Refused, "550 Who?"),
+        ([b"250 OK\r\n", b"250 OK\r\n", b"451 Later\r\n", b"250 OK\r\n"], Refused, "451 Later"),
+        ([b"250 OK\r\n", b"421 Bye\r\n"], Refused, "421 Bye"),
+        ([b"250 OK\r\n", b"250 OK\r\n", b""], BrokenOff, "closed"),
+        ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n"], Unreachable, "530 Who are you?"),
+    ],
+)
+def test_what_is_refused_at_once_is_refused_as_if_one_by_one(
+    settings: LazySettings, replies: list[bytes], error: type[Exception], words: str
+) -> None:
+    """The first refusal counts, and nothing is begun."""
+    begun: list[bool] = []
+    email = ship()
+    with scripted_server(settings, [*PIPELINE, *replies]), pytest.raises(error, match=re.escape(words)):
+        submit(email, lambda: begun.append(True))
+    assert begun == []
 
 
 def test_one_connection_serves_many_also_after_a_refusal(mail: MailServer) -> None:

@@ -2,7 +2,8 @@
 
 import random
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
 from django.conf import settings
@@ -23,7 +24,7 @@ circuit = Circuit(most_failures=3, first_s=5.0, longest_s=60.0)  # of this proce
 
 
 class Courier:
-    """Delivers e-mails that were claimed. For one thread; others may ask whether it is busy."""
+    """Delivers e-mails that were claimed. For one thread; others may ask whether it has stalled."""
 
     def __init__(self) -> None:
         self._mailer = mailers.mailer()
@@ -31,13 +32,8 @@ class Courier:
         self._busy_since: float | None = None
 
     @property
-    def is_busy(self) -> bool:
-        """Whether it is busy with an e-mail, and the mail server with it."""
-        return self._busy_since is not None
-
-    @property
     def is_stalled(self) -> bool:
-        """Whether that takes longer than others should wait for."""
+        """Whether one e-mail takes longer than others should wait; to connect, and to await a turn, is for all."""
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
@@ -48,26 +44,31 @@ class Courier:
 
         Raises mailers.Unreachable and slots.SlotTooFar where it was not begun, and others need not be tried either.
         """
-        try:
-            written = letter.write(email)
-        except letter.CannotBeWritten as error:
-            outcome = outcomes.cannot_be_written(str(error))
-            ledger.record(email, outcome)
-            return outcome
-        self._connect()
-        with _turn():
-            self._busy_since = time.monotonic()
+        with self._busy():
             try:
-                submitted = self._submit(email, written, claimed_at)
-                if submitted is not None:
-                    ledger.record(email, submitted)
-            finally:
-                self._busy_since = None
+                written = letter.write(email)
+            except letter.CannotBeWritten as error:
+                outcome = outcomes.cannot_be_written(str(error))
+                ledger.record(email, outcome)
+                return outcome
+        self._connect()
+        with _turn(), self._busy():
+            submitted = self._submit(email, written, claimed_at)
+            if submitted is not None:
+                ledger.record(email, submitted)
         return submitted
 
     def close(self) -> None:
         """Close the connection."""
         self._mailer.close()
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        self._busy_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._busy_since = None
 
     def _connect(self) -> None:
         """Connect, if that is not done yet, and if the circuit lets us."""

@@ -15,17 +15,18 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import F
 from django.db.models.functions import Now
 
+from postgres import statements
 from workers import claims
-from workers.orders.models import Phase, ShippedEmail, ShippedEmailQuerySet, State
+from workers.orders.models import ShippedEmail, State
 from workers.orders.outcomes import Outcome
 
 SWEPT_AT_ONCE = 1_000
@@ -33,6 +34,7 @@ WRITE_WITHIN_S = 60.0  # how long what came of an e-mail is kept in memory while
 TRY_EVERY_S = 0.5
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 Result = TypeVar("Result")
+_run = partial(statements.run, "workers.orders")
 
 log = structlog.get_logger(__name__)
 
@@ -55,16 +57,14 @@ def claim(limit: int, token: UUID) -> list[ShippedEmail]:
 
 def renew(email: ShippedEmail) -> None:
     """Begin the lease anew, where so much has passed that it may not be long enough. Raises ClaimLost."""
-    until = Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE)
-    if not _claimed(email).update(claimed_until=until):
+    mine = ShippedEmail.objects.filter(pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED)
+    if not mine.update(claimed_until=Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE)):
         raise ClaimLost
 
 
 def begin(email: ShippedEmail) -> None:
     """Note that its transmission begins now: from here on nobody takes it back. Raises ClaimLost."""
-    if not _claimed(email).update(
-        state=State.SENDING, claimed_until=None, sending_since=Now(), phase=Phase.BEGUN, last_reply=""
-    ):
+    if not _run("begin", {"email": email.pk, "token": email.claim_token}, prepare=True):
         raise ClaimLost
 
 
@@ -105,14 +105,6 @@ def give_up_on_silent() -> int:
     return claims.each_locked(ShippedEmail.objects.silent(after), _give_up, SWEPT_AT_ONCE)
 
 
-def _claimed(email: ShippedEmail) -> ShippedEmailQuerySet:
-    """Return the e-mail, as long as it is claimed by us."""
-    mine: ShippedEmailQuerySet = ShippedEmail.objects.filter(
-        pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED
-    )
-    return mine
-
-
 def _give_up(email: ShippedEmail) -> None:
     email.state, email.last_reply = State.UNKNOWN, NO_WORD
     email.save(update_fields=["state", "last_reply"])
@@ -120,20 +112,16 @@ def _give_up(email: ShippedEmail) -> None:
 
 
 def _write(email: ShippedEmail, outcome: Outcome) -> bool:
-    changes: dict[str, Any] = {
-        "state": outcome.state,
-        "claimed_until": None,
-        "phase": outcome.phase or "",
+    parameters = {
+        "email": email.pk,
+        "token": email.claim_token,
+        "state": outcome.state.value,
+        "phase": outcome.phase.value if outcome.phase else "",
         "last_reply": outcome.last_reply,
-        "attempts": F("attempts") + outcome.attempts,
+        "attempts": outcome.attempts,
+        "retry_in": timedelta(seconds=outcome.retry_in_s),
     }
-    if outcome.state != State.UNKNOWN:
-        changes |= {"claim_token": None, "sending_since": None}
-    if outcome.state == State.SENT:
-        changes["sent_at"] = Now()
-    if outcome.state == State.PENDING:
-        changes["next_attempt_at"] = Now() + timedelta(seconds=outcome.retry_in_s)
-    return bool(ShippedEmail.objects.filter(pk=email.pk, claim_token=email.claim_token).update(**changes))
+    return bool(_run("record", parameters, prepare=True))
 
 
 def _patiently(write: Callable[[], Result]) -> Result:

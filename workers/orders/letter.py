@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from email.generator import BytesGenerator
 from email.utils import parseaddr
 from io import BytesIO
+from uuid import uuid4
 
 import idna
 from django.conf import settings
@@ -97,6 +98,7 @@ def _message(order: Order, identity: str) -> EmailMessage:
 
 
 def _content(message: EmailMessage) -> bytes:
-    written = BytesIO()
-    BytesGenerator(written, mangle_from_=False).flatten(message.message(), linesep="\r\n")
+    built, written = message.message(), BytesIO()
+    built.set_boundary(uuid4().hex)  # one that Python chooses is looked for in the whole content
+    BytesGenerator(written, mangle_from_=False).flatten(built, linesep="\r\n")
     return written.getvalue()

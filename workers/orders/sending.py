@@ -81,8 +81,8 @@ class _Round:
 
     def run(self, unknown: int) -> SendReport:
         """Deliver what is due. `unknown` are those that were found before."""
-        self._claim()
         try:
+            self._claim()
             if self._waiting:
                 with ThreadPoolExecutor(MOST_COURIERS) as pool:
                     self._watch_over_couriers(pool)

@@ -6,7 +6,7 @@ nothing is accepted; once it is out, only the server's reply tells, and if none 
 
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from workers.orders.models import Phase
 GO_AHEAD = range(354, 355)
 ACCEPTED = range(200, 300)
 REFUSED = range(400, 600)
+WANTED = (ACCEPTED, ACCEPTED, GO_AHEAD)  # of MAIL, RCPT, DATA
 CLOSING = 421
 OUT_OF_STEP = 503  # the conversation is to blame, not the e-mail
 AUTHENTICATION = frozenset({530, 534, 535, 538})  # RFC 4954: it is us who are refused, not the e-mail
@@ -89,29 +90,39 @@ class EmailBackend(smtp.EmailBackend):
         """Go as far as the server's 354, after which it waits for the content."""
         server = self.connection
         server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
-        options = []
-        if server.has_extn("size"):
-            options.append(f"size={len(letter.content)}")
-        if server.has_extn("8bitmime"):
-            options.append("body=8bitmime")
-        self._expect(ACCEPTED, server.mail(letter.sender, options))
-        self._expect(ACCEPTED, server.rcpt(letter.recipient))
-        self._expect(GO_AHEAD, server.docmd("data"))
+        options = f" size={len(letter.content)}" if server.has_extn("size") else ""
+        options += " body=8bitmime" if server.has_extn("8bitmime") else ""
+        commands = (f"mail FROM:<{letter.sender}>{options}", f"rcpt TO:<{letter.recipient}>", "data")
+        replies = self._say_at_once(commands) if server.has_extn("pipelining") else map(server.docmd, commands)
+        for expected, reply in zip(WANTED, replies, strict=False):
+            self._expect(expected, reply)
 
-    def _expect(self, codes: range, reply: Reply) -> None:
+    def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
+        """Send the commands in one go, as RFC 2920 allows, and return the replies."""
+        server, replies = self.connection, []
+        server.send("".join(f"{command}\r\n" for command in commands))
+        for _ in commands:
+            replies.append(server.getreply())
+            if replies[-1][0] == CLOSING:
+                return replies
+        if replies[-1][0] in GO_AHEAD and any(code not in ACCEPTED for code, _ in replies[:-1]):
+            self._abandon()  # it waits for content although it has refused the recipient
+        return replies
+
+    def _expect(self, expected: range, reply: Reply) -> None:
         code, said = reply
         if code in AUTHENTICATION:
             raise Unreachable(f"The mail server said: {_text(code, said)}")
         if code in REFUSED and code != OUT_OF_STEP:
             raise self._refusal(code, said, Phase.NOT_BEGUN)
-        if code not in codes:
+        if code not in expected:
             self._abandon()
             raise BrokenOff(f"The mail server said: {_text(code, said)}", Phase.NOT_BEGUN)
 
     def _refusal(self, code: int, said: bytes, phase: Phase) -> Refused:
         """Return the refusal; the connection is ready for the next e-mail, or closed."""
         try:
-            if code == CLOSING or self.connection.rset()[0] not in ACCEPTED:
+            if self.connection and (code == CLOSING or self.connection.rset()[0] not in ACCEPTED):
                 self._abandon()
         except OSError:
             self._abandon()
