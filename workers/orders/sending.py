@@ -26,6 +26,7 @@ from workers.orders.mailers import Unreachable
 from workers.orders.models import ShippedEmail, State
 
 BATCH = 50
+ORDINARY_COURIERS = 2  # where there is much to do: while one waits for an answer, the other gets on
 MOST_COURIERS = 10  # connections of one process, in the worst case
 LOOK_EVERY_S = 0.1
 
@@ -76,6 +77,7 @@ class _Round:
         self._waiting: deque[tuple[ShippedEmail, float]] = deque()  # and when it was claimed
         self._couriers: list[Courier] = []
         self._ended: Counter[str] = Counter()
+        self._are_many = False  # more than a batch
         self._stopped_because = ""
         self._is_out_of_time = False
 
@@ -109,16 +111,20 @@ class _Round:
                 left, at_work = wait(at_work, LOOK_EVERY_S, FIRST_COMPLETED)
                 for courier in left:
                     courier.result()
-                if at_work and len(at_work) < MOST_COURIERS and self._should_others_go_on():
+                if at_work and len(at_work) < MOST_COURIERS and self._is_another_needed(len(at_work)):
                     at_work.add(pool.submit(self._serve))
         except BaseException:
             self._stop("It was interrupted.")
             raise
 
-    def _should_others_go_on(self) -> bool:
-        """Tell whether all couriers have stalled, and something waits that could be delivered meanwhile."""
+    def _is_another_needed(self, couriers: int) -> bool:
+        """Tell whether there are many e-mails for one courier, or all have stalled and some could be delivered."""
         with self._lock:
-            if self._stopped_because or not all(courier.is_stalled for courier in self._couriers):
+            if self._stopped_because:
+                return False
+            if couriers < ORDINARY_COURIERS and self._are_many and self._ended:
+                return True
+            if not all(courier.is_stalled for courier in self._couriers):
                 return False
             if not self._waiting:
                 self._claim()
@@ -172,5 +178,6 @@ class _Round:
         claimed_at = time.monotonic()  # before, so that it is never too late
         claimed = ledger.claim(batch, self._token)
         self._waiting.extend((email, claimed_at) for email in claimed)
+        self._are_many = len(claimed) == BATCH
         if self._left is not None:
             self._left -= len(claimed)

@@ -5,7 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -14,7 +14,6 @@ from workers.orders import letter, mailers, shipping
 from workers.orders.models import ShippedEmail
 from workers.terminal import printable
 
-ROUND_S = 2.0  # after which it looks whether it is to stop
 AT_ONCE = 1_000  # rows that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are under way. Once more cuts them off: they may become unknown.\n"
 
@@ -31,6 +30,14 @@ SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
     ),
     "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
 }
+
+
+class Stopped(BaseException):
+    """Somebody wants the command to end."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
 
 
 class Command(BaseCommand):
@@ -51,24 +58,21 @@ class Command(BaseCommand):
             self._send()
 
     def _send(self) -> None:
-        """Send round after round, until nothing is due, it cannot go on, or somebody wants it to stop."""
-        became: Counter[str] = Counter()
-        with _signals() as came:
-            is_more_due = True
-            while is_more_due and not came:
-                report = shipping.send_due(at_most_s=ROUND_S)
-                became.update({name: getattr(report, name) for name in SENTENCES})
-                is_more_due = report.is_out_of_time and not report.stopped_because
+        """Send everything that is due, until somebody wants it to stop."""
+        try:
+            with _stopped_by_signals():
+                report = shipping.send_due()
+        except Stopped as stopped:
+            self.stderr.write(f"Stopped: {_waiting()}.")
+            sys.exit(128 + stopped.signal_number)  # as the shell says it
+        became = {name: getattr(report, name) for name in SENTENCES}
         for name, (one, many) in SENTENCES.items():
             if number := became[name]:
                 self.stdout.write(f"1 {one}." if number == 1 else f"{number:,} {many}.")
-        if not became.total():
+        if not any(became.values()):
             self.stdout.write("No e-mail was sent." if report.stopped_because else "No shipped e-mail is due.")
         if report.stopped_because:
             raise CommandError(_stopped(report.stopped_because))
-        if is_more_due:
-            self.stderr.write(f"Stopped: {_waiting()}.")
-            sys.exit(128 + came[0])  # as the shell says it of a signal
 
     def _rehearse(self) -> None:
         """Write each e-mail that is due, and throw it away."""
@@ -87,25 +91,24 @@ class Command(BaseCommand):
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Yield a list to which the first SIGINT or SIGTERM is added, instead of what it does; a second one does that."""
-    came: list[int] = []
+def _stopped_by_signals() -> Iterator[None]:
+    """Raise Stopped at the first SIGINT or SIGTERM; a second one does what it always does."""
     if threading.current_thread() is not threading.main_thread():
-        yield came  # Python hands signals to the main thread only
+        yield  # Python hands signals to the main thread only
         return
 
-    def note(number: int, _frame: object) -> None:
-        came.append(number)
+    def stop(number: int, _frame: object) -> NoReturn:
         restore()
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, STOPPING)  # print() may not be interrupted by itself
+        raise Stopped(number)
 
     def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield came
+        yield
     finally:
         restore()
 
