@@ -19,7 +19,7 @@ from workers.orders import letter
 from workers.orders.models import ShippedEmail
 
 ROUNDS = 5
-MAILS = 250  # a round and side
+MAILS = 600  # a round and side
 ROUNDS_AT_ONCE = 3
 MAILS_AT_ONCE = 400
 PROCESSES = 4

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
 
+from benchmarks.published_shipped_email import PublishedShippedEmail
 from workers.orders import ledger, shipping
 from workers.orders.models import Order, State
 
@@ -25,6 +26,8 @@ STEPS: dict[str, bool | None] = {
     "before record": True,
     "after record": None,
 }
+MOST_ORDERS = 100_000  # of a clerk
+PUBLISHED_STEPS = ("after _send", "before _mark", "after _mark")
 LONGEST_COMMAND = 512  # bytes, by RFC 5321
 DOT = b".\r\n"
 # How the mail server treats e-mails (see project.demo.mail_server), and how many of each.
@@ -47,13 +50,10 @@ ADDRESSES = {
 def ship_orders(clerk: int, stop: Path, *, every_s: float) -> None:
     """Place orders and ship them, one after the other, until `stop` exists."""
     chance = random.Random(clerk)  # noqa: S311  not for secrets
-    number = 0
-    while goes_on(stop):
-        number += 1
-        word = chance.choices(tuple(ADDRESSES), tuple(ADDRESSES.values()))[0]
-        order = Order.objects.create(
-            number=f"{clerk}-{number}", customer_email=f"{word}.{clerk}-{number}@customers.example"
-        )
+    for number, address in enumerate(addresses(chance, MOST_ORDERS, str(clerk))):
+        if not goes_on(stop):
+            return
+        order = Order.objects.create(number=f"{clerk}-{number}", customer_email=address)
         shipping.ship(order.pk)
         time.sleep(every_s)
 
@@ -65,6 +65,21 @@ def keep_sending(stop: Path, die_at: str = "") -> None:
     while goes_on(stop):
         shipping.send_due()
         time.sleep(0.02)
+
+
+def addresses(chance: random.Random, count: int, name: str) -> list[str]:
+    """Return so many addresses, as ADDRESSES has them."""
+    words = chance.choices(tuple(ADDRESSES), tuple(ADDRESSES.values()), k=count)
+    return [f"{word}.{name}-{number}@customers.example" for number, word in enumerate(words)]
+
+
+def keep_sending_as_published(stop: Path, die_at: str = "") -> None:
+    """Send by the published pattern again and again, until `stop` exists."""
+    if die_at:
+        when, step = die_at.split(" ")
+        die_around(PublishedShippedEmail, step, when)
+    while goes_on(stop):
+        PublishedShippedEmail().send_all()
 
 
 def _die_at(when: str, step: str) -> None:

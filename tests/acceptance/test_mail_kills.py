@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
+from benchmarks import published_shipped_email
 from project.demo import mail_server
 from project.demo.mail_server import MailServer
 from tests.acceptance import mail_processes as roles
@@ -89,6 +90,33 @@ def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explai
         assert accepted[email.message_id] in expected, (email, email.last_reply)
         assert email.state != State.FAILED or email.order.customer_email.startswith("refuse"), email.last_reply
     explain_unknown([email for email in emails if email.state == State.UNKNOWN], server, killed)
+
+
+@pytest.mark.faults
+def test_the_published_pattern_sends_twice_where_its_worker_is_killed(
+    processes: Processes, server: MailServer, chance: random.Random
+) -> None:
+    """The contrast, in the same harness: what was accepted before the COMMIT is sent again."""
+    published_shipped_email.create_table()
+    addresses = roles.addresses(chance, 60 + 4 * KILLS_A_STEP, "published")
+    published_shipped_email.PublishedShippedEmail().place(addresses)
+    steps = roles.PUBLISHED_STEPS * KILLS_A_STEP
+    for step in steps:
+        processes.gone(processes.start(roles.keep_sending_as_published, processes.stop, step))
+    for _ in range(2):
+        processes.start(roles.keep_sending_as_published, processes.stop)
+    ordinary = {address for address in addresses if address.startswith("plain")}
+    wait_for(lambda: ordinary <= came(server).keys(), 60, "the e-mails that nothing hinders")
+    processes.finish()
+
+    twice = [number for number in came(server).values() if number > 1]
+    print(f"\nthe published pattern: killed {len(steps)} times; {len(twice)} of {len(addresses)} e-mails came again")
+    assert len(twice) >= KILLS_A_STEP
+
+
+def came(server: MailServer) -> Counter[str]:
+    """Return how often each address got an e-mail."""
+    return Counter(event.recipient for event in server.events() if event.event == mail_server.ACCEPTED)
 
 
 def unfinished() -> bool:
