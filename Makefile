@@ -17,7 +17,12 @@ up: install ## run web, workers and beat on the embedded servers; data is kept i
 	@$(BIN)/python manage.py up $(ARGS)
 
 test: install ## run all tests
+ifeq ($(ARGS),)
+	$(BIN)/python -m pytest --numprocesses 2 tests/unit tests/integration
+	$(BIN)/python -m pytest tests/acceptance  # which measures pace and kills processes: one after the other
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 lint: install ## check style, types and the directions of imports
 	$(BIN)/ruff check .

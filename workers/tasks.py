@@ -14,7 +14,7 @@ from workers.fetches import fetcher, retention
 from workers.fetches import sweep as sweeping
 from workers.orders import shipping
 
-MAIL_TURN = 10.0  # seconds after which e-mails are left to the next task, so that a worker that is to stop can
+MAIL_TURN = 2.0  # seconds after which e-mails are left to the next task, so that a worker that is to stop can
 DRAIN = 3.0  # seconds that answers under way get when a fetcher stops
 
 
