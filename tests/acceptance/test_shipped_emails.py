@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,7 +17,7 @@ from workers.orders.models import Order, ShippedEmail, State
 
 
 @pytest.fixture
-def server(cluster: Cluster, tmp_path: Path) -> Iterator[MailServer]:
+def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
     """A mail server that the cluster's processes know, and we publish to the cluster's broker."""
     with mail_server.running(tmp_path) as running:
         cluster.environment |= {
@@ -27,9 +28,14 @@ def server(cluster: Cluster, tmp_path: Path) -> Iterator[MailServer]:
             "WEIR_MAIL_REPLY_TIMEOUT": "3",
             "WEIR_MAIL_UNKNOWN_AFTER": "8",
         }
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(app.conf, "broker_url", cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"))
-            yield running
+        url, send_task = cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"), app.send_task
+
+        def send_to_cluster(name: str, args: tuple[Any, ...] = ()) -> None:
+            with app.connection_for_write(url) as broker:
+                send_task(name, args=args, connection=broker)
+
+        monkeypatch.setattr(app, "send_task", send_to_cluster)
+        yield running
 
 
 def ship(count: int, word: str = "plain") -> None:
