@@ -167,6 +167,9 @@ EMAIL_HOST_USER: str = env.str("EMAIL_HOST_USER", default="")
 EMAIL_HOST_PASSWORD: str = env.str("EMAIL_HOST_PASSWORD", default="")
 EMAIL_USE_TLS: bool = env.bool("EMAIL_USE_TLS", default=False)  # STARTTLS
 EMAIL_USE_SSL: bool = env.bool("EMAIL_USE_SSL", default=False)  # TLS from the first byte
+EMAIL_SSL_CERTFILE: str | None = env.str("EMAIL_SSL_CERTFILE", default="") or None  # a client's certificate
+EMAIL_SSL_KEYFILE: str | None = env.str("EMAIL_SSL_KEYFILE", default="") or None
+EMAIL_FILE_PATH: str | None = env.str("EMAIL_FILE_PATH", default="") or None  # of Django's filebased backend
 EMAIL_TIMEOUT: float = env.float("EMAIL_TIMEOUT", default=30.0)  # seconds, for each step of a conversation
 DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="webmaster@localhost")
 
@@ -187,7 +190,7 @@ WEIR_MAIL_RATE: str = env.str("WEIR_MAIL_RATE", default="")  # of the mail serve
 WEIR_MAIL_LEASE: float = env.float("WEIR_MAIL_LEASE", default=120.0)  # seconds until a claimed e-mail is taken back
 WEIR_MAIL_REPLY_TIMEOUT: float = env.float("WEIR_MAIL_REPLY_TIMEOUT", default=600.0)  # seconds, to the final dot
 WEIR_MAIL_UNKNOWN_AFTER: float = env.float("WEIR_MAIL_UNKNOWN_AFTER", default=900.0)  # seconds from its beginning on
-WEIR_MAIL_MAX_ATTEMPTS: int = env.int("WEIR_MAIL_MAX_ATTEMPTS", default=20)  # about eight hours
+WEIR_MAIL_MAX_ATTEMPTS: int = env.int("WEIR_MAIL_MAX_ATTEMPTS", default=20)  # about six hours
 
 # --- Logs: readable in DEBUG, JSON otherwise ------------------------------------------------------------------------
 _PRE_CHAIN: list[Any] = [

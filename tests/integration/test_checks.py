@@ -59,7 +59,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
         ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
         ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
-        ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be imported"),
+        ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be used"),
         ("EMAIL_BACKEND", "workers.orders.smtp.NoBackend", "weir.E011", "NoBackend"),
         ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
     ],

@@ -35,7 +35,7 @@ def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Me
     email = ShippedEmail.objects.get(order=order)
     assert order.shipped_at is not None
     assert (email.state, email.attempts) == (State.PENDING, 0)
-    assert email.message_id.startswith(f"<order-{order.pk}-shipped@")
+    assert email.message_id.startswith(f"<order-{order.pk}-shipped-")
     assert messages == [POKE]
 
 

@@ -13,10 +13,10 @@ from django.core import mail as django_mail
 
 from project.demo.mail_server import MailServer
 from tests.integration.mail import MARKS, accepted, scripted_server, ship
-from workers.orders import letter, mailers
-from workers.orders.mailers import BrokenOff, NobodyKnows, Refused, Unreachable
+from workers.orders import letter, transport
 from workers.orders.models import Phase, ShippedEmail
 from workers.orders.smtp import EmailBackend
+from workers.orders.transport import BrokenOff, NobodyKnows, Refused, Unreachable
 
 pytestmark = MARKS
 
@@ -27,7 +27,7 @@ GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 
 def submit(email: ShippedEmail, begin: Callable[[], None] = lambda: None) -> str:
     """Submit the e-mail over a connection of its own."""
-    mailer = mailers.mailer()
+    mailer = transport.new()
     mailer.connect()
     try:
         return mailer.submit(letter.write(email), begin)
@@ -90,7 +90,8 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
     mailer.connect()
     with pytest.raises(LookupError, match="somebody else"):
         mailer.submit(letter.write(emails[0]), fail)
-    assert mailer.connect()
+    assert not mailer.is_connected
+    mailer.connect()
     mailer.submit(letter.write(emails[1]), lambda: None)
     mailer.close()
     assert [accepted(mail, email) for email in emails] == [0, 1]
@@ -193,7 +194,7 @@ def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazyS
     """And none of them ends the e-mail."""
     written = replace(letter.write(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
     with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
-        mailer = mailers.mailer()
+        mailer = transport.new()
         mailer.connect()
         mailer.submit(written, lambda: None)
         mailer.close()

@@ -3,8 +3,8 @@
 import pytest
 
 from workers.orders import outcomes
-from workers.orders.mailers import BrokenOff, NobodyKnows, Refused
 from workers.orders.models import Phase, State
+from workers.orders.transport import BrokenOff, NobodyKnows, Refused
 
 LATER = Refused(451, "451 Come back later", Phase.NOT_BEGUN)
 NEVER = Refused(550, "550 No such recipient", Phase.NOT_BEGUN)
@@ -51,7 +51,7 @@ def test_what_could_not_be_written_fails_and_what_is_given_back_is_as_if_it_had_
     """Neither counts as an attempt."""
     unwritten, back = outcomes.cannot_be_written("no address"), outcomes.given_back("the server is down")
     assert (unwritten.state, unwritten.attempts, unwritten.last_reply) == (State.FAILED, 0, "no address")
-    assert (back.state, back.attempts, back.retry_in_s) == (State.PENDING, 0, 0.0)
+    assert (back.state, back.attempts, back.retry_in_s) == (State.PENDING, 0, 1.0)
 
 
 def test_who_gives_up_says_after_how_many_attempts() -> None:

@@ -76,8 +76,11 @@ class OrderAdmin(OrderModelAdmin):
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:
         """Ship the chosen orders, those that were not shipped before."""
         ids = list(chosen.filter(shipped_at=None).values_list("pk", flat=True)[:MOST_SHIPPED])
-        shipped = sum(shipping.ship(order_id) for order_id in ids)
-        self.message_user(request, f"{shipped} {'order' if shipped == 1 else 'orders'} shipped.", messages.SUCCESS)
+        shipped = [order_id for order_id in ids if shipping.ship(order_id)]
+        for order in Order.objects.filter(pk__in=shipped):
+            self.log_change(request, order, "Shipped.")
+        number = f"{len(shipped)} {'order' if len(shipped) == 1 else 'orders'}"
+        self.message_user(request, f"{number} shipped.", messages.SUCCESS)
         if len(ids) == MOST_SHIPPED:
             more = f"At most {MOST_SHIPPED} are shipped at once: repeat it for the rest."
             self.message_user(request, more, messages.WARNING)

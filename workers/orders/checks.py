@@ -5,10 +5,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
+from django.core.mail import get_connection
 from django.utils.module_loading import import_string
 
+from ratelimit import lanes
 from ratelimit.rates import InvalidRate, parse_rate
-from workers.orders import letter, mailers
+from workers.orders import letter, transport
 from workers.orders.courier import FRESH
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
@@ -20,7 +22,8 @@ def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
     try:
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
-    except InvalidRate as error:
+            lanes.canonical(transport.server_name())
+    except (InvalidRate, lanes.InvalidLane) as error:
         return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
 
@@ -92,14 +95,16 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E011: EMAIL_BACKEND must be there; weir.W001: it should know whether an e-mail can have been accepted."""
-    path = mailers.backend_path()
+    """weir.E011: EMAIL_BACKEND must work; weir.W001: it should know whether an e-mail can have been accepted."""
+    path = transport.backend_path()
     try:
         backend = import_string(path)
+        if not (settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL):  # which is weir.E010
+            get_connection(path)
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
-        message = f"EMAIL_BACKEND: {path!r} cannot be imported: {type(error).__name__}: {error}"
+        message = f"EMAIL_BACKEND: {path!r} cannot be used: {type(error).__name__}: {error}"
         return [Error(message, id="weir.E011")]
-    if mailers.tells_phase(backend):
+    if transport.tells_phase(backend):
         return []
     message = (
         f"EMAIL_BACKEND: {path} cannot tell how far it came, so that every shipped e-mail that it fails to send "

@@ -6,20 +6,23 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
+import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
 from ratelimit import slots
 from ratelimit.throttle import throttle
-from workers.orders import ledger, letter, mailers, outcomes
+from workers.orders import ledger, letter, outcomes, transport
 from workers.orders.circuit import Circuit
 from workers.orders.models import Phase, ShippedEmail
 from workers.orders.outcomes import Outcome
+from workers.orders.transport import BrokenOff, NobodyKnows, Refused, Unreachable
 
 FRESH = 0.25  # of a lease: who has used up more renews it, so that the rest is enough (weir.E012)
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a courier is busy with
-LONGEST_TURN_WAIT_S = 15.0  # well within the lease
+LONGEST_TURN_WAIT_S = 15.0
 
+log = structlog.get_logger(__name__)
 circuit = Circuit(most_failures=3, first_s=5.0, longest_s=60.0)  # of this process
 
 
@@ -27,7 +30,7 @@ class Courier:
     """Delivers e-mails that were claimed. For one thread; others may ask whether it has stalled."""
 
     def __init__(self) -> None:
-        self._mailer = mailers.mailer()
+        self._transport = transport.new()
         self._served = 0  # over this connection
         self._busy_since: float | None = None
 
@@ -40,27 +43,27 @@ class Courier:
     def deliver(self, email: ShippedEmail, claimed_at: float) -> Outcome | None:
         """Write the e-mail, wait for its turn, submit it, and record what came of it; None if the claim was lost.
 
-        `claimed_at` is of time.monotonic().
-
-        Raises mailers.Unreachable and slots.SlotTooFar where it was not begun, and others need not be tried either.
+        `claimed_at` is of time.monotonic(). Raises transport.Unreachable and slots.SlotTooFar where it was not begun,
+        and others need not be tried over this connection either.
         """
         with self._busy():
             try:
                 written = letter.write(email)
             except letter.CannotBeWritten as error:
-                outcome = outcomes.cannot_be_written(str(error))
-                ledger.record(email, outcome)
-                return outcome
+                return _recorded(email, outcomes.cannot_be_written(str(error)))
+            except DatabaseError as error:  # of a template
+                return _recorded(email, _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN)))
         self._connect()
-        with _turn(), self._busy():
-            submitted = self._submit(email, written, claimed_at)
-            if submitted is not None:
-                ledger.record(email, submitted)
-        return submitted
+        try:
+            _keep(email, claimed_at)
+            with _turn(), self._busy():
+                return _recorded(email, self._submit(email, written, claimed_at))
+        except ledger.ClaimLost:
+            return None
 
     def close(self) -> None:
         """Close the connection."""
-        self._mailer.close()
+        self._transport.close()
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -72,41 +75,64 @@ class Courier:
 
     def _connect(self) -> None:
         """Connect, if that is not done yet, and if the circuit lets us."""
+        if self._transport.is_connected:
+            return
         if not circuit.enter(time.monotonic()):
-            raise mailers.Unreachable("It could not be reached lately, and is left alone for a while.")
+            raise Unreachable("not lately")
+        self._served = 0
         try:
-            if self._mailer.connect():
-                self._served = 0
-        except mailers.Unreachable:
+            self._transport.connect()
+        except Unreachable:
             circuit.failed(time.monotonic())
             raise
-        circuit.succeeded()
 
-    def _submit(self, email: ShippedEmail, written: letter.Letter, claimed_at: float) -> Outcome | None:
+    def _submit(self, email: ShippedEmail, written: letter.Letter, claimed_at: float) -> Outcome:
+        has_begun = False
+
+        def begin() -> None:
+            nonlocal has_begun
+            ledger.begin(email)
+            has_begun = True
+
         try:
-            if time.monotonic() - claimed_at > FRESH * settings.WEIR_MAIL_LEASE:
-                ledger.renew(email)
-            reply = self._mailer.submit(written, lambda: ledger.begin(email))
-        except mailers.BrokenOff as error:
+            _keep(email, claimed_at)
+            reply = self._transport.submit(written, begin)
+        except BrokenOff as error:
             if error.phase == Phase.NOT_BEGUN and self._served:  # a server may end a connection between two e-mails
                 self._served = 0
                 self._connect()
                 return self._submit(email, written, claimed_at)
             return _failed(email, error)
-        except (mailers.Refused, mailers.NobodyKnows) as error:
+        except NobodyKnows as error:
             return _failed(email, error)
-        except mailers.Unreachable:  # asks for a login that we do not have
+        except Refused as error:
+            circuit.succeeded()  # it talks to us
+            return _failed(email, error)
+        except Unreachable:  # wants a login that we do not have
             circuit.failed(time.monotonic())
             raise
         except ledger.ClaimLost:
-            return None
-        except DatabaseError as error:  # from renew or begin, so it is not transmitted
-            return outcomes.given_back(f"PostgreSQL: {error}")
+            raise
+        except Exception as error:  # a transport must not end the round, whatever it raises
+            log.exception("mail_transport_failed", email=email.pk)
+            self._transport.close()
+            return _unforeseen(email, error, has_begun=has_begun)
+        circuit.succeeded()
         self._served += 1
         return outcomes.accepted(reply)
 
 
-def _failed(email: ShippedEmail, error: mailers.Refused | mailers.BrokenOff | mailers.NobodyKnows) -> Outcome:
+def _keep(email: ShippedEmail, claimed_at: float) -> None:
+    """Renew the lease, if so much of it has passed that the rest may not be enough. Raises ClaimLost."""
+    if time.monotonic() - claimed_at > FRESH * settings.WEIR_MAIL_LEASE:
+        ledger.renew(email)
+
+
+def _recorded(email: ShippedEmail, outcome: Outcome) -> Outcome | None:
+    return outcome if ledger.record(email, outcome) else None
+
+
+def _failed(email: ShippedEmail, error: Refused | BrokenOff | NobodyKnows) -> Outcome:
     return outcomes.of_failure(
         error,
         attempts=email.attempts,
@@ -115,15 +141,25 @@ def _failed(email: ShippedEmail, error: mailers.Refused | mailers.BrokenOff | ma
     )
 
 
+def _unforeseen(email: ShippedEmail, error: Exception, *, has_begun: bool) -> Outcome:
+    reason = f"{type(error).__name__}: {error}"
+    if has_begun:
+        return _failed(email, NobodyKnows(reason, Phase.BEGUN))
+    if isinstance(error, DatabaseError):  # from renew or begin, so it is not transmitted
+        return outcomes.given_back(reason)
+    return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
+
+
 def _turn() -> AbstractContextManager[object]:
     """Return what waits until the mail server's rate allows one more e-mail. Raises slots.SlotTooFar on entering."""
     rate = settings.WEIR_MAIL_RATE
-    return throttle(lane(rate), LONGEST_TURN_WAIT_S) if rate else nullcontext()
+    longest_wait_s = min(LONGEST_TURN_WAIT_S, FRESH * settings.WEIR_MAIL_LEASE)
+    return throttle(lane(rate), longest_wait_s) if rate else nullcontext()
 
 
 @cache
 def lane(rate: str) -> str:
     """Return the name of the mail server's lane, and bring it to this rate, once in a process."""
-    name = mailers.server_name()
+    name = transport.server_name()
     slots.set_rate(name, rate)
     return name

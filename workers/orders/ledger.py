@@ -13,7 +13,7 @@ sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent by it
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -21,7 +21,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
 from postgres import statements
@@ -30,6 +30,7 @@ from workers.orders.models import ShippedEmail, State
 from workers.orders.outcomes import Outcome
 
 SWEPT_AT_ONCE = 1_000
+LONGEST_REPLY = 1_000  # characters that are kept of what was said
 WRITE_WITHIN_S = 60.0  # how long what came of an e-mail is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
@@ -44,7 +45,10 @@ class ClaimLost(Exception):
 
 
 def claim(limit: int, token: UUID) -> list[ShippedEmail]:
-    """Take up to `limit` e-mails that are due, with their orders, for a lease."""
+    """Take up to `limit` e-mails that are due, with their orders, for a lease.
+
+    No two claims may have the same token: what is written late for one must not be taken for the other's.
+    """
     return claims.claim(
         ShippedEmail.objects.due().select_related("order"),
         limit,
@@ -74,15 +78,22 @@ def record(email: ShippedEmail, outcome: Outcome) -> bool:
     Also where it has become `unknown` meanwhile, as long as no person has resolved it. While PostgreSQL is away it
     tries again for a minute: this is the only place where the outcome is known.
     """
-    written = _patiently(lambda: _write(email, outcome))
-    if not written:
-        log.warning("outcome_of_a_lost_claim", email=email.pk, state=outcome.state, reply=outcome.last_reply)
-    return written
+    about = {"email": email.pk, "phase": outcome.phase, "reply": outcome.last_reply}
+    if not _patiently(lambda: _write(email, outcome)):
+        log.warning("outcome_of_a_lost_claim", **about, state=outcome.state)
+        return False
+    if outcome.state == State.UNKNOWN:
+        log.error("shipped_email_unknown", **about)
+    elif outcome.state == State.FAILED:
+        log.warning("shipped_email_failed", **about)
+    return True
 
 
-def give_back(token: UUID) -> int:
-    """Make pending again what was claimed with this token and not begun; returns how many."""
-    claimed = ShippedEmail.objects.filter(claim_token=token, state=State.CLAIMED)
+def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
+    """Make pending again what was claimed with these tokens and not begun, or only these of it; returns how many."""
+    claimed = ShippedEmail.objects.filter(claim_token__in=tokens, state=State.CLAIMED)
+    if only is not None:
+        claimed = claimed.filter(pk__in=only)
     return _patiently(lambda: claimed.update(state=State.PENDING, claim_token=None, claimed_until=None))
 
 
@@ -108,7 +119,7 @@ def give_up_on_silent() -> int:
 def _give_up(email: ShippedEmail) -> None:
     email.state, email.last_reply = State.UNKNOWN, NO_WORD
     email.save(update_fields=["state", "last_reply"])
-    log.error("shipped_email_unknown", email=email.pk, worker=email.claimed_by)
+    log.error("shipped_email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
 
 
 def _write(email: ShippedEmail, outcome: Outcome) -> bool:
@@ -117,11 +128,16 @@ def _write(email: ShippedEmail, outcome: Outcome) -> bool:
         "token": email.claim_token,
         "state": outcome.state.value,
         "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": outcome.last_reply,
+        "last_reply": _storable(outcome.last_reply),
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
     }
     return bool(_run("record", parameters, prepare=True))
+
+
+def _storable(text: str) -> str:
+    """Return what a server or an exception said, without what PostgreSQL cannot store, and not too much of it."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()[:LONGEST_REPLY]
 
 
 def _patiently(write: Callable[[], Result]) -> Result:
@@ -130,7 +146,7 @@ def _patiently(write: Callable[[], Result]) -> Result:
     while True:
         try:
             return write()
-        except (OperationalError, InterfaceError) as error:
+        except (OperationalError, InterfaceError, InternalError) as error:  # the last one from a server that only reads
             connection.close()
             if time.monotonic() > give_up_at:
                 raise

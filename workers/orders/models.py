@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import ClassVar, Self
 
+from django.core.validators import validate_email
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -20,9 +21,7 @@ class Order(models.Model):
     """What a customer ordered. `shipping.ship` ships it; sending the e-mail never locks this table."""
 
     number = models.CharField(max_length=50, unique=True)
-    customer_email = models.CharField(
-        max_length=254, help_text="checked when it is written to: one that cannot be fails"
-    )
+    customer_email = models.CharField(max_length=254, validators=[validate_email])  # for forms: `letter` looks again
     placed_at = models.DateTimeField(db_default=Now())
     shipped_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -38,7 +37,7 @@ class Order(models.Model):
 
 
 class State(models.TextChoices):
-    """Where an e-mail is. `sent` and `failed` are final; `unknown` is so until a person has looked."""
+    """Where an e-mail is. `sent` is final; `failed` and `unknown` are so unless a person says otherwise."""
 
     PENDING = "pending"  # waits until next_attempt_at
     CLAIMED = "claimed"  # a worker has it, and has not begun to transmit it: taken back when the lease is over

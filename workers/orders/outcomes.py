@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from workers.orders.mailers import BrokenOff, NobodyKnows, Refused
 from workers.orders.models import Phase, State
+from workers.orders.transport import BrokenOff, NobodyKnows, Refused
 from workers.retry import backoff_s
 
 LONGEST_RETRY_S = 3_600.0
@@ -31,8 +31,8 @@ def cannot_be_written(reason: str) -> Outcome:
 
 
 def given_back(reason: str) -> Outcome:
-    """It is not to blame for what happened: it is tried again, as if it had not been."""
-    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
+    """It is not to blame for what happened: it is tried again soon, as if it had not been."""
+    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=1.0)
 
 
 def of_failure(error: Refused | BrokenOff | NobodyKnows, *, attempts: int, max_attempts: int, chance: float) -> Outcome:

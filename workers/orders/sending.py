@@ -12,7 +12,7 @@ from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Lock
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 from django.conf import settings
@@ -20,10 +20,10 @@ from django.db import connections
 
 from ratelimit.slots import SlotTooFar
 from workers.orders import courier as couriers
-from workers.orders import ledger
+from workers.orders import ledger, letter
 from workers.orders.courier import Courier
-from workers.orders.mailers import Unreachable
 from workers.orders.models import ShippedEmail, State
+from workers.orders.transport import Unreachable, server_name
 
 BATCH = 50
 ORDINARY_COURIERS = 2  # where there is much to do: while one waits for an answer, the other gets on
@@ -47,7 +47,9 @@ class SendReport:
 
 
 def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> SendReport:
-    """Send the shipped e-mails that are due, at most `limit`; take no more after `at_most_s` seconds.
+    """Send the shipped e-mails that are due, at most `limit`; after `at_most_s` seconds leave the rest to others.
+
+    (Not while an e-mail hangs: then it cannot end, and goes on with others.)
 
     Each is submitted to the mail server at most once, however many processes call this, and whatever is killed; but
     for those that a person orders to be sent again. What is refused for now is tried again later by later calls.
@@ -60,8 +62,13 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
         raise ValueError(f"limit must be at least 1, not {limit}.")
     ledger.take_back_abandoned()
     given_up = ledger.give_up_on_silent()
+    try:
+        letter.sender()
+    except letter.CannotBeWritten as error:  # no e-mail is to blame
+        log.error("shipped_emails_cannot_be_sent", error=str(error))  # noqa: TRY400  the traceback says no more
+        return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL is no good: {error}")
     if wait_s := couriers.circuit.open_for_s(time.monotonic()):
-        because = f"The mail server could not be reached lately: it is tried again in {wait_s:.0f} s."
+        because = f"The mail server {server_name()} could not be reached lately: it is tried again in {wait_s:.0f} s."
         return SendReport(unknown=given_up, stopped_because=because)
     return _Round(limit, at_most_s).run(given_up)
 
@@ -70,7 +77,7 @@ class _Round:
     """One call of send_due: what is claimed and not delivered yet, and the couriers who share it."""
 
     def __init__(self, limit: int | None, at_most_s: float | None) -> None:
-        self._token = uuid4()
+        self._tokens: list[UUID] = []
         self._left = limit
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that follows
@@ -78,6 +85,8 @@ class _Round:
         self._couriers: list[Courier] = []
         self._ended: Counter[str] = Counter()
         self._are_many = False  # more than a batch
+        self._may_grow = True  # the number of couriers
+        self._given_back = 0
         self._stopped_because = ""
         self._is_out_of_time = False
 
@@ -89,13 +98,13 @@ class _Round:
                 with ThreadPoolExecutor(MOST_COURIERS) as pool:
                     self._watch_over_couriers(pool)
         finally:
-            given_back = ledger.give_back(self._token)
+            self._given_back += ledger.give_back(self._tokens)
         return SendReport(
             sent=self._ended[State.SENT],
             postponed=self._ended[State.PENDING],
             failed=self._ended[State.FAILED],
             unknown=self._ended[State.UNKNOWN] + unknown,
-            given_back=given_back,
+            given_back=self._given_back,
             stopped_because=self._stopped_because,
             is_out_of_time=self._is_out_of_time,
         )
@@ -113,6 +122,8 @@ class _Round:
                     courier.result()
                 if at_work and len(at_work) < MOST_COURIERS and self._is_another_needed(len(at_work)):
                     at_work.add(pool.submit(self._serve))
+                if self._stopped_because:
+                    self._give_back_waiting()  # now: a courier may have to wait for its answer for long
         except BaseException:
             self._stop("It was interrupted.")
             raise
@@ -123,33 +134,51 @@ class _Round:
             if self._stopped_because:
                 return False
             if couriers < ORDINARY_COURIERS and self._are_many and self._ended:
-                return True
+                return self._may_grow
             if not all(courier.is_stalled for courier in self._couriers):
+                return False
+            if not self._may_grow:
+                self._stopped_because = f"The mail server {server_name()} hangs, and takes no further connection."
                 return False
             if not self._waiting:
                 self._claim()
             return bool(self._waiting)
 
+    def _give_back_waiting(self) -> None:
+        with self._lock:
+            waiting = [email.pk for email, _ in self._waiting]
+            self._waiting.clear()
+        if waiting:
+            self._given_back += ledger.give_back(self._tokens, waiting)
+
     def _serve(self) -> None:
         """Be a courier until there is nothing left to do."""
-        courier = Courier()
+        courier, in_hand = Courier(), None
         with self._lock:
             self._couriers.append(courier)
         try:
-            while waiting := self._next():
-                if outcome := courier.deliver(*waiting):
+            while in_hand := self._next():
+                if outcome := courier.deliver(*in_hand):
                     with self._lock:
                         self._ended[outcome.state] += 1
         except SlotTooFar as error:
-            self._stop(str(error))
+            self._stop(f"{error} That is by WEIR_MAIL_RATE, or its lane is paused: `manage.py sites` shows it.")
         except Unreachable as error:
             log.warning("mail_server_unreachable", error=str(error))
-            self._stop(str(error))
+            if not in_hand or not self._do_others_go_on(courier, in_hand):
+                self._stop(f"The mail server {server_name()} cannot be reached ({error}): check the EMAIL_* settings.")
         finally:
             with self._lock:
                 self._couriers.remove(courier)
             courier.close()
             connections.close_all()  # those of this thread
+
+    def _do_others_go_on(self, courier: Courier, in_hand: tuple[ShippedEmail, float]) -> bool:
+        """Leave the e-mail to couriers who are connected, if there are: some servers allow one connection only."""
+        with self._lock:
+            self._waiting.appendleft(in_hand)
+            self._may_grow = False
+            return any(not other.is_stalled for other in self._couriers if other is not courier)
 
     def _stop(self, because: str) -> None:
         with self._lock:
@@ -158,14 +187,19 @@ class _Round:
     def _next(self) -> tuple[ShippedEmail, float] | None:
         """Return the e-mail to deliver next; None where there is nothing left to do."""
         with self._lock:
-            if self._stopped_because:
+            if self._stopped_because or self._is_time_over():
                 return None
-            if not self._waiting and not self._is_time_over():
+            if not self._waiting:
                 self._claim()
             return self._waiting.popleft() if self._waiting else None
 
     def _is_time_over(self) -> bool:
-        self._is_out_of_time = self._end_at is not None and time.monotonic() > self._end_at
+        """Tell whether to leave the rest to others; not while an e-mail keeps us, which must not keep the rest."""
+        self._is_out_of_time = (
+            self._end_at is not None
+            and time.monotonic() > self._end_at
+            and not any(courier.is_stalled for courier in self._couriers)
+        )
         return self._is_out_of_time
 
     def _claim(self) -> None:
@@ -176,7 +210,8 @@ class _Round:
         if not batch:
             return
         claimed_at = time.monotonic()  # before, so that it is never too late
-        claimed = ledger.claim(batch, self._token)
+        self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
+        claimed = ledger.claim(batch, self._tokens[-1])
         self._waiting.extend((email, claimed_at) for email in claimed)
         self._are_many = len(claimed) == BATCH
         if self._left is not None:

@@ -39,7 +39,7 @@ def ship(order_id: int) -> bool:
                 raise Order.DoesNotExist(f"There is no order {order_id}.")
             return False
         email = ShippedEmail.objects.create(order_id=order_id, message_id=letter.message_id(order_id))
-        transaction.on_commit(lambda: _poke_unless_others_wait(email))
+        transaction.on_commit(lambda: _poke_unless_others_wait(email), robust=True)  # the order is shipped by then
     return True
 
 
@@ -57,9 +57,9 @@ def resolve(email_id: int, arrived: bool, who: str, why: str) -> ShippedEmail:
     with transaction.atomic():
         email: ShippedEmail = ShippedEmail.objects.select_for_update().get(pk=email_id)
         if email.state not in RESOLVABLE[arrived]:
-            allowed = " or ".join(RESOLVABLE[arrived])
+            what = "can have arrived" if arrived else "can be sent again"
             raise CannotBeResolved(
-                f"Shipped e-mail {email_id} is {email.state}: this can be said of {allowed} ones only."
+                f"Shipped e-mail {email_id} is {email.state}: only {' or '.join(RESOLVABLE[arrived])} ones {what}."
             )
         Resolution.objects.create(
             email=email,
@@ -76,7 +76,7 @@ def resolve(email_id: int, arrived: bool, who: str, why: str) -> ShippedEmail:
         else:
             email.state, email.attempts = State.PENDING, 0
             email.next_attempt_at = Now()
-            transaction.on_commit(poke)
+            transaction.on_commit(poke, robust=True)
         email.claim_token = email.sending_since = None
         email.save()
     email.refresh_from_db()

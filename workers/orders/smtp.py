@@ -14,35 +14,39 @@ from django.conf import settings
 from django.core.mail.backends import smtp
 
 from workers.orders.letter import Letter
-from workers.orders.mailers import BrokenOff, NobodyKnows, Refused, Unreachable
 from workers.orders.models import Phase
+from workers.orders.transport import BrokenOff, NobodyKnows, Refused, Unreachable
 
 GO_AHEAD = range(354, 355)
 ACCEPTED = range(200, 300)
 REFUSED = range(400, 600)
-WANTED = (ACCEPTED, ACCEPTED, GO_AHEAD)  # of MAIL, RCPT, DATA
+STEPS = {"mail": ACCEPTED, "rcpt": ACCEPTED, "data": GO_AHEAD}  # and the replies that let us go on
 CLOSING = 421
 OUT_OF_STEP = 503  # the conversation is to blame, not the e-mail
-AUTHENTICATION = frozenset({530, 534, 535, 538})  # RFC 4954: it is us who are refused, not the e-mail
+AUTHENTICATION = frozenset({530, 534, 535, 538})  # RFC 4954: in reply to MAIL, it is us who are refused
 Reply = tuple[int, bytes]
 _LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 class EmailBackend(smtp.EmailBackend):
-    """Django's SMTP backend, set by the same EMAIL_* settings, and a `mailers.Mailer`."""
+    """Django's SMTP backend, set by the same EMAIL_* settings, and a `transport.Transport`."""
 
     connection: Any
     _partial_connection: Any
 
-    def connect(self) -> bool:
-        """Connect, with TLS and login as the settings say, unless that is done. Raises Unreachable."""
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as we know."""
+        return self.connection is not None
+
+    def connect(self) -> None:
+        """Connect, with TLS and login as the settings say. Raises Unreachable."""
         try:
-            is_new = bool(self.open())
+            self.open()
             self.connection.ehlo_or_helo_if_needed()
         except OSError as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
             self._abandon()
             raise Unreachable(f"{type(error).__name__}: {error}") from error
-        return is_new
 
     def close(self) -> None:
         """Say farewell and close the connection; what goes wrong with that means nothing."""
@@ -50,17 +54,35 @@ class EmailBackend(smtp.EmailBackend):
             super().close()
 
     def submit(self, letter: Letter, begin: Callable[[], None]) -> str:
-        """Submit one e-mail over the open connection; see `mailers.Mailer`.
+        """Submit one e-mail over the open connection; see `transport.Transport`.
 
         1. MAIL, RCPT, DATA: refusals are certain. 2. `begin`. 3. The content. 4. The dot. 5. The reply, for which the
         mail server has WEIR_MAIL_REPLY_TIMEOUT.
         """
-        server, phase = self.connection, Phase.NOT_BEGUN
         try:
             self._ask_to_send(letter)
             begin()
-            phase = Phase.BEFORE_DOT
-            server.send(_with_dots_doubled(letter.content))
+        except Refused:
+            raise
+        except OSError as error:
+            self._abandon()
+            raise BrokenOff(f"{type(error).__name__}: {error}", Phase.NOT_BEGUN) from error
+        except BaseException:
+            self._abandon()  # it may wait for content that will not come
+            raise
+        code, said = self._transmit(letter.content)
+        if code in ACCEPTED:
+            return _text(code, said)
+        if code in REFUSED:
+            raise self._refusal(code, said, Phase.AFTER_DOT)
+        self._abandon()
+        raise NobodyKnows(f"The mail server said: {_text(code, said)}", Phase.AFTER_DOT)
+
+    def _transmit(self, content: bytes) -> Reply:
+        """Send the content and the dot, and return the reply. Raises BrokenOff and NobodyKnows."""
+        server, phase = self.connection, Phase.BEFORE_DOT
+        try:
+            server.send(_with_dots_doubled(content))
             phase = Phase.AFTER_DOT  # noted first: an exception may come between any two instructions
             try:
                 server.send(b".\r\n")
@@ -68,23 +90,16 @@ class EmailBackend(smtp.EmailBackend):
                 phase = Phase.BEFORE_DOT  # it is not on its way: the kernel did not take it
                 raise
             server.sock.settimeout(settings.WEIR_MAIL_REPLY_TIMEOUT)
-            code, said = server.getreply()
+            reply: Reply = server.getreply()
             server.sock.settimeout(self.timeout)
-        except Refused:
-            raise
         except OSError as error:
             self._abandon()
             reason = f"{type(error).__name__}: {error}"
             raise (NobodyKnows if phase == Phase.AFTER_DOT else BrokenOff)(reason, phase) from error
         except BaseException:
-            self._abandon()  # without the dot, what was transmitted is discarded by the server
+            self._abandon()
             raise
-        if code in ACCEPTED:
-            return _text(code, said)
-        if code in REFUSED:
-            raise self._refusal(code, said, phase)
-        self._abandon()
-        raise NobodyKnows(f"The mail server said: {_text(code, said)}", phase)
+        return reply
 
     def _ask_to_send(self, letter: Letter) -> None:
         """Go as far as the server's 354, after which it waits for the content."""
@@ -94,8 +109,8 @@ class EmailBackend(smtp.EmailBackend):
         options += " body=8bitmime" if server.has_extn("8bitmime") else ""
         commands = (f"mail FROM:<{letter.sender}>{options}", f"rcpt TO:<{letter.recipient}>", "data")
         replies = self._say_at_once(commands) if server.has_extn("pipelining") else map(server.docmd, commands)
-        for expected, reply in zip(WANTED, replies, strict=False):
-            self._expect(expected, reply)
+        for step, reply in zip(STEPS, replies, strict=False):
+            self._expect(step, reply)
 
     def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
         """Send the commands in one go, as RFC 2920 allows, and return the replies."""
@@ -109,13 +124,13 @@ class EmailBackend(smtp.EmailBackend):
             self._abandon()  # it waits for content although it has refused the recipient
         return replies
 
-    def _expect(self, expected: range, reply: Reply) -> None:
+    def _expect(self, step: str, reply: Reply) -> None:
         code, said = reply
-        if code in AUTHENTICATION:
+        if step == "mail" and code in AUTHENTICATION:
             raise Unreachable(f"The mail server said: {_text(code, said)}")
         if code in REFUSED and code != OUT_OF_STEP:
             raise self._refusal(code, said, Phase.NOT_BEGUN)
-        if code not in expected:
+        if code not in STEPS[step]:
             self._abandon()
             raise BrokenOff(f"The mail server said: {_text(code, said)}", Phase.NOT_BEGUN)
 

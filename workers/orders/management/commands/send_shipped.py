@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from workers.orders import letter, mailers, shipping
+from workers.orders import letter, shipping
 from workers.orders.models import ShippedEmail
 from workers.terminal import printable
 
@@ -72,7 +71,7 @@ class Command(BaseCommand):
         if not any(became.values()):
             self.stdout.write("No e-mail was sent." if report.stopped_because else "No shipped e-mail is due.")
         if report.stopped_because:
-            raise CommandError(_stopped(report.stopped_because))
+            raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
 
     def _rehearse(self) -> None:
         """Write each e-mail that is due, and throw it away."""
@@ -111,16 +110,6 @@ def _stopped_by_signals() -> Iterator[None]:
         yield
     finally:
         restore()
-
-
-def _stopped(because: str) -> str:
-    """Say why not everything was sent, and what to do."""
-    reason = printable(because).rstrip(".")
-    rate = f", and whether WEIR_MAIL_RATE ({settings.WEIR_MAIL_RATE}) is as meant" if settings.WEIR_MAIL_RATE else ""
-    return (
-        f"Stopped, as the mail server {mailers.server_name()} takes nothing now ({reason}): {_waiting()}; "
-        f"check EMAIL_HOST, EMAIL_PORT and the other EMAIL_* settings{rate}."
-    )
 
 
 def _waiting() -> str:

@@ -11,8 +11,6 @@ from django.core.mail.backends.base import BaseEmailBackend
 from workers.orders.letter import Letter
 from workers.orders.models import Phase
 
-LONGEST_REPLY = 1_000  # characters that are kept of what a server says
-
 
 class Unreachable(Exception):
     """The mail server cannot be reached, or does not let us in: no e-mail was begun, and none is to blame."""
@@ -22,7 +20,7 @@ class Refused(Exception):
     """The mail server refused this e-mail, for certain."""
 
     def __init__(self, code: int, reply: str, phase: Phase) -> None:
-        super().__init__(reply[:LONGEST_REPLY])
+        super().__init__(reply)
         self.is_permanent = code >= 500  # noqa: PLR2004  RFC 5321, 4.2.1
         self.phase = phase
 
@@ -31,7 +29,7 @@ class BrokenOff(Exception):
     """The attempt broke off before the mail server can have accepted the e-mail."""
 
     def __init__(self, reason: str, phase: Phase) -> None:
-        super().__init__(reason[:LONGEST_REPLY])
+        super().__init__(reason)
         self.phase = phase
 
 
@@ -39,15 +37,19 @@ class NobodyKnows(Exception):
     """The e-mail may have been accepted: everything was transmitted, or the backend cannot tell."""
 
     def __init__(self, reason: str, phase: Phase) -> None:
-        super().__init__(reason[:LONGEST_REPLY])
+        super().__init__(reason)
         self.phase = phase
 
 
-class Mailer(Protocol):
+class Transport(Protocol):
     """A connection to the mail server. Also what a backend of your own may offer, to tell how far an attempt came."""
 
-    def connect(self) -> bool:
-        """Connect and log in, unless that is done; tell whether the connection is a new one. Raises Unreachable."""
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as it knows."""
+
+    def connect(self) -> None:
+        """Connect and log in. Raises Unreachable."""
 
     def close(self) -> None:
         """Close the connection, whatever state it is in. Raises nothing."""
@@ -61,20 +63,23 @@ class Mailer(Protocol):
 
 
 class AnyBackend:
-    """Any of Django's mail backends, as a Mailer: it cannot tell how far it came, so each failure is NobodyKnows."""
+    """Any of Django's mail backends, as a Transport: it cannot tell how far it came, so each failure is NobodyKnows."""
 
     def __init__(self, backend: BaseEmailBackend) -> None:
         self._backend = backend
+        self.is_connected = False
 
-    def connect(self) -> bool:
+    def connect(self) -> None:
         """Connect, if the backend connects at all."""
         try:
-            return bool(self._backend.open())
+            self._backend.open()
         except Exception as error:  # whatever the backend raises
-            raise Unreachable(f"{type(error).__name__}: {error}"[:LONGEST_REPLY]) from error
+            raise Unreachable(f"{type(error).__name__}: {error}") from error
+        self.is_connected = True
 
     def close(self) -> None:
         """Close the backend's connection."""
+        self.is_connected = False
         with suppress(Exception):  # the e-mails are sent, or not: this changes nothing
             self._backend.close()
 
@@ -91,7 +96,7 @@ class AnyBackend:
 
 
 def tells_phase(backend: object) -> bool:
-    """Tell whether a backend (or its class) is a Mailer."""
+    """Tell whether a backend (or its class) is a Transport."""
     return hasattr(backend, "submit")
 
 
@@ -103,10 +108,11 @@ def backend_path() -> str:
 
 def server_name() -> str:
     """Return which mail server the settings name: also the name of its lane."""
-    return f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    host = f"[{settings.EMAIL_HOST}]" if ":" in settings.EMAIL_HOST else settings.EMAIL_HOST
+    return f"{host}:{settings.EMAIL_PORT}"
 
 
-def mailer() -> Mailer:
+def new() -> Transport:
     """Return a new connection of the project's mail backend, not opened yet."""
     backend: Any = mail.get_connection(backend_path())
-    return cast("Mailer", backend) if tells_phase(backend) else AnyBackend(backend)
+    return cast("Transport", backend) if tells_phase(backend) else AnyBackend(backend)
