@@ -294,7 +294,7 @@ def test_who_was_resolved_meanwhile_is_named_and_left_alone(admin_client: Client
     shipping.resolve(first.pk, arrived=False, who="Ada", why="I was faster")
     said = confirm(admin_client, "arrived", "seen", first.pk, second.pk, 4_711, state__exact="unknown")
     assert "1 e-mail is said to have arrived." in said
-    assert f"Shipped e-mail {first.pk} is pending: this can be said of unknown ones only." in said
+    assert f"Shipped e-mail {first.pk} is pending: only unknown ones can have arrived." in said
     assert "There is no shipped e-mail 4711." in said
     assert states() == {first.pk: State.PENDING, second.pk: State.SENT}
     assert LogEntry.objects.get().object_id == str(second.pk)

@@ -91,8 +91,8 @@ def test_a_mail_server_that_cannot_be_reached_is_an_error_that_says_what_to_do()
     with pytest.raises(CommandError) as stop:
         call_command("send_shipped", stdout=output)
     happened, _, to_do = str(stop.value).partition("): ")
-    assert happened.startswith("Stopped, as the mail server 127.0.0.1:1 takes nothing now (ConnectionRefusedError: ")
-    assert to_do == "2 e-mails wait; check EMAIL_HOST, EMAIL_PORT and the other EMAIL_* settings."
+    assert happened.startswith("The mail server 127.0.0.1:1 cannot be reached (ConnectionRefusedError: ")
+    assert to_do == "check the EMAIL_* settings. 2 e-mails wait."
     assert output.getvalue() == "2 were taken and not tried: they wait as before.\n"
     assert states() == ["pending", "pending"]
     assert set(ShippedEmail.objects.values_list("attempts", flat=True)) == {0}
@@ -103,7 +103,7 @@ def test_a_rate_that_is_used_up_is_said_too(settings: LazySettings, server: Mail
     settings.WEIR_MAIL_RATE = "1/h"
     ship("a@example.com", "b@example.com")
     output = StringIO()
-    with pytest.raises(CommandError, match=r"1 e-mail waits; .* WEIR_MAIL_RATE \(1/h\) is as meant"):
+    with pytest.raises(CommandError, match=r"WEIR_MAIL_RATE, or its lane is paused: .* 1 e-mail waits\."):
         call_command("send_shipped", stdout=output)
     assert output.getvalue().startswith("1 e-mail was sent.\n")
     assert states() == ["sent", "pending"]
@@ -151,7 +151,11 @@ def test_a_dry_run_says_what_would_be_sent_and_what_cannot_be(server: MailServer
     good, broken, later = ship("a@example.com", "no address\x1b[31m", "c@example.com")
     ShippedEmail.objects.filter(pk=later.pk).update(next_attempt_at="2999-01-01T00:00Z")
     before = list(ShippedEmail.objects.order_by("pk").values())
-    shown, reason = "no address\N{REPLACEMENT CHARACTER}[31m", r"'no address\x1b[31m' is no e-mail address."
+    shown = "no address\N{REPLACEMENT CHARACTER}[31m"
+    reason = r"There is a line break or a control character in the address: 'no address\x1b[31m'."
+        "no address\N{REPLACEMENT CHARACTER}[31m",
+        r"There is a line break or a control character in the address: 'no address\x1b[31m'.",
+    )
     assert send_shipped_lines("--dry-run") == [
         f"would be sent: {good.pk}: order A-1 to a@example.com",
         f"cannot be written: {broken.pk}: order A-2 to {shown}: {reason}",

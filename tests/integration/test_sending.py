@@ -158,7 +158,7 @@ def old_transactions(other: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
     other.rollback()  # else pg_stat_activity shows the same again
     return other.execute("""
         SELECT query, locktype, relation::regclass, mode FROM pg_stat_activity LEFT JOIN pg_locks USING (pid)
-        WHERE datname = current_database() AND pid <> pg_backend_pid()
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
             AND xact_start < clock_timestamp() - interval '300 ms'
     """).fetchall()
 
@@ -193,7 +193,8 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(settings:
         assert "refused" in report.stopped_because
         assert {state(email) for email in emails} == {(State.PENDING, 0)}
     report = shipping.send_due()
-    assert (report.given_back, report.stopped_because[:30]) == (0, "The mail server could not be r")
+    assert report.given_back == 0
+    assert "could not be reached lately" in report.stopped_because
     settings.EMAIL_PORT = port
     assert shipping.send_due().sent == 0
     courier.circuit.succeeded()
@@ -260,8 +261,10 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
     tries: list[str] = []
 
     class Gone:
-        def connect(self) -> bool:
-            return False
+        is_connected = True
+
+        def connect(self) -> None:
+            pass
 
         def close(self) -> None:
             pass

@@ -207,7 +207,7 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
         call_command("shipped_emails", "resolve", *ids, "--arrived", "--why", "seen", stdout=output)
     assert refusal.value.returncode == 1
     assert str(refusal.value).splitlines() == [
-        f"Shipped e-mail {waiting.pk} is pending: this can be said of unknown ones only.",
+        f"Shipped e-mail {waiting.pk} is pending: only unknown ones can have arrived.",
         f"There is no shipped e-mail {10**30}.",
     ]
     assert output.getvalue().splitlines() == [f"Shipped e-mail {key}: it arrived." for key in (first.pk, last.pk)]
@@ -238,7 +238,7 @@ def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence
 def test_a_failed_one_cannot_be_said_to_have_arrived() -> None:
     """The mail server refused it."""
     email = failed("A-1")
-    sentence = f"Shipped e-mail {email.pk} is failed: this can be said of unknown ones only."
+    sentence = f"Shipped e-mail {email.pk} is failed: only unknown ones can have arrived."
     assert refused("resolve", email.pk, "--arrived", "--why", "seen") == sentence
 
 

@@ -1,6 +1,7 @@
 import argparse
 import getpass
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,7 +86,7 @@ def limit(text: str) -> int:
     """Read the value of --limit."""
     if (value := int(text)) < 0:
         raise argparse.ArgumentTypeError("it must not be negative")
-    return value
+    return min(value, sys.maxsize)
 
 
 def words(text: str) -> str:
