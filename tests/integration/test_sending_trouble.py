@@ -9,10 +9,13 @@ from typing import Any, NoReturn
 
 import pytest
 from django.conf import LazySettings
+from django.core.mail import EmailMessage
 from django.db import InternalError, OperationalError, connection
 
 from project.demo.mail_server import MailServer
+from tests.integration.conftest import Message
 from tests.integration.mail import MARKS, accepted, scripted_server, ship
+from workers import tasks
 from workers.orders import courier, ledger, letter, shipping, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.outcomes import Outcome
@@ -195,19 +198,71 @@ def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.M
     assert state(email) == (State.PENDING, 1)
 
 
+def test_what_goes_wrong_with_a_courier_is_raised_and_the_rest_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would hear of it else."""
+    emails = [ship(), ship()]
+
+    def fail(_email: ShippedEmail, _outcome: Outcome) -> NoReturn:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(ledger, "record", fail)
+    with pytest.raises(LookupError, match="a bug"):
+        shipping.send_due()
+    assert [state(email)[0] for email in emails] == [State.SENDING, State.PENDING]
+
+
+def test_a_template_that_takes_long_delays_no_other_by_a_second(
+    mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an e-mail that the mail server hangs on."""
+    slow, write = ship(), letter._message
+
+    def write_slowly(order: Order, identity: str) -> EmailMessage:
+        if order.pk == slow.order_id:
+            time.sleep(2.5)
+        return write(order, identity)
+
+    monkeypatch.setattr(letter, "_message", write_slowly)
+    others = [ship() for _ in range(3)]
+    shipped_at = time.time_ns()
+    shipping.send_due()
+    accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
+    assert all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others)
+    assert state(slow) == (State.SENT, 1)
+
+
+@pytest.mark.usefixtures("mail")
+def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
+    messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a worker that is to stop can, and the rest does not wait for beat."""
+    ship()
+    messages.clear()
+    tasks.send_shipped_emails()
+    assert messages == []
+    ship()
+    messages.clear()
+    monkeypatch.setattr(tasks, "MAIL_TURN", 0.0)
+    tasks.send_shipped_emails()
+    assert messages == [(shipping.TASK, ())]
+
+
 @contextmanager
-def few_connections(most: int) -> Iterator[int]:
-    """Run a mail server that refuses more connections than so many at once; yields its port."""
+def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
+    """Run a mail server that refuses more connections than so many at once; yields port, and e-mails of each."""
     free = threading.Semaphore(most)
+    served: list[int] = []
 
     def serve(peer: socket.socket) -> None:
         with peer, peer.makefile("rb") as commands:
             peer.sendall(b"220 mail.example\r\n")
-            is_content = False
+            is_content, number = False, len(served)
+            served.append(0)
             for line in commands:
                 if is_content:
                     is_content = line != b".\r\n"
                     reply = b"" if is_content else OK
+                    served[number] += not is_content
                 else:
                     is_content = line.lower().startswith(b"data")
                     reply = b"354 Go ahead\r\n" if is_content else OK
@@ -228,16 +283,17 @@ def few_connections(most: int) -> Iterator[int]:
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], served
         listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_server_that_takes_one_connection_gets_everything_over_it(most: int, settings: LazySettings) -> None:
-    """A second one, for speed, is no condition."""
-    with few_connections(most) as settings.EMAIL_PORT:
+def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: int, settings: LazySettings) -> None:
+    """The second one, for speed, is no condition."""
+    with few_connections(most) as (settings.EMAIL_PORT, served):
         emails = [ship() for _ in range(200)]
         report = shipping.send_due()
+    assert len([number for number in served if number]) == most
     assert (report.sent, report.given_back, report.stopped_because) == (len(emails), 0, "")
     assert courier.circuit.open_for_s(time.monotonic()) == 0
 
@@ -255,7 +311,7 @@ def test_where_the_only_connection_hangs_the_others_go_back_at_once(
         begin(begun)
 
     monkeypatch.setattr(ledger, "begin", begin_slowly)
-    with few_connections(1) as settings.EMAIL_PORT:
+    with few_connections(1) as (settings.EMAIL_PORT, _):
         sending = threading.Thread(target=_send)
         sending.start()
         give_up_at = time.monotonic() + 2.0

@@ -232,6 +232,17 @@ def test_what_is_refused_at_once_is_refused_as_if_one_by_one(
     assert begun == []
 
 
+def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings: LazySettings) -> None:
+    """What we said next would be that content."""
+    email = ship()
+    with scripted_server(settings, [*PIPELINE, b"250 OK\r\n", b"550 Who?\r\n", b"354 Go ahead\r\n"]):
+        mailer = EmailBackend()
+        mailer.connect()
+        with pytest.raises(Refused):
+            mailer.submit(letter.write(email), lambda: None)
+        assert not mailer.is_connected
+
+
 def test_one_connection_serves_many_also_after_a_refusal(mail: MailServer) -> None:
     """A refused e-mail leaves the conversation in step."""
     emails = [ship(), ship("refuse"), ship(), ship("refuse-content"), ship()]
