@@ -85,7 +85,7 @@ class _Round:
         self._couriers: list[Courier] = []
         self._ended: Counter[str] = Counter()
         self._are_many = False  # more than a batch
-        self._may_grow = True  # the number of couriers
+        self._is_one_enough = False  # for the mail server, which has refused a further connection
         self._given_back = 0
         self._stopped_because = ""
         self._is_out_of_time = False
@@ -133,12 +133,9 @@ class _Round:
         with self._lock:
             if self._stopped_because:
                 return False
-            if couriers < ORDINARY_COURIERS and self._are_many and self._ended:
-                return self._may_grow
+            if couriers < ORDINARY_COURIERS and self._are_many and self._ended and not self._is_one_enough:
+                return True
             if not all(courier.is_stalled for courier in self._couriers):
-                return False
-            if not self._may_grow:
-                self._stopped_because = f"The mail server {server_name()} hangs, and takes no further connection."
                 return False
             if not self._waiting:
                 self._claim()
@@ -177,7 +174,7 @@ class _Round:
         """Leave the e-mail to couriers who are connected, if there are: some servers allow one connection only."""
         with self._lock:
             self._waiting.appendleft(in_hand)
-            self._may_grow = False
+            self._is_one_enough = True
             return any(not other.is_stalled for other in self._couriers if other is not courier)
 
     def _stop(self, because: str) -> None:
