@@ -1,9 +1,9 @@
-"""send_due: everything that is due, sent by this process, over one connection as long as no e-mail is in the way.
+"""send_due: everything that is due, sent by this process.
 
 1. Take back what dead workers had claimed; what they were sending becomes `unknown`.
-2. Claim a batch. 3. A courier delivers one e-mail after the other.
-4. Where the mail server is busy with one of them for longer than others should wait, a further courier goes on with
-   the next ones, over a connection of its own.
+2. Claim a batch. 3. A courier delivers one e-mail after the other, over one connection. Where much is due, two do.
+4. Where one e-mail takes longer than others should wait for, a further courier goes on with the next ones, over a
+   connection of its own.
 5. When nothing is due, and no courier is busy any more, that is all.
 """
 
@@ -110,7 +110,7 @@ class _Round:
         )
 
     def _watch_over_couriers(self, pool: ThreadPoolExecutor) -> None:
-        """Send for a courier, and for a further one when all have stalled and e-mails are due, until all have left.
+        """Send for a courier, and for a further one whenever it is needed, until all have left.
 
         Raises what went wrong with one. An interrupt has each finish the e-mail that it has in hand.
         """
