@@ -39,6 +39,12 @@ def accepted(server: MailServer, email: ShippedEmail) -> int:
     return server.received()[email.message_id]
 
 
+def state(email: ShippedEmail) -> tuple[str, int]:
+    """Return the state that it has now, and how many attempts there were."""
+    email.refresh_from_db()
+    return email.state, email.attempts
+
+
 @contextmanager
 def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterator[list[bytes]]:
     """Run a mail server that says these lines to each connection in turn; then it ends the connection.

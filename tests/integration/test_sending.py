@@ -4,7 +4,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,19 +16,13 @@ from django.db.models.functions import Now
 
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
-from tests.integration.mail import MARKS, accepted, place, scripted_server, ship
+from tests.integration.mail import MARKS, accepted, place, scripted_server, ship, state
 from workers.orders import courier, ledger, letter, outcomes, shipping, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.transport import BrokenOff
 
 pytestmark = MARKS
 GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
-
-
-def state(email: ShippedEmail) -> tuple[str, int]:
-    """Return the state that it has now, and how many attempts there were."""
-    email.refresh_from_db()
-    return email.state, email.attempts
 
 
 def due_again() -> None:
@@ -330,57 +323,12 @@ def test_several_at_once_share_the_work(mail: MailServer, in_threads: InThreads)
     assert [received[email.message_id] for email in emails] == [1] * len(emails)
 
 
-def test_no_more_are_taken_than_asked_for() -> None:
-    """The oldest ones; a limit of none is refused."""
-    emails = [ship() for _ in range(3)]
-    assert shipping.send_due(limit=2).sent == 2
-    assert [state(email)[0] for email in emails] == [State.SENT, State.SENT, State.PENDING]
-    with pytest.raises(ValueError, match="at least 1"):
-        shipping.send_due(limit=0)
-
-
-def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
-    """Also what is claimed already, and says so."""
-    emails = [ship("late-200") for _ in range(5)]
-    report = shipping.send_due(at_most_s=0.3)
-    assert report.is_out_of_time
-    assert report.sent + report.given_back == len(emails)
-    assert report.given_back > 0
-    report = shipping.send_due(at_most_s=60.0)
-    assert not report.is_out_of_time
-    assert {state(email) for email in emails} == {(State.SENT, 1)}
-
-
 def test_sending_inside_a_transaction_is_refused() -> None:
     """A claim must be committed before anything is sent."""
     email = ship()
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
         shipping.send_due()
     assert state(email) == (State.PENDING, 0)
-
-
-def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: LazySettings) -> None:
-    """By the server's own list, however many send."""
-    settings.WEIR_MAIL_RATE = "10/s"
-    courier.lane.cache_clear()
-    emails = [ship() for _ in range(8)]
-    before = len(mail.events())
-    shipping.send_due()
-    assert {state(email)[0] for email in emails} == {State.SENT}
-    began = [event.at_ns for event in mail.events()[before:] if event.event == "began"]
-    assert len(began) == len(emails)
-    assert min(later - earlier for earlier, later in pairwise(began)) >= 0.095e9
-
-
-def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -> None:
-    """Nobody sits on it meanwhile."""
-    settings.WEIR_MAIL_RATE = "1/min"
-    courier.lane.cache_clear()
-    emails = [ship(), ship(), ship()]
-    report = shipping.send_due()
-    assert (report.sent, report.given_back) == (1, 1)  # and one was never claimed
-    assert "away" in report.stopped_because
-    assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 0), (State.PENDING, 0)]
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from django.db import InternalError, OperationalError, connection
 
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import Message
-from tests.integration.mail import MARKS, accepted, scripted_server, ship
+from tests.integration.mail import MARKS, accepted, scripted_server, ship, state
 from workers import tasks
 from workers.orders import courier, ledger, letter, shipping, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
@@ -23,12 +23,6 @@ from workers.orders.outcomes import Outcome
 pytestmark = MARKS
 GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 OK = b"250 OK\r\n"
-
-
-def state(email: ShippedEmail) -> tuple[str, int]:
-    """Return the state that it has now, and how many attempts there were."""
-    email.refresh_from_db()
-    return email.state, email.attempts
 
 
 def ship_to(address: str, number: str = "T") -> ShippedEmail:
