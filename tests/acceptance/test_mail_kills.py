@@ -5,10 +5,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+import psutil
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 
 from benchmarks import published_shipped_email
 from project.demo import mail_server
@@ -23,6 +26,9 @@ KILLS = 200 if AT_LENGTH else 10  # at random
 KILLS_A_STEP = 25 if AT_LENGTH else 1
 ORDERS = 2_000 if AT_LENGTH else 200
 WORKERS = 4
+FREEZES = 12 if AT_LENGTH else 1
+CUTS_A_FREEZE = 4
+FROZEN_S = 8.0  # on the average: longer than a lease
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": 1.5,
     "WEIR_MAIL_REPLY_TIMEOUT": 6.0,
@@ -75,21 +81,56 @@ def test_whoever_is_killed_no_email_is_accepted_twice_and_each_unknown_is_explai
         processes.gone(worker)
         killed[worker.pid] = step
     wait_for(lambda: ShippedEmail.objects.count() >= ORDERS, 300, f"{ORDERS} orders")
+    unknown = judge(processes, clerks, server)
+    print(f"killed: {dict(Counter(killed.values()))}")
+    explain_unknown(unknown, server, killed)
+
+
+@pytest.mark.faults
+def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
+    processes: Processes, server: MailServer, chance: random.Random
+) -> None:
+    """Connections to PostgreSQL are cut at any moment; a worker stands still for longer than its lease, and goes on."""
+    clerks = [processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.02) for clerk in range(2)]
+    workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
+    for number in range(FREEZES):
+        frozen = psutil.Process(workers[number % WORKERS].pid)
+        frozen.suspend()
+        for _ in range(CUTS_A_FREEZE):
+            time.sleep(chance.uniform(0.0, 2 * FROZEN_S / CUTS_A_FREEZE))  # when is a matter of chance
+            cut_connections()
+        frozen.resume()
+    print(f"\nfrozen: {FREEZES} workers, connections cut: {FREEZES * CUTS_A_FREEZE} times")
+    judge(processes, clerks, server)
+
+
+def cut_connections() -> None:
+    """End all connections to the database but ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def judge(processes: Processes, clerks: list[ForkServerProcess], server: MailServer) -> list[ShippedEmail]:
+    """Wait for the end of every e-mail, and fail if one was accepted twice or is not what its state says.
+
+    Returns the unknown ones.
+    """
     for clerk in clerks:
         processes.kill(clerk)
     wait_for(lambda: not unfinished(), 120, "every e-mail to end")
     processes.finish()
-
     accepted = server.received()
     emails = list(ShippedEmail.objects.select_related("order"))
-    states = Counter(email.state for email in emails)
-    print(f"\n{len(emails)} orders, {dict(states)}  killed: {dict(Counter(killed.values()))}")
+    print(f"\n{len(emails)} orders: {dict(Counter(email.state for email in emails))}")
     assert max(accepted.values()) == 1
     for email in emails:
         expected = {State.SENT: {1}, State.FAILED: {0}, State.UNKNOWN: {0, 1}}[State(email.state)]
         assert accepted[email.message_id] in expected, (email, email.last_reply)
         assert email.state != State.FAILED or email.order.customer_email.startswith("refuse"), email.last_reply
-    explain_unknown([email for email in emails if email.state == State.UNKNOWN], server, killed)
+    return [email for email in emails if email.state == State.UNKNOWN]
 
 
 @pytest.mark.faults
