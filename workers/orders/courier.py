@@ -114,7 +114,6 @@ class Courier:
         except ledger.ClaimLost:
             raise
         except Exception as error:  # a transport must not end the round, whatever it raises
-            log.exception("mail_transport_failed", email=email.pk)
             self._transport.close()
             return _unforeseen(email, error, has_begun=has_begun)
         circuit.succeeded()
@@ -143,10 +142,11 @@ def _failed(email: ShippedEmail, error: Refused | BrokenOff | NobodyKnows) -> Ou
 
 def _unforeseen(email: ShippedEmail, error: Exception, *, has_begun: bool) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
+    if isinstance(error, DatabaseError) and not has_begun:  # from renew or begin, so it is not transmitted
+        return outcomes.given_back(reason)
+    log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if has_begun:
         return _failed(email, NobodyKnows(reason, Phase.BEGUN))
-    if isinstance(error, DatabaseError):  # from renew or begin, so it is not transmitted
-        return outcomes.given_back(reason)
     return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
 
 
