@@ -113,7 +113,7 @@ class Courier:
             raise
         except ledger.ClaimLost:
             raise
-        except Exception as error:  # a transport must not end the round, whatever it raises
+        except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
             self._transport.close()
             return _unforeseen(email, error, has_begun=has_begun)
         circuit.succeeded()
