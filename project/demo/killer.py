@@ -30,7 +30,7 @@ class Killer:
             return
         self._kill_at = time.monotonic() + KILL_EVERY_S
         if children := mailers_children(self._running.pids()):
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):  # it ended meanwhile
                 os.kill(self._random.choice(children), signal.SIGKILL)
                 self.killed += 1
 

@@ -25,7 +25,6 @@ import logging
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -37,12 +36,10 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from project.demo.home import CHECKOUT
+from project.demo.programs import child
 from project.demo.sites import die_with_parent, write_whole
 
 HOST = "127.0.0.1"
-START_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 5.0
 MESSAGE_ID = re.compile(rb"^Message-ID:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
 ACCEPTED = "accepted"
 
@@ -228,27 +225,10 @@ def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
     RuntimeError if it does not start, or ends with an error.
     """
     record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
-    ready.unlink(missing_ok=True)
     words = ["--record", str(record), "--ready", str(ready), "--port", str(port)]
     command = [sys.executable, "-m", "project.demo.mail_server", *words]
-    process = subprocess.Popen(command, cwd=CHECKOUT)  # noqa: S603 our own code
-    try:
-        give_up_at = time.monotonic() + START_TIMEOUT_S
-        while not ready.exists():
-            if process.poll() is not None or time.monotonic() > give_up_at:
-                raise RuntimeError("The demo's mail server did not start.")
-            time.sleep(0.01)
-        state = json.loads(ready.read_text())
+    with child("demo's mail server", command, ready) as state:
         yield MailServer(port=state["port"], pid=state["pid"], record=record)
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if process.returncode > 0:  # whoever killed it wanted it to end
-        raise RuntimeError(f"The demo's mail server ended with {process.returncode}.")
 
 
 if __name__ == "__main__":

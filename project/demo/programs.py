@@ -1,16 +1,21 @@
-"""Programs of the demo that use Django: each a process of its own, which ends with the demo at the latest."""
+"""Programs of the demo: each a process of its own, which ends with the demo at the latest."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from project.demo.home import CHECKOUT
 
+START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 4.0
+POLL_S = 0.01
 # Models can be imported only when Django is set up, so the module cannot simply be run.
 START = """
 from project.demo.sites import die_with_parent
@@ -42,17 +47,12 @@ class Program:
 
     def stop(self) -> None:
         """Have it finish what it is doing, and end."""
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        _end(self._process)
 
 
 @contextmanager
 def running(name: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """Run `main` of the demo's module of this name; its output is appended to `log`. End it on leaving.
+    """Run `main` of the demo's module of this name, with Django; its output is appended to `log`. End it on leaving.
 
     RuntimeError if it ended with an error.
     """
@@ -72,3 +72,33 @@ def running(name: str, *arguments: str, log: Path, env: Mapping[str, str] | None
         program.stop()
     if process.returncode:
         program.check()
+
+
+@contextmanager
+def child(name: str, command: Sequence[str], ready: Path) -> Iterator[dict[str, Any]]:
+    """Run a process that writes the JSON file `ready`, and yield what that says; end the process on leaving.
+
+    RuntimeError if it does not start, or ends with an error.
+    """
+    ready.unlink(missing_ok=True)
+    process = subprocess.Popen(command, cwd=CHECKOUT)  # noqa: S603 our own code
+    try:
+        give_up_at = time.monotonic() + START_TIMEOUT_S
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > give_up_at:
+                raise RuntimeError(f"The {name} did not start.")
+            time.sleep(POLL_S)
+        yield json.loads(ready.read_text())
+    finally:
+        _end(process)
+    if process.returncode:
+        raise RuntimeError(f"The {name} ended with {process.returncode}.")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -16,7 +16,6 @@ import resource
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -38,8 +37,6 @@ TIMESPEC = struct.Struct("@ll")
 MOST_HOSTS = 250 * 256
 FLUSH_EVERY_S = 0.05
 TIMERS_FIRE_EARLY_S = 0.002  # uvloop's: up to 1.4 ms
-START_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 5.0
 PIECE = bytes(65_536)
 REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 HAVE_NO_BODY = {*range(100, 200), 204, 304}
@@ -365,28 +362,13 @@ def running(hosts: int, folder: Path, *, body_size: int = 2_000) -> Iterator[Sit
     RuntimeError if they do not start, or end with an error.
     """
     log, ready = folder.absolute() / "requests.log", folder.absolute() / "sites.json"
-    ready.unlink(missing_ok=True)
     options = {"--log": log, "--ready": ready, "--hosts": hosts, "--body-size": body_size}
     words = [str(word) for option in options.items() for word in option]
-    command = [sys.executable, "-P", __file__, "--die-with-parent"]  # -m would import Celery with `project`
-    process = subprocess.Popen([*command, *words])  # noqa: S603 it is this very module
-    try:
-        give_up_at = time.monotonic() + START_TIMEOUT_S
-        while not ready.exists():
-            if process.poll() is not None or time.monotonic() > give_up_at:
-                raise RuntimeError("The fake sites did not start.")
-            time.sleep(0.01)
-        state = json.loads(ready.read_text())
+    command = [sys.executable, "-P", __file__, "--die-with-parent", *words]  # -m would import Celery with `project`
+    from project.demo.programs import child  # noqa: PLC0415  what runs as this very file does without `project`
+
+    with child("fake sites", command, ready) as state:
         yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, pid=state["pid"])
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-    if process.returncode:
-        raise RuntimeError(f"The fake sites ended with {process.returncode}.")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ STEPS: dict[str, bool | None] = {
 MOST_ORDERS = 100_000  # of a clerk
 PUBLISHED_STEPS = ("after _send", "before _mark", "after _mark")
 LONGEST_COMMAND = 512  # bytes, by RFC 5321
+Errors = tuple[type[Exception], ...]
+LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
 DOT = b".\r\n"
 # How the mail server treats e-mails (see project.demo.mail_server), and how many of each.
 ADDRESSES = {
@@ -50,25 +52,25 @@ ADDRESSES = {
 }
 
 
-def ship_orders(clerk: int, stop: Path, *, every_s: float) -> None:
-    """Place orders and ship them, one after the other, until `stop` exists."""
+def ship_orders(clerk: int, stop: Path, *, every_s: float, tolerated: Errors = ()) -> None:
+    """Place orders and ship them, one after the other, until `stop` exists; after an error the next one."""
     chance = random.Random(clerk)  # noqa: S311  not for secrets
     for number, address in enumerate(addresses(chance, MOST_ORDERS, str(clerk))):
         if not goes_on(stop):
             return
-        with suppress(OperationalError, InterfaceError):  # connections are cut: an order may stay unshipped
+        with suppress(*tolerated):
             order = Order.objects.create(number=f"{clerk}-{number}", customer_email=address)
             shipping.ship(order.pk)
         close_old_connections()
         time.sleep(every_s)
 
 
-def keep_sending(stop: Path, die_at: str = "") -> None:
-    """Send what is due again and again, until `stop` exists."""
+def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> None:
+    """Send what is due again and again, until `stop` exists; after an error once more, as the next task would."""
     if die_at:
         _die_at(*die_at.split(" "))
     while goes_on(stop):
-        with suppress(OperationalError, InterfaceError):  # connections are cut: the next task of a worker has a new one
+        with suppress(*tolerated):
             shipping.send_due()
         close_old_connections()
         time.sleep(0.02)

@@ -91,8 +91,13 @@ def test_workers_that_lose_postgres_or_are_frozen_send_nothing_twice(
     processes: Processes, server: MailServer, chance: random.Random
 ) -> None:
     """Connections to PostgreSQL are cut at any moment; a worker stands still for longer than its lease, and goes on."""
-    clerks = [processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.02) for clerk in range(2)]
-    workers = [processes.start(roles.keep_sending, processes.stop) for _ in range(WORKERS)]
+    clerks = [
+        processes.start(roles.ship_orders, clerk, processes.stop, every_s=0.02, tolerated=roles.LOST_POSTGRES)
+        for clerk in range(2)
+    ]
+    workers = [
+        processes.start(roles.keep_sending, processes.stop, tolerated=roles.LOST_POSTGRES) for _ in range(WORKERS)
+    ]
     for number in range(FREEZES):
         frozen = psutil.Process(workers[number % WORKERS].pid)
         frozen.suspend()

@@ -8,6 +8,7 @@ from itertools import count, pairwise
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 
 from project.demo import mail_server
 from project.demo.mail_server import MailServer
@@ -43,6 +44,35 @@ def state(email: ShippedEmail) -> tuple[str, int]:
     """Return the state that it has now, and how many attempts there were."""
     email.refresh_from_db()
     return email.state, email.attempts
+
+
+@contextmanager
+def sending() -> Iterator[None]:
+    """Send what is due meanwhile, in a thread; on leaving, wait for its end."""
+
+    def send() -> None:
+        try:
+            shipping.send_due()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    yield
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+class ConnectedTransport:
+    """A transport that needs no mail server: subclasses say what becomes of an e-mail."""
+
+    is_connected = True
+
+    def connect(self) -> None:
+        """Nothing to connect to."""
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 @contextmanager

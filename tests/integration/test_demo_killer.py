@@ -13,8 +13,6 @@ from project.demo.killer import Killer, mailers_children
 from project.processes import Processes
 from tests.integration.conftest import Eventually
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc, as the demo's sites read Linux' clock")
-
 # Forks two children, as Celery's prefork pool does; all three say which queue they serve and who they are.
 POOL = """
 import os, signal, sys

@@ -1,6 +1,5 @@
 """send_due, with a real mail server: what becomes of each e-mail, and that none is in another's way."""
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,7 +15,16 @@ from django.db.models.functions import Now
 
 from project.demo.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
-from tests.integration.mail import MARKS, accepted, place, scripted_server, ship, state
+from tests.integration.mail import (
+    MARKS,
+    ConnectedTransport,
+    accepted,
+    place,
+    scripted_server,
+    sending,
+    ship,
+    state,
+)
 from workers.orders import courier, ledger, letter, outcomes, shipping, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.transport import BrokenOff
@@ -113,37 +121,23 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
 
 
 @pytest.mark.parametrize("word", ["stall-2500", "late-2500"])
-def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(mail: MailServer, word: str) -> None:
+def test_an_email_that_the_server_hangs_on_delays_no_other_by_a_second(
+    mail: MailServer, eventually: Eventually, word: str
+) -> None:
     """Others go over another connection, also those that are shipped meanwhile."""
     slow = ship(word)
     others = [ship() for _ in range(5)]
-    sending = threading.Thread(target=_send_in_thread)
     shipped_at = time.time_ns()
-    sending.start()
-    _wait_until_accepted(mail, others)
-    late = ship()
-    late_at = time.time_ns()
-    _wait_until_accepted(mail, [late])
-    assert state(slow)[0] != State.SENT
-    sending.join(30)
+    with sending():
+        eventually(lambda: all(accepted(mail, email) for email in others), "the others to be accepted")
+        late = ship()
+        late_at = time.time_ns()
+        eventually(lambda: accepted(mail, late), "one that is shipped meanwhile to be accepted")
+        assert state(slow)[0] != State.SENT
     accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
     assert all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others)
     assert accepted_at[late.message_id] - late_at < 1e9
     assert state(slow) == (State.SENT, 1)
-
-
-def _send_in_thread() -> None:
-    try:
-        shipping.send_due()
-    finally:
-        connection.close()
-
-
-def _wait_until_accepted(server: MailServer, emails: list[ShippedEmail]) -> None:
-    give_up_at = time.monotonic() + 20
-    while not all(accepted(server, email) for email in emails):
-        assert time.monotonic() < give_up_at
-        time.sleep(0.01)
 
 
 def old_transactions(other: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
@@ -163,16 +157,14 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
     """pg_locks and pg_stat_activity, looked at while the server hangs; the order can be written meanwhile."""
     email = ship(word)
     others = [ship() for _ in range(3)]
-    sending = threading.Thread(target=_send_in_thread)
-    sending.start()
-    eventually(lambda: all(state(other)[0] == State.SENT for other in others), "the others to be sent")
-    assert state(email)[0] in (State.CLAIMED, State.SENDING)
-    assert old_transactions(other_connection) == []
-    other_connection.execute("SET lock_timeout = '100ms'")
-    other_connection.execute("UPDATE orders_order SET number = number || '!' WHERE id = %s", [email.order_id])
-    other_connection.rollback()
-    assert state(email)[0] in (State.CLAIMED, State.SENDING)
-    sending.join(30)
+    with sending():
+        eventually(lambda: all(state(other)[0] == State.SENT for other in others), "the others to be sent")
+        assert state(email)[0] in (State.CLAIMED, State.SENDING)
+        assert old_transactions(other_connection) == []
+        other_connection.execute("SET lock_timeout = '100ms'")
+        other_connection.execute("UPDATE orders_order SET number = number || '!' WHERE id = %s", [email.order_id])
+        other_connection.rollback()
+        assert state(email)[0] in (State.CLAIMED, State.SENDING)
     assert state(email) == (State.SENT, 1)
 
 
@@ -253,15 +245,7 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
     """One more try is owed to a connection that had served before, not to a new one."""
     tries: list[str] = []
 
-    class Gone:
-        is_connected = True
-
-        def connect(self) -> None:
-            pass
-
-        def close(self) -> None:
-            pass
-
+    class Gone(ConnectedTransport):
         def submit(self, written: letter.Letter, begin: Any) -> str:
             tries.append(written.recipient)
             if len(tries) > 1:
@@ -353,15 +337,13 @@ def test_what_became_of_an_email_is_written_also_where_postgres_was_away_for_a_m
 ) -> None:
     """The connection that began it is ended while the server thinks; the outcome is written over a new one."""
     email = ship("late-700")
-    sending = threading.Thread(target=_send_in_thread)
-    sending.start()
-    eventually(lambda: state(email)[0] == State.SENDING, "the transmission to begin")
-    other_connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-        " AND pid <> pg_backend_pid() AND query LIKE '%%orders_shippedemail%%' AND pid <> %s",
-        [connection.connection.info.backend_pid],
-    )
-    sending.join(20)
+    with sending():
+        eventually(lambda: state(email)[0] == State.SENDING, "the transmission to begin")
+        other_connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND query LIKE '%%orders_shippedemail%%' AND pid <> %s",
+            [connection.connection.info.backend_pid],
+        )
     assert state(email) == (State.SENT, 1)
 
 

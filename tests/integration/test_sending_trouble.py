@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import pytest
 from django.conf import LazySettings
 from django.core.mail import EmailMessage
-from django.db import InternalError, OperationalError, connection
+from django.db import InternalError, OperationalError
 
 from project.demo.mail_server import MailServer
-from tests.integration.conftest import Message
-from tests.integration.mail import MARKS, accepted, scripted_server, ship, state
+from tests.integration.conftest import Eventually, Message
+from tests.integration.mail import MARKS, ConnectedTransport, accepted, scripted_server, sending, ship, state
 from workers import tasks
 from workers.orders import courier, ledger, letter, shipping, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
@@ -33,7 +33,7 @@ def ship_to(address: str, number: str = "T") -> ShippedEmail:
 
 
 def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
-    mail: MailServer, monkeypatch: pytest.MonkeyPatch
+    mail: MailServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """The answer to its COMMIT was lost; meanwhile the same process has claimed the e-mail again, and transmits it."""
     email, write = ship("greylist-1"), ledger._write
@@ -49,10 +49,7 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
         return result
 
     monkeypatch.setattr(ledger, "_write", lose_the_first_answer)
-    shipping.send_due()
-    while state(email)[0] != State.SENT:
-        time.sleep(0.1)
-        shipping.send_due()
+    eventually(lambda: shipping.send_due() and state(email)[0] == State.SENT, "the e-mail to be sent")
     assert lost[0].state == State.PENDING
     assert accepted(mail, email) == 1
 
@@ -123,15 +120,7 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
     emails = [ship(), ship()]
     submitted: list[str] = []
 
-    class Broken:
-        is_connected = True
-
-        def connect(self) -> None:
-            pass
-
-        def close(self) -> None:
-            pass
-
+    class Broken(ConnectedTransport):
         def submit(self, written: letter.Letter, begin: Any) -> str:
             submitted.append(written.recipient)
             if len(submitted) == 1:
@@ -293,7 +282,7 @@ def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: in
 
 
 def test_where_the_only_connection_hangs_the_others_go_back_at_once(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """Other processes may send them; nobody waits for the one that hangs."""
     email, *others = [ship() for _ in range(4)]
@@ -305,19 +294,10 @@ def test_where_the_only_connection_hangs_the_others_go_back_at_once(
         begin(begun)
 
     monkeypatch.setattr(ledger, "begin", begin_slowly)
-    with few_connections(1) as (settings.EMAIL_PORT, _):
-        sending = threading.Thread(target=_send)
-        sending.start()
-        give_up_at = time.monotonic() + 2.0
-        while {state(other)[0] for other in others} != {State.PENDING} or state(email)[0] != State.CLAIMED:
-            assert time.monotonic() < give_up_at
-            time.sleep(0.02)
-        sending.join(20)
+    with few_connections(1) as (settings.EMAIL_PORT, _), sending():
+        eventually(
+            lambda: {state(other)[0] for other in others} == {State.PENDING} and state(email)[0] == State.CLAIMED,
+            "the others to go back while one hangs",
+            seconds=2.0,
+        )
     assert state(email) == (State.SENT, 1)
-
-
-def _send() -> None:
-    try:
-        shipping.send_due()
-    finally:
-        connection.close()

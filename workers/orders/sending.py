@@ -209,6 +209,8 @@ class _Round:
         claimed_at = time.monotonic()  # before, so that it is never too late
         self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
         claimed = ledger.claim(batch, self._tokens[-1])
+        if not claimed:
+            self._tokens.pop()
         self._waiting.extend((email, claimed_at) for email in claimed)
         self._are_many = len(claimed) == BATCH
         if self._left is not None:

@@ -1,15 +1,17 @@
 """The way out: what a courier needs of a mail backend, and the one place that reads which backend that is."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Protocol, cast
 
+import structlog
 from django.conf import settings
 from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 
 from workers.orders.letter import Letter
 from workers.orders.models import Phase
+
+log = structlog.get_logger(__name__)
 
 
 class Unreachable(Exception):
@@ -80,8 +82,10 @@ class AnyBackend:
     def close(self) -> None:
         """Close the backend's connection."""
         self.is_connected = False
-        with suppress(Exception):  # the e-mails are sent, or not: this changes nothing
+        try:
             self._backend.close()
+        except Exception as error:  # noqa: BLE001  whatever the backend raises, it changes nothing about the e-mails
+            log.warning("mail_backend_not_closed", error=str(error))
 
     def submit(self, letter: Letter, begin: Callable[[], None]) -> str:
         """Hand the e-mail to the backend."""
