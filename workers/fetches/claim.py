@@ -32,6 +32,9 @@ class Job:
     slot_id: int
     start_at: float  # this process' monotonic clock
     run: Run  # shared by the jobs of one lane in one message
+    site_id: int = 0
+    is_robots: bool = False  # a robots.txt that Weir asked for
+    obeys_robots: bool = False  # not to be requested before robots.txt has been asked
 
 
 def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
@@ -43,7 +46,15 @@ def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
     What comes back belongs to this process until its lease runs out. Start times are the difference of two readings
     of the database's clock, counted from a round trip of its own: the later end for starts, the earlier for deadlines.
     """
-    rows = _run("claim", {"fetches": fetch_ids, "newest_slot": newest_slot, "lease": longest_hold_s()})
+    rows = _run(
+        "claim",
+        {
+            "fetches": fetch_ids,
+            "newest_slot": newest_slot,
+            "lease": longest_hold_s(),
+            "obey": settings.WEIR_OBEY_ROBOTS,
+        },
+    )
     asked_at = time.monotonic()
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
@@ -68,6 +79,9 @@ def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
                 slot_id=row.slot_id,
                 start_at=answered_at + (row.start_time - database_now).total_seconds(),
                 run=run,
+                site_id=row.site_id,
+                is_robots=row.is_robots,
+                obeys_robots=row.obeys_robots,
             )
         )
     try:

@@ -24,6 +24,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from yarl import URL
 
+from workers.fetches import robots_gate
 from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
 from workers.fetches.claim import Job, claim
 from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
@@ -37,7 +38,10 @@ from workers.fetches.paced_request import (
     RunOver,
     current_attempt,
 )
+from workers.fetches.robots import MAX_RAW_BYTES
+from workers.fetches.robots_files import RobotsFiles
 from workers.fetches.store import Writer
+from workers.fetches.user_agent import has_contact
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +63,8 @@ class Fetcher:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
+        if not has_contact(settings.WEIR_FETCH_USER_AGENT):
+            log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
         self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
         self._writer = Writer(self._stored)
         # A thread of its own keeps its connection; Celery closes those of its threads after each task.
@@ -66,6 +72,7 @@ class Fetcher:
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
+        self._robots_files = RobotsFiles()
         self._under_way: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
@@ -85,14 +92,20 @@ class Fetcher:
                 return  # sweep gives them to another process
             self._held += len(fetch_ids)
         jobs: list[Job] = []
+        turned_away: list[Event] = []
         try:
-            jobs = self._claimer.submit(_claim, fetch_ids, newest_slot).result()
+            jobs, turned_away = self._claimer.submit(self._claim, fetch_ids, newest_slot).result()
         finally:
-            self._stored(len(fetch_ids) - len(jobs))
+            self._stored(len(fetch_ids) - len(jobs) - len(turned_away))
+        for event in turned_away:
+            self._writer.put(event)
         if jobs:
             batch = Batch(jobs)
             self._loop.call_soon_threadsafe(self._start, jobs, batch)
             batch.wait()
+
+    def _claim(self, fetch_ids: list[int], newest_slot: int) -> tuple[list[Job], list[Event]]:
+        return robots_gate.sort(_claim(fetch_ids, newest_slot), self._robots_files)
 
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
@@ -204,7 +217,8 @@ class Fetcher:
         token = current_attempt.set(attempt)
         try:
             async with self._session.get(url, allow_redirects=False) as response:
-                return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+                body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
+                return attempt.answer(response, body)
         finally:
             current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
 
@@ -237,15 +251,24 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
     return f"{type(error).__name__}: {error}", False
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    most = settings.WEIR_FETCH_MAX_BODY
+    body = await _beginning(response, most)
+    if len(body) > most:
+        raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+    return body
+
+
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body; of one that is longer than `most` bytes, a beginning that is longer, too."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
+        chunks.append(chunk)
         if size > most:
             response.close()
-            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
-        chunks.append(chunk)
+            break
     return b"".join(chunks)
 
 

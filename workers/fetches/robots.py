@@ -6,6 +6,8 @@ from protego import Protego
 
 PATH = "/robots.txt"
 MAX_BYTES = 512 * 1024  # what lies behind them is cut off; RFC 9309 (2.5) wants 500 KiB read
+# Of the answer no more is read: compressed, this is more than MAX_BYTES at any rate (deflate adds at most 0.1 %).
+MAX_RAW_BYTES = MAX_BYTES + 4_096
 LONGEST_CRAWL_DELAY_S = 86_400.0
 NOBODY = "somebody else"  # a product token has no blank in it, so this names no crawler
 # What protego takes for the beginning of a group: "User-agent: name", and also "user agent name".

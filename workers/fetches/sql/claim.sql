@@ -29,7 +29,8 @@ WITH named AS MATERIALIZED (
     WHERE job.id = named.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
-        job.redirects, job.attempts, job.max_attempts, job.site_id,
+        job.redirects, job.attempts, job.max_attempts, job.site_id, job.is_robots,
+        NOT job.is_robots AND %(obey)s::bool AS obeys_robots,
         named.slot_id, named.start_time, named.use_until, named."interval", named.burst, named.usable
 )
 SELECT moved.*, extract(epoch FROM "interval")::float8 AS interval_s
