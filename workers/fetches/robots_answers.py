@@ -80,6 +80,6 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
 
 
 def _crawl_delays(site_ids: set[int]) -> Iterable[tuple[int, timedelta | None]]:
-    """Return what each of the lanes is asked for by those of its origins that still count."""
-    files = RobotsFile.objects.filter(site__in=site_ids, expires_at__gt=Now())
+    """Return what each of the lanes that obey is asked for, by those of its origins that still count."""
+    files = RobotsFile.objects.filter(site__in=site_ids, expires_at__gt=Now()).exclude(site__obeys_robots=False)
     return files.values_list("site").annotate(Max("crawl_delay")).order_by("site")

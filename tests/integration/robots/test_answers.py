@@ -200,3 +200,68 @@ def test_new_rules_take_the_place_of_the_old() -> None:
     file = RobotsFile.objects.get()
     assert (file.state, file.error, file.rules) == (RobotsState.RULES, "", RULES.decode())
     assert since(file) == (23 * HOUR, DAY)
+
+
+# --- Crawl-delay --------------------------------------------------------------------------------------------------
+
+
+def delaying(seconds: float) -> bytes:
+    return f"User-agent: *\nCrawl-delay: {seconds:g}\n".encode()
+
+
+def crawl_delay() -> timedelta | None:
+    return Site.objects.get(name="site.example").crawl_delay
+
+
+def test_a_crawl_delay_becomes_the_lane_s() -> None:
+    """It raises the interval; the rate that was set stays on record."""
+    slots.set_rate("site.example", "1/s")
+    answered(asked_for(), 200, delaying(7.5))
+    site = Site.objects.get()
+    assert (RobotsFile.objects.get().crawl_delay, site.crawl_delay) == (timedelta(seconds=7.5),) * 2
+    assert (site.interval, site.effective_interval) == (timedelta(seconds=1), timedelta(seconds=7.5))
+
+
+def test_it_never_makes_a_lane_faster() -> None:
+    """The rate that was set still holds."""
+    slots.set_rate("site.example", "1/10s")
+    answered(asked_for(), 200, delaying(0.000_000_001))
+    assert Site.objects.get().effective_interval == timedelta(seconds=10)
+
+
+def test_without_one_the_lane_has_its_own_interval_again() -> None:
+    """What a site asks for no longer is forgotten with the next look."""
+    slots.set_rate("site.example", "1/s")
+    now = database_now()
+    known(rules=delaying(60).decode(), crawl_delay=timedelta(seconds=60), refresh_at=now - HOUR, expires_at=now + HOUR)
+    slots.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=60))
+    answered(asked_for(), 200, RULES)
+    assert crawl_delay() is None
+
+
+def test_the_longest_of_a_lane_s_origins_counts() -> None:
+    """Scheme and hosts share the lane, and so they share its slowness; what expired has no say."""
+    now = database_now()
+    known("http://site.example", rules="", crawl_delay=timedelta(seconds=20))
+    known(
+        "ftp://site.example", rules="", crawl_delay=timedelta(seconds=90), refresh_at=now - HOUR, expires_at=now - HOUR
+    )
+    answered(asked_for(), 200, delaying(5))
+    assert crawl_delay() == timedelta(seconds=20)
+
+
+def test_who_cannot_be_reached_is_not_asked_any_faster() -> None:
+    """The last word about how often stands until there is another."""
+    slots.set_rate("site.example", "1/s")
+    now = database_now()
+    known(rules="", crawl_delay=timedelta(seconds=30), refresh_at=now - HOUR, expires_at=now - HOUR)
+    asked_until_it_failed()
+    assert crawl_delay() == timedelta(seconds=30)
+
+
+def test_a_lane_that_obeys_no_robots_txt_has_no_crawl_delay() -> None:
+    """Also where its robots.txt was on its way already when that was decided."""
+    job = asked_for()
+    slots.set_rate("site.example", "1/s", obeys_robots=False)
+    answered(job, 200, delaying(60))
+    assert crawl_delay() is None

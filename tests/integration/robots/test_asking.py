@@ -1,4 +1,4 @@
-"""A robots.txt is asked for when somebody wants something of its origin: once at a time, before everything else there."""
+"""A robots.txt is asked for when somebody wants something of its origin: one at a time, and before everything else."""
 
 from datetime import timedelta
 
@@ -91,6 +91,17 @@ def test_nothing_is_asked_where_robots_txt_is_not_obeyed(settings: LazySettings)
     assert robots_fetches() == []
 
 
+def test_a_site_may_say_otherwise_than_the_setting(settings: LazySettings) -> None:
+    """An API needs no robots.txt, and a crawl that ignores them may still respect one site's."""
+    slots.set_rate("site.example", "1/s", obeys_robots=False)
+    request_fetch(PAGE)
+    assert robots_fetches() == []
+    settings.WEIR_OBEY_ROBOTS = False
+    slots.set_rate("site.example", "1/s", obeys_robots=True)
+    request_fetch(PAGE)
+    assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
+
+
 def test_what_is_no_url_has_no_robots_txt() -> None:
     """A failure has no origin."""
     request_fetches(["nonsense", ""])
@@ -99,9 +110,9 @@ def test_what_is_no_url_has_no_robots_txt() -> None:
 
 def test_nothing_is_asked_for_what_is_rolled_back() -> None:
     """The robots.txt is queued after the commit, by a statement of its own."""
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         request_fetch(PAGE)
-        raise RuntimeError
+        transaction.set_rollback(True)
     assert robots_fetches() == []
 
 

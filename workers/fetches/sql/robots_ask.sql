@@ -3,13 +3,13 @@
 -- counts for a lane that says nothing itself. Returns the lanes in which something was queued.
 INSERT INTO fetches_fetch (
     url, hop_url, site_id, state, is_robots, priority, max_attempts, not_before,
-    error, on_done, redirects, attempts, headers, etag, last_modified
+    error, on_done, redirects, attempts, headers, etag, last_modified, revalidate
 )
 SELECT
     asked.url, asked.url, asked.site_id, 'queued', true, %(priority)s, %(max_attempts)s, clock_timestamp(),
-    '', '', 0, 0, '[]', '', ''
+    '', '', 0, 0, '[]', '', '', false
 FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[]) AS asked (origin, url, site_id)
-JOIN ratelimit_site AS site ON site.id = asked.site_id AND %(obey)s::bool
+JOIN ratelimit_site AS site ON site.id = asked.site_id AND coalesce(site.obeys_robots, %(obey)s::bool)
 WHERE NOT EXISTS (
     SELECT FROM fetches_robotsfile AS file WHERE file.origin = asked.origin AND file.refresh_at > clock_timestamp()
 )

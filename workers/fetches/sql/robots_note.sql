@@ -7,7 +7,7 @@ WITH asked AS MATERIALIZED (
         answer.*,
         clock_timestamp() AS now,
         answer.state = 'unreachable' AS is_unreachable,
-        greatest(site."interval", answer.crawl_delay) AS slot_every
+        greatest(site.effective_interval, answer.crawl_delay) AS slot_every
     FROM unnest(
         %(origin)s::text[], %(site_id)s::bigint[], %(state)s::text[], %(rules)s::text[], %(crawl_delay)s::interval[],
         %(error)s::text[]

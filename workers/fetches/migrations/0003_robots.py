@@ -8,8 +8,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("fetches", "0001_initial"),
-        ("ratelimit", "0001_initial"),
+        ("fetches", "0002_revalidate"),
+        ("ratelimit", "0002_recalls"),
     ]
 
     operations = [
