@@ -153,6 +153,7 @@ def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> 
     returned, so that it can be seen.
     """
     is_whole = not cut or len(body) <= max_body
+    most = max_body + PIECE if cut else max_body  # a layer that is cut off must hold more than `max_body` in the next
     names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
     if len(names) > MOST_ENCODINGS:
         raise BodyRefused(f"the body is encoded {len(names)} times over")
@@ -161,7 +162,7 @@ def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> 
             continue
         if name not in _WINDOW_BITS:
             raise BodyRefused(f"the body's encoding {name!r} was not asked for")
-        body = _inflated(body, _WINDOW_BITS[name], max_body, is_whole=is_whole)
+        body = _inflated(body, _WINDOW_BITS[name], most, is_whole=is_whole)
     if len(body) > max_body and not cut:
         raise BodyRefused(f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)")
     return body[: max_body + 1]

@@ -8,17 +8,18 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django.conf import settings
+from django.db.models.functions import Least, Now
 
 from postgres import statements
 from workers.fetches import backlog
-from workers.fetches.models import RobotsState
+from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import PATH, Rules
 from workers.fetches.user_agent import product_token
 
@@ -50,6 +51,18 @@ def ask(lanes: Mapping[str, int]) -> list[int]:
         },
     )
     return [row.site_id for row in rows]
+
+
+def ask_again(origins: Iterable[str]) -> int:
+    """Let what is known of these origins count no more, and have it asked for; returns of how many something was known.
+
+    Processes that know it already notice within a minute.
+    """
+    files = RobotsFile.objects.filter(origin__in=list(origins))
+    files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
+    lanes = dict(files.values_list("origin", "site_id"))
+    backlog.mark(ask(lanes))
+    return len(lanes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

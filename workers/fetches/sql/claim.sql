@@ -50,6 +50,7 @@ LEFT JOIN LATERAL (
     FROM fetches_fetch AS result
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
+        AND NOT result.is_robots  -- which has no body
     ORDER BY result.finished_at DESC
     LIMIT 1
 ) AS good ON true
