@@ -5,16 +5,17 @@ import zlib
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin
 
+from workers.fetches import robots
 from workers.fetches.claim import Job
 from workers.fetches.models import State
 from workers.fetches.refusals import TOO_MANY_REQUESTS
-from workers.fetches.robots import MAX_BYTES as ROBOTS_MAX_BYTES
 from workers.fetches.targets import parse_target
 from workers.retry import backoff_s
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_MODIFIED = 304
+CLIENT_ERRORS = range(400, 500)
 SERVER_ERROR = 500
 ACCEPT_ENCODING = "gzip, deflate"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -120,12 +121,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
-        content = decoded(
-            event.body,
-            _header(event.headers, b"content-encoding"),
-            ROBOTS_MAX_BYTES if job.is_robots else max_body,
-            cut=job.is_robots,
-        )
+        content = _content(event, max_body)
     except BodyRefused as error:
         return replace(outcome, state=State.FAILED, error=str(error))
     return replace(
@@ -144,6 +140,15 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
         return replace(outcome, attempted=False, slot_used=False)
     error = "its fetcher died, or could not store the result, before the lease ran out"
     return _again(replace(outcome, error=error), attempts, max_attempts, chance)
+
+
+def _content(answer: Answer, max_body: int) -> bytes:
+    encoding = _header(answer.headers, b"content-encoding")
+    if not answer.job.is_robots:
+        return decoded(answer.body, encoding, max_body)
+    if answer.status_code in CLIENT_ERRORS:
+        return b""  # whatever page says so: there is no robots.txt
+    return decoded(answer.body, encoding, robots.MAX_BYTES, cut=True)
 
 
 def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> bytes:

@@ -12,7 +12,7 @@ from postgres import statements
 from ratelimit import slots
 from workers.fetches.enqueue import sites_of
 from workers.fetches.models import RobotsFile, RobotsState, State
-from workers.fetches.outcomes import Outcome
+from workers.fetches.outcomes import CLIENT_ERRORS, Outcome
 from workers.fetches.robots import Rules, origin_of, text_of
 from workers.fetches.targets import parse_target
 from workers.fetches.user_agent import product_token
@@ -21,7 +21,7 @@ from workers.publish import publish
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again
 UNREACHABLE_FOR = 60.0
-_SUCCESS, _CLIENT_ERRORS = range(200, 300), range(400, 500)
+SUCCESS = range(200, 300)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,9 +38,9 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
     """Return what a robots fetch that ended means: 2xx rules, 4xx none, everything else not now (RFC 9309, 2.3.1)."""
     if outcome.state == State.FAILED:
         return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
-    if outcome.status_code in _CLIENT_ERRORS:
+    if outcome.status_code in CLIENT_ERRORS:
         return Reading(state=RobotsState.ALLOWED)
-    if outcome.status_code not in _SUCCESS:
+    if outcome.status_code not in SUCCESS:
         return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
     text = text_of(outcome.content or b"")
     delay_s = Rules(text, product_token(user_agent)).crawl_delay_s

@@ -80,6 +80,12 @@ def test_where_there_is_none_everything_is_allowed(status: int) -> None:
     assert since(file) == (DAY - timedelta(seconds=AHEAD), DAY)
 
 
+def test_how_the_page_is_encoded_that_says_there_is_none_is_nobody_s_business() -> None:
+    """A page for people, in an encoding that we did not ask for, does not make the site unreachable."""
+    answered(asked_for(), 404, b"\x0b\x02\x80", (b"Content-Encoding", b"br"))
+    assert RobotsFile.objects.get().state == RobotsState.ALLOWED
+
+
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_a_site_in_trouble_is_asked_again_and_then_left_in_peace_for_a_while(status: int) -> None:
     """RFC 9309 (2.3.1.4): nothing may be fetched; it says why, and counts for a minute only."""

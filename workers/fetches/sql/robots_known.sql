@@ -6,5 +6,7 @@ SELECT
     extract(epoch FROM file.expires_at - clock_timestamp())::float8 AS expires_in_s,
     file.refresh_at <= clock_timestamp() AS is_due
 FROM unnest(%(origins)s::text[], %(fetched_at)s::timestamptz[]) AS had (origin, fetched_at)
-JOIN fetches_robotsfile AS file ON file.origin = had.origin
+CROSS JOIN LATERAL (  -- by origin, one by one, whatever the statistics say
+    SELECT * FROM fetches_robotsfile WHERE fetches_robotsfile.origin = had.origin OFFSET 0
+) AS file
 WHERE file.expires_at > clock_timestamp()

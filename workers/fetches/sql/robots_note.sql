@@ -12,7 +12,9 @@ WITH asked AS MATERIALIZED (
         %(origin)s::text[], %(site_id)s::bigint[], %(state)s::text[], %(rules)s::text[], %(crawl_delay)s::interval[],
         %(error)s::text[]
     ) AS answer (origin, site_id, state, rules, crawl_delay, error)
-    JOIN ratelimit_site AS site ON site.id = answer.site_id
+    CROSS JOIN LATERAL (  -- by id, one by one, whatever the statistics say
+        SELECT effective_interval FROM ratelimit_site WHERE id = answer.site_id OFFSET 0
+    ) AS site
 ), lasting AS MATERIALIZED (
     SELECT
         asked.*,
