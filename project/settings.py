@@ -186,6 +186,7 @@ WEIR_FETCH_DNS_TIMEOUT: float = env.float("WEIR_FETCH_DNS_TIMEOUT", default=5.0)
 WEIR_FETCH_MAX_BODY: int = env.int("WEIR_FETCH_MAX_BODY", default=5 * 2**20)  # bytes, after decompression
 WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=5000)  # fetches a fetcher process holds
 WEIR_FETCH_USER_AGENT: str = env.str("WEIR_FETCH_USER_AGENT", default="Weir/0.1")
+WEIR_OBEY_ROBOTS: bool = env.bool("WEIR_OBEY_ROBOTS", default=True)  # robots.txt, where a site says nothing else
 WEIR_FETCH_ALLOW_NETS: list[str] = env.list("WEIR_FETCH_ALLOW_NETS", default=[])  # networks the guard lets pass
 WEIR_MAIL_RATE: str = env.str("WEIR_MAIL_RATE", default="")  # of the mail server, such as 10/s; empty = unlimited
 WEIR_MAIL_LEASE: float = env.float("WEIR_MAIL_LEASE", default=120.0)  # seconds until a claimed e-mail is taken back

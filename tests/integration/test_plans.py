@@ -13,12 +13,13 @@ from django.db import connection
 from ratelimit import slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
+from tests.integration.conftest import database_now
 from tests.integration.plans import plan_of, scanned
 from workers.fetches import store as storing
 from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
+from workers.fetches.models import Fetch, RobotsFile
 from workers.fetches.outcomes import Answer, judge
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -42,7 +43,7 @@ def reserved(settings: Any) -> list[int]:
 
 
 def test_claiming_scans_no_table(reserved: list[int]) -> None:
-    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0})
+    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0, "obey": True})
 
 
 def test_storing_scans_no_table(reserved: list[int]) -> None:
@@ -72,3 +73,60 @@ def test_a_look_at_lanes_does_not_walk_through_the_queue(reserved: list[int], na
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
+
+
+@pytest.fixture
+def origins() -> dict[str, int]:
+    """Have thousands of robots.txt files in a table without statistics; returns some origins, with their lanes."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE fetches_robotsfile")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_robotsfile'::regclass")
+    sites = list(Site.objects.values_list("pk", flat=True))
+    now = database_now()
+    RobotsFile.objects.bulk_create(
+        RobotsFile(
+            origin=f"https://h{n}.example", site_id=sites[n % LANES], state="allowed", refresh_at=now, expires_at=now
+        )
+        for n in range(LANES * EACH)
+    )
+    return {f"https://h{n}.example": sites[n % LANES] for n in range(BATCH)}
+
+
+@pytest.mark.usefixtures("reserved")
+def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
+    had: list[object] = [None] * BATCH
+    assert not scanned("workers.fetches", "robots_known", {"origins": list(origins), "fetched_at": had})
+
+
+@pytest.mark.usefixtures("reserved")
+def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
+    parameters = {
+        "origins": list(origins),
+        "urls": [f"{origin}/robots.txt" for origin in origins],
+        "sites": list(origins.values()),
+        "obey": True,
+        "priority": 0,
+        "max_attempts": 3,
+    }
+    assert scanned("workers.fetches", "robots_ask", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )
+
+
+@pytest.mark.usefixtures("reserved")
+def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None:
+    few = 10  # that end within a tenth of a second
+    parameters = {
+        "origin": list(origins)[:few],
+        "site_id": list(origins.values())[:few],
+        "state": ["unreachable"] * few,
+        "rules": [""] * few,
+        "crawl_delay": [None] * few,
+        "error": ["because"] * few,
+        "lifetime": 1.0,
+        "ahead": 1.0,
+        "unreachable_for": 1.0,
+    }
+    assert scanned("workers.fetches", "robots_note", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )

@@ -46,6 +46,8 @@ class Job:
     run: Run  # shared by the jobs of one lane in one message
     turns: asyncio.Semaphore | None = None  # of that run: how many may be under way; None = any number
     validators: Validators | None = None
+    is_robots: bool = False  # a robots.txt that Weir asks for
+    obeys_robots: bool = False  # not to be requested before robots.txt has been asked
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
@@ -55,7 +57,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     times are the difference of two readings of the database's clock, counted from a round trip of its own: the later
     end for starts, the earlier for deadlines.
     """
-    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s()})
+    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s(), "obey": settings.WEIR_OBEY_ROBOTS})
     asked_at = time.monotonic()
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
@@ -88,6 +90,8 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 validators=None
                 if row.good_id is None
                 else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
+                is_robots=row.is_robots,
+                obeys_robots=row.obeys_robots,
             )
         )
     try:
@@ -99,7 +103,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
 
 def take_over(job: Job) -> Job | None:
     """Return the job that has `job`'s place since that was cancelled; None where nobody has it."""
-    rows = _run("take_over", {"slot": job.slot_id})
+    rows = _run("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
     if not rows:
         return None
     [row] = rows
@@ -111,6 +115,8 @@ def take_over(job: Job) -> Job | None:
         attempts=row.attempts,
         max_attempts=row.max_attempts,
         validators=None,
+        is_robots=row.is_robots,
+        obeys_robots=row.obeys_robots,
     )
 
 

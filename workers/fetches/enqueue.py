@@ -17,9 +17,10 @@ from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
-from workers.fetches import backlog
+from workers.fetches import backlog, robots_files
 from workers.fetches.models import Fetch, State
 from workers.fetches.on_done import call_on_done
+from workers.fetches.robots import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
 
 PRIORITIES = range(-32_768, 32_768)
@@ -158,5 +159,7 @@ def _storable(text: str) -> str:
 
 
 def _tell_workers(fetches: list[Fetch]) -> None:
-    backlog.mark(fetch.site_id for fetch in fetches if fetch.site_id is not None)
+    lanes = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
+    robots_files.ask(lanes)
+    backlog.mark(lanes.values())
     call_on_done((fetch.pk, fetch.on_done) for fetch in fetches if fetch.on_done and fetch.state == State.FAILED)

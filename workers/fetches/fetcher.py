@@ -32,6 +32,7 @@ from yarl import URL
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
+from workers.fetches import robots_gate
 from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
 from workers.fetches.claim import Job, claim, take_over
 from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
@@ -46,7 +47,10 @@ from workers.fetches.paced_request import (
     current_attempt,
 )
 from workers.fetches.refusals import REFUSING, refusal
+from workers.fetches.robots import MAX_RAW_BYTES
+from workers.fetches.robots_files import RobotsFiles
 from workers.fetches.store import Writer
+from workers.fetches.user_agent import has_contact
 from workers.fetches.watch import Watch
 
 log = structlog.get_logger(__name__)
@@ -71,6 +75,8 @@ class Fetcher:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
+        if not has_contact(settings.WEIR_FETCH_USER_AGENT):
+            log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
         self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
         self._writer = Writer(self._stored)
         # A thread of its own keeps its connection; Celery closes those of its threads after each task.
@@ -78,6 +84,7 @@ class Fetcher:
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
+        self._robots_files = RobotsFiles()
         self._under_way: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
         self._unanswered: Counter[int] = Counter()  # requests, by site
         self._recalled: dict[int, int] = {}  # by site: the last slot that is void
@@ -102,14 +109,20 @@ class Fetcher:
                 return  # sweep gives them to another process
             self._held += len(slot_ids)
         jobs: list[Job] = []
+        turned_away: list[Event] = []
         try:
-            jobs = self._claimer.submit(_reconnecting, claim, slot_ids, self._confirmation).result()
+            jobs, turned_away = self._claimer.submit(self._claim, slot_ids).result()
         finally:
-            self._stored(len(slot_ids) - len(jobs))
+            self._stored(len(slot_ids) - len(jobs) - len(turned_away))
+        for event in turned_away:
+            self._writer.put(event)
         if jobs:
             batch = Batch(jobs)
             self._loop.call_soon_threadsafe(self._start, jobs, batch)
             batch.wait()
+
+    def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
+        return robots_gate.sort(_reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
 
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
@@ -219,10 +232,11 @@ class Fetcher:
         if successor is None:
             return
         self._stored(-1)
-        if still_waits:
-            self._loop.call_soon_threadsafe(self._start, [successor], Batch([successor]))
+        jobs, events = robots_gate.sort([successor], self._robots_files)
+        if jobs and still_waits:
+            self._loop.call_soon_threadsafe(self._start, jobs, Batch(jobs))
         else:
-            self._writer.put(GivenBack(job=successor))
+            self._writer.put(events[0] if events else GivenBack(job=successor))
 
     def _hand_over(self, task: asyncio.Task[Event]) -> None:
         """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
@@ -279,7 +293,8 @@ class Fetcher:
             async with self._session.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
                 if response.status in REFUSING:
                     self._refused(attempt.job, response)
-                return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+                body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
+                return attempt.answer(response, body)
         finally:
             current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
 
@@ -324,15 +339,24 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
     return f"{type(error).__name__}: {error}", False
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    most = settings.WEIR_FETCH_MAX_BODY
+    body = await _beginning(response, most)
+    if len(body) > most:
+        raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+    return body
+
+
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body; of one that is longer than `most` bytes, a beginning that is longer, too."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
+        chunks.append(chunk)
         if size > most:
             response.close()
-            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
-        chunks.append(chunk)
+            break
     return b"".join(chunks)
 
 

@@ -1,5 +1,6 @@
-"""Fetch, one URL on its way from `queued` to a result or a stated failure, and FetchBody, what came."""
+"""Fetch, one URL on its way from `queued` to a result or a stated failure; FetchBody, what came; RobotsFile."""
 
+from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.db import models
@@ -22,6 +23,7 @@ class State(models.TextChoices):
 
 FINAL = (State.DONE, State.FAILED, State.CANCELLED)
 HELD = (State.RESERVED, State.RUNNING)
+ACTIVE = (State.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
@@ -86,6 +88,7 @@ class Fetch(models.Model):
     )
     on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
     on_done_called_at = models.DateTimeField(null=True)
+    is_robots = models.BooleanField(default=False, db_default=False, help_text="asked for by Weir: a robots.txt")
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -109,6 +112,12 @@ class Fetch(models.Model):
             ),
             models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
+            # However many fetches wait for it: an origin's robots.txt is asked for once at a time.
+            models.UniqueConstraint(
+                fields=["url"],
+                condition=Q(is_robots=True, state__in=[s.value for s in ACTIVE]),
+                name="fetch_robots_once",
+            ),
         ]
         indexes: ClassVar = [
             # Dispatch: the best queued fetches of a lane (priority, then age).
@@ -170,3 +179,49 @@ class FetchBody(models.Model):
 
     def __str__(self) -> str:
         return f"body of fetch {self.pk}"
+
+
+class RobotsState(models.TextChoices):
+    """What asking for a robots.txt came to."""
+
+    ALLOWED = "allowed"  # there is none (4xx): everything may be fetched
+    RULES = "rules"
+    UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
+
+
+class RobotsFile(models.Model):
+    """What the robots.txt of one origin said when it was asked for last. Without a row, nobody knows."""
+
+    origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
+    # As in Fetch: no constraint, so that no row of a lane is locked here.
+    site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's lane")
+    state = models.CharField(max_length=11, choices=RobotsState)
+    rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
+    crawl_delay = models.DurationField(null=True, help_text="what it asks us for, at most a day")
+    error = models.TextField(blank=True, help_text="why it is unreachable")
+    fetched_at = models.DateTimeField(db_default=Now())
+    refresh_at = models.DateTimeField(help_text="is asked for again, while it still counts")
+    expires_at = models.DateTimeField(help_text="does not count any more")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(state__in=[state.value for state in RobotsState]), name="robots_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state=RobotsState.UNREACHABLE) ^ Q(error=""), name="robots_unreachable_says_why"
+            ),
+            models.CheckConstraint(
+                condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)), name="robots_delay_positive"
+            ),
+            models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="robots_refreshed_in_time"),
+        ]
+        indexes: ClassVar = [
+            # When one was read: the longest Crawl-delay of its lane.
+            models.Index(fields=["site", "expires_at"], name="robots_of_lane"),
+            # Retention: those that nobody has needed for long.
+            models.Index(fields=["expires_at"], name="robots_expired"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.origin}/robots.txt ({self.state})"

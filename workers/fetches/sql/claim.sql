@@ -9,11 +9,15 @@ WITH named AS MATERIALIZED (
         job.id, job.slot_id, job.site_id,
         slot.start_time, slot.use_until, slot.at_once,
         site.name AS site, site.effective_interval, site.burst,
+        coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > clock_timestamp() AND slot.id > site.recalled_slot AS usable
     FROM fetches_fetch AS job
     JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
     CROSS JOIN LATERAL (  -- by id, one by one, whatever the statistics say
-        SELECT name, effective_interval, burst, recalled_slot FROM ratelimit_site WHERE id = job.site_id OFFSET 0
+        SELECT name, effective_interval, burst, recalled_slot, obeys_robots
+        FROM ratelimit_site
+        WHERE id = job.site_id
+        OFFSET 0
     ) AS site
     WHERE job.slot_id = ANY(%(slots)s) AND job.state = 'reserved'
     ORDER BY job.id
@@ -31,9 +35,10 @@ WITH named AS MATERIALIZED (
     WHERE job.id = named.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
-        job.redirects, job.attempts, job.max_attempts, job.revalidate,
+        job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,
         named.slot_id, named.start_time, named.use_until, named.at_once, named.site_id, named.site,
-        named.effective_interval, named.burst, named.usable
+        named.effective_interval, named.burst, named.usable,
+        NOT job.is_robots AND named.obeys_robots AS obeys_robots
 )
 SELECT
     moved.*,
@@ -45,6 +50,7 @@ LEFT JOIN LATERAL (
     FROM fetches_fetch AS result
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
+        AND NOT result.is_robots  -- which has no body
     ORDER BY result.finished_at DESC
     LIMIT 1
 ) AS good ON true

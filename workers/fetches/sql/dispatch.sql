@@ -65,25 +65,34 @@ WITH lane AS MATERIALIZED (
     SELECT
         planned.*,
         best.id AS fetch_id,
-        row_number() OVER lane_queue - 1 AS k,
-        count(best.id) OVER (PARTITION BY planned.id) AS taken
+        best.priority,
+        best.not_before,
+        best.is_robots,
+        bool_or(best.is_robots) OVER (PARTITION BY planned.id) AS robots_first
     FROM planned
     LEFT JOIN LATERAL (
-        SELECT id, priority, not_before
+        SELECT id, priority, not_before, is_robots
         FROM fetches_fetch
         WHERE site_id = planned.id AND state = 'queued' AND not_before <= planned.now
         ORDER BY priority DESC, not_before, id
         LIMIT greatest(planned.room, 0)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS best ON true
-    WINDOW lane_queue AS (PARTITION BY planned.id ORDER BY best.priority DESC, best.not_before, best.id)
-), assigned AS MATERIALIZED (
+), chosen AS MATERIALIZED (  -- a robots.txt goes without the fetches that wait for what it says
     SELECT
         picked.*,
+        row_number() OVER lane_queue - 1 AS k,
+        count(fetch_id) OVER (PARTITION BY id) AS taken
+    FROM picked
+    WHERE is_robots OR NOT coalesce(robots_first, false)
+    WINDOW lane_queue AS (PARTITION BY id ORDER BY priority DESC, not_before, fetch_id)
+), assigned AS MATERIALIZED (
+    SELECT
+        chosen.*,
         CASE WHEN fetch_id IS NOT NULL THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) END AS slot_id,
         greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval) AS start_time,
         arrival + (taken - 1) * spacing + effective_grace AS use_until
-    FROM picked
+    FROM chosen
 ), slots AS (
     INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)
     SELECT slot_id, id, start_time, use_until, effective_interval, taken, at_once, clock_timestamp()
@@ -104,7 +113,7 @@ WITH lane AS MATERIALIZED (
 SELECT
     id AS site_id,
     coalesce(array_agg(slot_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS slot_ids,
-    count(fetch_id) < room AS drained
+    count(fetch_id) < room AND NOT coalesce(bool_or(robots_first), false) AS drained
 FROM assigned
 GROUP BY id, room
 ORDER BY id

@@ -41,7 +41,9 @@ WITH outcome AS MATERIALIZED (
     FROM outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id AND job.state IN ('reserved', 'running')
-    RETURNING job.id, job.state, job.site_id, job.on_done, outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
+    RETURNING
+        job.id, job.url, job.state, job.site_id, job.on_done, job.is_robots,
+        outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, statistics that are missing or old make a scan of all slots look cheap
     UPDATE ratelimit_slot AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
@@ -50,7 +52,7 @@ WITH outcome AS MATERIALIZED (
     WHERE slot.id = moved.used_slot_id
 ), bodies AS (
     INSERT INTO fetches_fetchbody (fetch_id, content)
-    SELECT id, content FROM moved WHERE content IS NOT NULL
+    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots  -- theirs is in fetches_robotsfile
     ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
 )
-SELECT id, state, site_id, on_done FROM moved
+SELECT id, url, state, site_id, on_done, is_robots FROM moved
