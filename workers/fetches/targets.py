@@ -62,7 +62,8 @@ def parse_target(text: str) -> Target:
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
     try:
         url = URL(text)
-        return url, url.scheme.lower(), url.raw_host, url.port
+        # `host` is `raw_host` decoded: it raises for a label that is the code of no name, as browsers do.
+        return url, url.scheme.lower(), url.host and url.raw_host, url.port
     except ValueError as error:
         raise InvalidTarget(f"not a URL: {error}") from error
     except IndexError as error:  # yarl's, for http://[]@
