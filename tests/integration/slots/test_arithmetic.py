@@ -28,7 +28,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 NEVER = 2**62
 # Some of these pass while the statements run, some do not.
 INTERVALS = {"1000/s": 1_000, "100/s": 10_000, "3/s": 333_334, "1/10s": 10 * SECOND, "1/h": 3_600 * SECOND}
-SECONDS = st.sampled_from([0.0, 0.003, 0.2, 30.0, 1_000.0])
+SECONDS = [0.0, 0.003, 0.2, 30.0, 1_000.0]
 MAX_WAIT = 1e9
 CONFIRMED_FOR = 5_000  # half a second would be waited for at every change of the rate
 
@@ -73,7 +73,7 @@ class Grant:
         for planned in sorted(self.planned.values()):
             kept = (start + self.rate.least(len(starts) - i) for i, start in enumerate(starts))
             starts.append(max([planned, *kept]))
-        return [start for start in starts if start <= min(self.use_until, self.obeyed_by)]
+        return [start for start in starts if start <= self.obeyed_by]
 
     def late(self) -> list[int]:
         """Return the starts of a holder that makes each as late as it may: the last one in the last moment."""
@@ -103,13 +103,13 @@ class Lane(RuleBasedStateMachine):
         slots.set_rate(self.name, rate, burst=burst, grace=grace)
         self.rates.append(Rate(interval=INTERVALS[rate], burst=burst))
 
-    @rule(seconds=st.none() | SECONDS)
+    @rule(seconds=st.sampled_from([*SECONDS, None]))
     def pause(self, seconds: float | None) -> None:
         called = self.recall()
         slots.pause(self.name, None if seconds is None else timedelta(seconds=seconds))
         self.paused_until = NEVER if seconds is None else called + int(seconds * SECOND)
 
-    @rule(seconds=SECONDS)
+    @rule(seconds=st.sampled_from(SECONDS))
     def back_off(self, seconds: float) -> None:
         called = self.recall()
         slots.back_off(self.name, seconds)
@@ -121,9 +121,10 @@ class Lane(RuleBasedStateMachine):
         self.paused_until = self.backed_off_until = 0
 
     @precondition(lambda self: self.paused_until < NEVER)
-    @rule(number=st.integers(1, 6))
-    def reserve(self, number: int) -> None:
-        self.take(number)
+    @rule(numbers=st.lists(st.sampled_from([1, 1, 1, 2, 6]), min_size=1, max_size=6))
+    def reserve(self, numbers: list[int]) -> None:
+        for number in numbers:
+            self.take(number)
 
     def take(self, number: int) -> Grant:
         """Reserve, and note what was granted."""
@@ -138,6 +139,7 @@ class Lane(RuleBasedStateMachine):
             use_until=in_us(use_until),
             closed_until=max(self.paused_until, self.backed_off_until),
         )
+        assert max(grant.planned.values()) < grant.use_until
         self.grants.append(grant)
         return grant
 
@@ -162,14 +164,14 @@ class Lane(RuleBasedStateMachine):
             slots.reserve(self.name, max_wait=MAX_WAIT)
         assert Slot.objects.count() == before
 
-    @precondition(lambda self: self.grants)
-    @rule(data=st.data(), whole=st.booleans())
-    def give_back(self, data: st.DataObject, whole: bool) -> None:
-        grant = data.draw(st.sampled_from(self.grants[-8:]), label="grant")
-        given_back = list(grant.planned)[0 if whole else -1 :]
-        assert slots.release(*given_back) == len(given_back)
-        for slot in given_back:
-            del grant.planned[slot]
+    @rule(places=st.sets(st.integers(1, 8), min_size=1), whole=st.booleans())
+    def give_back(self, places: set[int], whole: bool) -> None:
+        for grant in (self.grants[-place] for place in places if place <= len(self.grants)):
+            given_back = list(grant.planned)[0 if whole else -1 :]
+            assert slots.release(*given_back) == len(given_back)
+            assert slots.release(*given_back) == 0
+            for slot in given_back:
+                del grant.planned[slot]
 
     def recall(self) -> int:
         """Note that what was reserved is void from now on; returns the time."""
