@@ -43,9 +43,16 @@ def test_where_nobody_is_refused_grants_are_counted() -> None:
 
 def test_turns_add_up() -> None:
     """All turns' violations and refusals count; the rate is the turns' median."""
-    turns = [judge([notes(("a", 0), ("a", gap), refusals=1)], FAST) for gap in (MS, 5 * MS, 2 * MS)]
+    turns = [
+        judge([notes(*starts, refusals=1)], FAST)
+        for starts in (
+            [("a", 0), ("a", MS)],
+            [("a", 0), ("a", 5 * MS), ("a", 10 * MS), ("b", 0)],
+            [("a", 0), ("a", 2 * MS), ("a", 7 * MS)],
+        )
+    ]
 
     score = total(turns)
 
-    assert (score.starts, score.violations, score.refusals, score.granted) == (6, 2, 3, 6)
-    assert (score.shortest_gap, score.per_s) == (0.2, 2 / FAST.turn_s)
+    assert (score.starts, score.violations, score.refusals, score.granted) == (9, 2, 3, 9)
+    assert (score.shortest_gap, score.per_s) == (0.2, 3 / FAST.turn_s)
