@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -99,7 +99,8 @@ def _script(path: Path, *arguments: str, log: Path) -> Iterator[int]:
         process.kill()
         process.wait()
         for child in children:
-            child.kill()
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
 
 
 def _broker() -> redis.Redis:

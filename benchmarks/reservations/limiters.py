@@ -5,10 +5,10 @@ What each promises, and how it is brought as near to "never closer than the inte
 - *Weir* grants a start that lies ahead, to one caller, and says until when it may be used; no two callers' times
   overlap. The price is the grace between two reservations, 10 ms at the least: a lane of 200/s is used to a third by
   reservations of one start, and almost wholly by runs. PostgreSQL commits each reservation to disk.
-- *pyrate-limiter*, PostgreSQL bucket: at most n in any window of n intervals' length, by PostgreSQL's clock, in whole
-  milliseconds; 1 an interval here. It locks its table without waiting, and refuses where somebody else has the lock.
-  A table is one lane. Commits to disk like Weir. Its own blocking acquire is not used: what it tries again it stamps
-  with the time at which it planned to, and so lets the next one start too early even in one process.
+- *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; 1 in an interval
+  here. A table is one lane; it is locked without waiting, and who finds it locked is refused. Commits to disk like
+  Weir. Its own blocking acquire is not used: what that tries again it stamps with the time at which it had planned to,
+  and so it lets the next one start too early even within one process.
 - *throttled-py*, Redis store: GCRA by the server's clock, in one script; burst 1 here. Its own blocking acquire is not
   used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
 - *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds, so 1 a
@@ -141,7 +141,8 @@ class ThrottledPy:
 
     def ask_again_at(self, lane: str) -> float:
         """Return what came with the refusal."""
-        return time.monotonic() + self._refused[lane].state.retry_after
+        wait_s: float = self._refused[lane].state.retry_after
+        return time.monotonic() + wait_s
 
     def close(self) -> None:
         """Leave Redis to its pool."""
@@ -161,7 +162,8 @@ class Limits:
 
     def ask_again_at(self, lane: str) -> float:
         """Return when the window has room again, by the callers' clock, which stamps its entries."""
-        return time.monotonic() + self._window.get_window_stats(self._item, lane).reset_time - time.time()
+        wait_s: float = self._window.get_window_stats(self._item, lane).reset_time - time.time()
+        return time.monotonic() + wait_s
 
     def close(self) -> None:
         """Leave Redis to its pool."""
