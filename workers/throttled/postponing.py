@@ -112,12 +112,13 @@ def lose(row: int) -> None:
 
 
 def _fields(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
-    expires = task.request.expires
+    request = task.request
+    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # which may hide what is secret
     return {
         "site": site,
         "task": task.name,
-        "signature": json.dumps(task.signature_from_request()),
+        "signature": json.dumps(task.signature_from_request(**shown)),
         "max_wait": max_wait,
-        "expires_at": expires and maybe_make_aware(datetime.fromisoformat(str(expires)), UTC),
+        "expires_at": request.expires and maybe_make_aware(datetime.fromisoformat(str(request.expires)), UTC),
         **({"not_before": not_before} if not_before else {}),
     }

@@ -2,14 +2,18 @@
 
 import time
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from celery import Task, shared_task
 from celery.app.trace import build_tracer
+from django.db.models import F
 from kombu.exceptions import OperationalError
 from kombu.utils import json
 
 from project.celery import app
+from ratelimit import slots
+from workers.models import PostponedTask
 from workers.throttled import throttled_task
 
 LANE = "site.example"
@@ -89,6 +93,31 @@ def arguments() -> list[Any]:
     return [start.arguments[0] for start in started]
 
 
+def book(seconds: float) -> None:
+    """Have nothing start in the lane for so long."""
+    slots.back_off(LANE, seconds)
+
+
+def open_lane() -> None:
+    """End what `book` began."""
+    slots.resume(LANE)
+
+
+def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
+    """Have these tasks put back; returns their rows."""
+    book(60)
+    for number in numbers:
+        (task or plain).delay(number)
+    assert [work(broker.next()) for _ in numbers] == ["IGNORED"] * len(numbers)
+    open_lane()
+    return list(PostponedTask.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def expire_leases() -> None:
+    """Have every message and every holder count as lost."""
+    PostponedTask.objects.filter(lease_until__isnull=False).update(lease_until=F("lease_until") - timedelta(hours=1))
+
+
 class Planned(Exception):
     """What goes wrong in a task, on purpose."""
 
@@ -156,3 +185,10 @@ def autoretrying(number: int = 0) -> None:
 def by_argument(self: Task[Any, Any], host: Any, *, page: int = 0) -> None:
     """Start in the lane that the argument names."""
     note("by_argument", host, page, self.request.id)
+
+
+@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@shared_task(name="tests.note_anything")
+def note_anything(thing: object) -> None:
+    """Start."""
+    note("note_anything", thing)
