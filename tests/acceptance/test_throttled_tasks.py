@@ -1,5 +1,6 @@
 """throttled_task with real workers, broker and beat, judged by the site's own log."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ from workers.models import PostponedTask
 
 TASKS = 40
 RATE = "20/s"
+REMOVED = "shop.tasks.removed"
+MESSAGE = json.dumps(
+    {"task": REMOVED, "args": [], "kwargs": {}, "options": {"task_id": "1", "headers": None, "retries": 0}}
+)
 
 
 def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Started by two workers, or put back and published again, each task asks the site once, an interval apart."""
+    """Put back and published again, each task asks the site once, an interval apart; one whose code is gone stays."""
     with sites.running(1, tmp_path) as running:
         intervals = set_rates(running, {running.hosts[0]: RATE})
         lane = f"{running.hosts[0]}:{running.port}"
@@ -28,15 +33,20 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
         for kind, name in processes:
             cluster.wait_until_ready(kind, name)
 
+        slots.set_rate("other.example", "1/s")
+        removed = PostponedTask.objects.create(site="other.example", task=REMOVED, signature=MESSAGE, max_wait=1)
         slots.pause(lane)
         task: Any = visit
         with app.connection_for_write(cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:")) as broker:
             for number in range(TASKS):
                 task.apply_async((running.url(0, f"/ok/{number}"),), connection=broker)
-        wait_for(lambda: PostponedTask.objects.waiting().count() == TASKS, 10, "all tasks to be put back")
+        visits = PostponedTask.objects.filter(task=visit.name)
+        wait_for(lambda: visits.waiting().count() == TASKS, 10, "all tasks to be put back")
         slots.resume(lane)
         wait_for(lambda: len(gaps.read_log(running.log)[0]) >= TASKS, 30, "all tasks to ask the site")
-        wait_for(lambda: not PostponedTask.objects.exists(), 5, "the last row to go")
+        wait_for(lambda: not visits.exists(), 5, "the last row to go")
+        unknown = PostponedTask.objects.filter(pk=removed.pk, publications__gt=1)
+        wait_for(unknown.exists, 5, "workers to throw a message away, and another one")
 
     arrivals, _ = gaps.read_log(running.log)
     asked = [arrival.path.rpartition("/")[2].split("?") for arrival in arrivals]

@@ -5,7 +5,8 @@ task's retries: a later retry of the same task inherits the header, but is a new
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,6 +16,7 @@ from uuid import UUID, uuid4
 from celery import Task
 from celery.exceptions import Ignore
 from celery.utils.time import maybe_make_aware
+from django.db import connection
 from django.db.models.functions import Now
 from kombu.utils import json
 
@@ -103,12 +105,23 @@ def drop(place: Place) -> None:
 
 def forget(row: int) -> None:
     """Delete the row of a message that a worker threw away for good: revoked, or expired."""
-    PostponedTask.objects.filter(pk=row).delete()
+    with _own_connection():
+        PostponedTask.objects.filter(pk=row).delete()
 
 
 def lose(row: int) -> None:
     """Have the row published again, as the worker that got its message does not know the task."""
-    PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
+    with _own_connection():
+        PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
+
+
+@contextmanager
+def _own_connection() -> Iterator[None]:
+    """Leave no connection behind: in a worker's parent process nobody would ever find out that it is broken."""
+    try:
+        yield
+    finally:
+        connection.close()
 
 
 def _fields(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:

@@ -78,7 +78,8 @@ def _send(row: int, signature_text: str) -> bool:
 
 
 def _wait_again(rows: list[int]) -> None:
+    """Let tasks wait again that were marked, but not sent; a worker that got one all the same has done so itself."""
     if rows:
-        PostponedTask.objects.filter(pk__in=rows, held_by=None).update(
+        PostponedTask.objects.filter(pk__in=rows, held_by=None, publications__gt=0).update(
             published_at=None, lease_until=None, publications=F("publications") - 1
         )

@@ -55,7 +55,7 @@ def slot_for_message(task: Task[Any, Any], lane: Callable[[], str], max_wait: fl
             try:
                 slot_id = _enter(slot, site, left if place else min(left, AT_ONCE), place)
             except SlotTooFar as too_far:
-                waits_here = too_far.retry_after <= left
+                site, waits_here = too_far.site, too_far.retry_after <= left
                 place = _refused(task, site, max_wait, place, not_before, waits_here=waits_here)
                 continue
             if place is None or postponing.start(place, slot_id):

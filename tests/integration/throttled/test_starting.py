@@ -48,12 +48,16 @@ def test_who_calls_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker
     assert not broker.messages
 
 
-@pytest.mark.parametrize("way", ["called", "applied"])
-def test_who_calls_a_task_gets_its_refusal(way: str, broker: Broker) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [one_worker.plain, lambda number: one_worker.plain.apply((number,)).get()],
+    ids=["called", "applied"],
+)
+def test_who_calls_a_task_gets_its_refusal(call: Any, broker: Broker) -> None:
     """Nobody could put it back: SlotTooFar, with the time to wait, reaches the caller."""
     far_away()
     with pytest.raises(slots.SlotTooFar) as refusal:
-        one_worker.plain(7) if way == "called" else one_worker.plain.apply((7,), throw=True)
+        call(7)
     assert refusal.value.retry_after > 3_500
     assert not started
     assert not broker.messages
@@ -128,6 +132,22 @@ def test_a_task_that_runs_itself_again_waits_like_a_caller(broker: Broker, monke
     assert work(broker.next()) == "SUCCESS"
     assert arguments() == [2, 1, 0]
     assert min(later.at - earlier.at for earlier, later in pairwise(started)) >= INTERVAL
+
+
+def test_a_task_that_runs_itself_again_is_refused_like_a_caller(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot that is too far away for the second start is its error: nothing is put back that has started."""
+
+    def again(_task: str, number: int) -> None:
+        if number:
+            far_away()
+            one_worker.plain.run(0)
+
+    monkeypatch.setattr(one_worker, "note", again)
+    one_worker.plain.delay(1)
+    assert work(broker.next()) == "FAILURE"
+    assert not PostponedTask.objects.exists()
 
 
 def test_an_error_while_waiting_is_covered_by_autoretry(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
