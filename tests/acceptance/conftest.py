@@ -58,12 +58,18 @@ class Cluster:
         """Stop the broker: nobody listens on its socket any more."""
         self.broker.close()
 
-    def start(self, kind: str, name: str) -> None:
+    def start(self, kind: str, name: str, *options: str) -> None:
         """Start one process, in a group of its own that ends when we do, and wait until it works."""
+        self.begin(kind, name, *options)
+        self.wait_until_ready(kind, name)
+
+    def begin(self, kind: str, name: str, *options: str) -> None:
+        """Start one process without waiting for it."""
         log = self.log(name)
         command = [sys.executable, "-m", "celery", "-A", "project", *COMMANDS[kind]]
         if kind != "beat":
             command += ["--hostname", f"{name}@%h"]
+        command += options
         with log.open("wb") as output:
             self.processes[name] = subprocess.Popen(
                 command,
@@ -73,6 +79,10 @@ class Cluster:
                 start_new_session=True,
                 preexec_fn=sites.die_with_parent,  # noqa: PLW1509 -- no other thread runs here
             )
+
+    def wait_until_ready(self, kind: str, name: str) -> None:
+        """Wait until a process that was begun works."""
+        log = self.log(name)
         wait_for(lambda: READY[kind] in log.read_text(errors="replace"), 30, f"{name}: {log}")
 
     def log(self, name: str) -> Path:
