@@ -15,11 +15,12 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """One request, as a site's log has it; the first of its connection has `place` 1."""
+    """One request, as a site's log has it: whose, and which on its connection; the first has `place` 1."""
 
     at_ns: int
     host: str
     path: str
+    client: str = ""
     place: int = 1
 
 
@@ -55,7 +56,8 @@ def read_log(path: Path, start_offset: int = 0) -> tuple[list[Arrival], int]:
     """
     lines, end_offset = _whole_lines(path, start_offset)
     return [
-        Arrival(at_ns=int(at_ns), host=host, path=asked, place=int(place)) for at_ns, host, asked, place in lines
+        Arrival(at_ns=int(at_ns), host=host, path=asked, client=client, place=int(place))
+        for at_ns, host, asked, client, place in lines
     ], end_offset
 
 

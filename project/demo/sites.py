@@ -54,7 +54,7 @@ def host(index: int, network: str = LOOPBACK) -> str:
 
 
 class Log:
-    """The judge's record: `<arrival ns> <host> <path> <n>` for the n-th request of a connection.
+    """The judge's record: `<arrival ns> <host> <path> <client> <n>` for the n-th request of a client's connection.
 
     Beside it the answers, `<ns> <host> <path> <status>`, with the time right before they are sent.
     """
@@ -75,9 +75,9 @@ class Log:
         self.reads_without_kernel_time += 1
         return time.time_ns()
 
-    def asked(self, at_ns: int, site_host: bytes, path: bytes, place: int) -> None:
+    def asked(self, at_ns: int, site_host: bytes, path: bytes, client: bytes, place: int) -> None:
         """Note a request."""
-        self._requests.write(b"%d %s %s %d\n" % (at_ns, site_host, path, place))
+        self._requests.write(b"%d %s %s %s %d\n" % (at_ns, site_host, path, client, place))
         self.requests += 1
         self.connections += place == 1
 
@@ -116,16 +116,17 @@ class Site:
     def _accept(self) -> None:
         with suppress(BlockingIOError, ConnectionAbortedError):
             while True:
-                accepted, _ = self._listener.accept()
+                accepted, (client, _) = self._listener.accept()
                 accepted.setblocking(False)
-                Connection(accepted, self)
+                Connection(accepted, client, self)
 
 
 class Connection:
     """A client's connection: logs requests as it reads them, and answers them one after the other."""
 
-    def __init__(self, accepted: socket.socket, site: Site) -> None:
+    def __init__(self, accepted: socket.socket, client: str, site: Site) -> None:
         self._socket = accepted
+        self._client = client.encode()
         self._site = site
         self._loop = asyncio.get_running_loop()
         self._partial = b""  # of a request that has begun to arrive
@@ -166,7 +167,7 @@ class Connection:
         match line.split():
             case method, path, version:
                 self._requests += 1
-                self._site.log.asked(self._began_ns, self._site.host, path, self._requests)
+                self._site.log.asked(self._began_ns, self._site.host, path, self._client, self._requests)
                 is_last = version == b"HTTP/1.0" or b"connection: close" in headers.lower()
                 self._unanswered.append((method, path, is_last))
             case _:

@@ -23,14 +23,15 @@ def stop(pid: int) -> None:
 
 
 def test_a_request_is_logged_with_its_site_and_path_when_it_arrives(sites: Sites) -> None:
-    """The log has the address that was asked, whatever the Host header says, and the time of the request."""
+    """The log has the address that was asked, whatever the Host header says, whose request it was, and its time."""
     with connect(sites) as connection:
+        client_address, _ = connection.getsockname()
         before_ns = time.time_ns()
         connection.sendall(head_of("/ok/when?a=1"))
         connection.recv(1)
         answered_ns = time.time_ns()
     [arrival] = logged(sites, "/ok/when?a=1")
-    assert arrival.host == sites.hosts[0]
+    assert (arrival.host, arrival.client) == (sites.hosts[0], client_address)
     assert before_ns <= arrival.at_ns <= answered_ns
 
 
