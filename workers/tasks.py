@@ -25,9 +25,9 @@ def dispatch() -> None:
 
 
 @shared_task
-def fetch_batch(fetch_ids: list[int], newest_slot: int) -> None:
+def fetch_batch(slot_ids: list[int]) -> None:
     """Fetch what dispatch booked, in its slots; a message that comes twice or late does nothing."""
-    fetcher.fetcher().run_batch(fetch_ids, newest_slot)
+    fetcher.fetcher().run_batch(slot_ids)
 
 
 @shared_task

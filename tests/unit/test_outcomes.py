@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ratelimit.pacing import Run
+from ratelimit.pacing import Confirmation, Run
 from workers.fetches.claim import Job
 from workers.fetches.models import State
 from workers.fetches.outcomes import (
@@ -32,13 +32,15 @@ CHANCE = 0.25
 
 
 def job(*, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5) -> Job:
-    run = Run(interval_s=1, burst=1, use_until=10)
+    run = Run(interval_s=1, burst=1, use_until=10, confirmation=Confirmation(asked_at=0))
     return Job(
         fetch_id=7,
         url=url,
         redirects=redirects,
         attempts=attempts,
         max_attempts=of,
+        site_id=3,
+        site="example.com",
         slot_id=70,
         start_at=1,
         run=run,

@@ -16,6 +16,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
+from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog
 from workers.fetches.models import Fetch, State
 from workers.fetches.on_done import call_on_done
@@ -32,11 +33,18 @@ def request_fetch(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    revalidate: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
-    return request_fetches([url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done)[
-        0
-    ]
+    [fetch] = request_fetches(
+        [url],
+        priority=priority,
+        not_before=not_before,
+        max_attempts=max_attempts,
+        on_done=on_done,
+        revalidate=revalidate,
+    )
+    return fetch
 
 
 def request_fetches(
@@ -46,6 +54,7 @@ def request_fetches(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    revalidate: bool = False,
 ) -> list[Fetch]:
     """Ask for many URLs, in their order, in a few statements; returns their rows.
 
@@ -53,6 +62,8 @@ def request_fetches(
     fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
     `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
     429 and 5xx. `on_done` names a Celery task that is called with the fetch's id when it has ended, perhaps twice.
+    With `revalidate` the site is only asked whether the last good result of the URL still holds, if there is one: where
+    it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
     Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
     """
@@ -65,7 +76,12 @@ def request_fetches(
     texts = list(urls)
     targets = [_parsed(text) for text in texts]
     sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
-    common: dict[str, Any] = {"priority": priority, "max_attempts": max_attempts, "on_done": on_done or ""}
+    common: dict[str, Any] = {
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "on_done": on_done or "",
+        "revalidate": revalidate,
+    }
     wanted = [
         {"url": text, "hop_url": target.url, "site_id": sites[target.lane], "error": ""}
         if isinstance(target, Target)
@@ -94,11 +110,12 @@ def request_fetches(
 
 
 def cancel(fetch_id: int) -> bool:
-    """Take a fetch back before a fetcher holds it; its slot goes to another. Returns False when it was too late.
+    """Take a fetch back before it is started; its slot goes to the next in its lane.
 
-    Commits by itself; raises TransactionManagementError inside a transaction.
+    Returns False when it is too late: in the last half second before its start, and afterwards. Commits by itself;
+    raises TransactionManagementError inside a transaction.
     """
-    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id}):
+    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
         return False
     call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
     return True

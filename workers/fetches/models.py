@@ -4,7 +4,7 @@ from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import MD5, Now
 
 from ratelimit.models import Site
 
@@ -72,6 +72,18 @@ class Fetch(models.Model):
     etag = models.TextField(blank=True)
     last_modified = models.TextField(blank=True)
     error = models.TextField(blank=True)
+    revalidate = models.BooleanField(
+        default=False, db_default=False, help_text="ask only whether the last good result of this URL is still true"
+    )
+    unchanged_from = models.ForeignKey(
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
+    )
     on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
     on_done_called_at = models.DateTimeField(null=True)
 
@@ -115,6 +127,21 @@ class Fetch(models.Model):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="fetch_held",
             ),
+            # Claim: which fetch is a slot for?
+            models.Index(fields=["slot_id"], condition=Q(state__in=[s.value for s in HELD]), name="fetch_of_slot"),
+            # Claim, of those that revalidate: the last good result of an URL that has validators.
+            models.Index(
+                MD5("hop_url"),
+                F("finished_at").desc(),
+                condition=Q(state=State.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
+                name="fetch_validators",
+            ),
+            # Retention: does a later result refer to this one's body?
+            models.Index(
+                fields=["unchanged_from", "finished_at"],
+                condition=Q(unchanged_from__isnull=False),
+                name="fetch_unchanged_from",
+            ),
             # Retention: the oldest results.
             models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),
             # Sweep: calls of `on_done` that were not made yet.
@@ -127,6 +154,12 @@ class Fetch(models.Model):
 
     def __str__(self) -> str:
         return f"fetch {self.pk} ({self.state}) {self.url[:100]}"
+
+    @property
+    def content(self) -> bytes | None:
+        """Return the body, that of the earlier result where the site said that it has not changed; None without one."""
+        body = FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
+        return bytes(body.content) if body else None
 
 
 class FetchBody(models.Model):

@@ -7,12 +7,13 @@ from urllib.parse import urljoin
 
 from workers.fetches.claim import Job
 from workers.fetches.models import State
+from workers.fetches.refusals import TOO_MANY_REQUESTS
 from workers.fetches.targets import parse_target
 from workers.retry import backoff_s
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-TOO_MANY_REQUESTS = 429
+NOT_MODIFIED = 304
 SERVER_ERROR = 500
 ACCEPT_ENCODING = "gzip, deflate"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -74,6 +75,7 @@ class Outcome:
     hop_url: str | None = None
     hop_lane: str | None = None
     content: bytes | None = None
+    unchanged_from: int | None = None
 
 
 class BodyRefused(ValueError):
@@ -100,6 +102,8 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
         return _redirected(outcome, job, location)
+    if event.status_code == NOT_MODIFIED and job.validators:
+        outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
         content = decoded(event.body, _header(event.headers, b"content-encoding"), max_body)
     except BodyRefused as error:

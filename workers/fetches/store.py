@@ -23,7 +23,7 @@ _run = partial(statements.run, "workers.fetches")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from",
 )  # fmt: skip
 PERIOD = 0.1  # seconds: results wait at most this long for company
 MOST_BYTES = 16 * 2**20  # of bodies in one statement

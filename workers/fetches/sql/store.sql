@@ -7,12 +7,12 @@ WITH outcome AS MATERIALIZED (
         %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
         %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
         %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)s::bytea[]
+        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content
+        hop_site, content, unchanged_from
     )
 ), moved AS (
     UPDATE fetches_fetch AS job
@@ -32,6 +32,7 @@ WITH outcome AS MATERIALIZED (
         error = outcome.error,
         status_code = coalesce(outcome.status_code, job.status_code),
         headers = coalesce(outcome.headers::jsonb, job.headers),
+        unchanged_from_id = outcome.unchanged_from,
         etag = outcome.etag,
         last_modified = outcome.last_modified,
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
