@@ -28,10 +28,10 @@ LONG = "WEIR_FAULTS" in os.environ
 SITES = 200 if LONG else 28
 RATES = ("2/s", "3/s", "5/s", "10/s")
 PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
-BACKLOG_S = 110.0 if LONG else 15.0
 KILLS = 6 if LONG else 1
+KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
 WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
-CALM_S = 60.0 if LONG else 7.0  # nobody is killed, and all lanes have work
+CALM_S = 75.0 if LONG else 7.0  # nobody is killed, and all lanes have work
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 
 
@@ -56,21 +56,16 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     with sites.running(SITES, tmp_path, **where) as running:
         intervals = set_rates(running, {host: RATES[place % len(RATES)] for place, host in enumerate(running.hosts)})
         _start(cluster, separate)
-        urls = [
-            running.url(place, f"{PATHS[place // len(RATES) % len(PATHS)]}/{number}")
-            for place, host in enumerate(running.hosts)
-            for number in range(int(BACKLOG_S / intervals[host]))
-        ]
-        request_fetches(urls, max_attempts=100)
-
-        wait_for(lambda: len(gaps.times_by_host(_seen(running))) == SITES, 30, "a request to each site")
+        urls: list[str] = []
         killed: list[str] = []
         for _ in range(KILLS):
-            _wait_for_requests(running, SITES)
+            urls += _request(running, intervals, KILL_S, len(urls))
+            _wait_for_requests(running, 2 * SITES)
             killed.append(chance.choice(sorted(FETCHERS)))
             cluster.kill(killed[-1])
             _wait_for_requests(running, SITES)
             cluster.start("fetcher", killed[-1], _celery(killed[-1], separate))
+        urls += _request(running, intervals, WARM_UP_S + CALM_S + 2, len(urls))
         from_ns = time.time_ns() + int(WARM_UP_S * 1e9)
         until_ns = from_ns + int(CALM_S * 1e9)
         wait_for(lambda: time.time_ns() > until_ns, WARM_UP_S + CALM_S + 5, "the measured time")
@@ -115,6 +110,17 @@ def _celery(name: str, separate: networks.Networks | None) -> list[str]:
     inside = separate.clients[list(FETCHERS).index(name)].enter if separate else ()
     wrong = (sys.executable, "-m", "tests.wrong_clock", str(FETCHERS[name]), "celery")
     return [*inside, *(wrong if FETCHERS[name] else CELERY)]
+
+
+def _request(running: sites.Sites, intervals: dict[str, float], seconds: float, first: int) -> list[str]:
+    """Ask for so many seconds' work for each lane; the pages are numbered from `first` on."""
+    urls = [
+        running.url(place, f"{PATHS[place // len(RATES) % len(PATHS)]}/{first + number}")
+        for place, host in enumerate(running.hosts)
+        for number in range(int(seconds / intervals[host]))
+    ]
+    request_fetches(urls, max_attempts=100)
+    return urls
 
 
 def _url(running: sites.Sites, arrival: gaps.Arrival) -> str:
