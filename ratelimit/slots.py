@@ -42,6 +42,10 @@ class SlotTooFar(Exception):
         self.site = site
         self.retry_after = retry_after  # seconds until that start, as of now
 
+    def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
+        """Let it travel between processes: Celery pickles what a task raises."""
+        return SlotTooFar, (self.site, self.retry_after)
+
 
 class UnknownSite(LookupError):
     """There is no such lane."""

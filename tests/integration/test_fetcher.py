@@ -1,11 +1,9 @@
 """The fetcher in this process, against fake sites: what it connects to, what it gives back."""
 
 import gc
-import socket
 import threading
 import time
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -19,29 +17,6 @@ from workers.fetches.models import Fetch, State
 from workers.fetches.paced_request import Attempt, Batch
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def test_the_address_that_was_checked_is_the_one_that_is_used(
-    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name server that answers a permitted address first and a refused one ever after gains nothing."""
-    answers = iter([running_sites.hosts[0]])
-    asked = []
-
-    def rebinding(host: str, port: int, **_options: Any) -> list[Any]:
-        asked.append(host)
-        address = next(answers, "127.0.0.1")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
-
-    monkeypatch.setattr("socket.getaddrinfo", rebinding)
-    first = request_fetch(f"http://rebind.test:{running_sites.port}/ok/first", max_attempts=1)
-    assert fetched(first, fetcher).state == State.DONE
-    assert asked == ["rebind.test"], "checked and used the one answer"
-
-    second = request_fetch(f"http://rebind-too.test:{running_sites.port}/ok/second", max_attempts=1)
-    assert fetched(second, fetcher).state == State.FAILED
-    assert "loopback" in Fetch.objects.get(pk=second.pk).error
-    assert [arrival.path for arrival in gaps.read_log(running_sites.log)[0]] == ["/ok/first"]
 
 
 def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: sites.Sites, fetcher: Fetcher) -> None:
