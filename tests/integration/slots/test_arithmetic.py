@@ -164,14 +164,17 @@ class Lane(RuleBasedStateMachine):
             slots.reserve(self.name, max_wait=MAX_WAIT)
         assert Slot.objects.count() == before
 
-    @rule(places=st.sets(st.integers(1, 8), min_size=1), whole=st.booleans())
-    def give_back(self, places: set[int], whole: bool) -> None:
+    @precondition(lambda self: self.paused_until < NEVER)
+    @rule(places=st.sets(st.integers(1, 8), min_size=1), whole=st.booleans(), again=st.integers(0, 3))
+    def give_back(self, places: set[int], whole: bool, again: int) -> None:
+        """Give slots of the last grants back, all or the last of each, and reserve some again."""
         for grant in (self.grants[-place] for place in places if place <= len(self.grants)):
             given_back = list(grant.planned)[0 if whole else -1 :]
             assert slots.release(*given_back) == len(given_back)
             assert slots.release(*given_back) == 0
             for slot in given_back:
                 del grant.planned[slot]
+        self.reserve([1] * again)
 
     @rule()
     def confirm(self) -> None:
@@ -181,14 +184,18 @@ class Lane(RuleBasedStateMachine):
                 assert slots.confirm(grant.reservation) == (grant.obeyed_by == NEVER)
 
     def recall(self) -> int:
-        """Note that what was reserved is void from now on; returns the time."""
+        """Judge what was granted, and note that it is void from now on; returns the time."""
+        self.judge()
         called = in_us(database_now())
         for grant in self.grants:
             grant.obeyed_by = min(grant.obeyed_by, called + CONFIRMED_FOR)
         return called
 
     def teardown(self) -> None:
-        """Judge what was granted."""
+        self.judge()
+
+    def judge(self) -> None:
+        """Compare what was granted with what was promised."""
         self.judge_pauses()
         self.judge_hand_overs()
         self.judge_rates()
@@ -226,6 +233,6 @@ def test_every_order_of_statements_keeps_every_promise(monkeypatch: pytest.Monke
     run_state_machine_as_test(
         Lane,
         settings=settings(
-            max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
