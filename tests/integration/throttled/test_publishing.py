@@ -357,11 +357,15 @@ def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) ->
     assert arguments() == [8]
 
 
-def test_the_scheduled_task_publishes(broker: Broker) -> None:
-    """Beat's door leads to the room."""
-    waiting(1)
-    assert tasks.publish_postponed.run() is None
-    assert sent(broker) == [0]
+def test_the_scheduled_task_publishes_and_is_not_the_parent(broker: Broker) -> None:
+    """Beat's door leads to the room; a task that nobody's task had sent is the root of its own tree, as in a retry."""
+    [row] = postponed(broker, 7)
+    task_id = json.loads(PostponedTask.objects.get(pk=row).signature)["options"]["task_id"]
+    tasks.publish_postponed.delay()
+    assert work(broker.next()) == "SUCCESS"
+    message = broker.next()
+    assert message.about == ("tests.plain", [7])
+    assert [message.headers[name] for name in ("id", "root_id", "parent_id")] == [task_id] * 3
 
 
 # --- what it costs ------------------------------------------------------------------------------------------------
