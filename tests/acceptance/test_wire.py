@@ -151,10 +151,13 @@ def _report(arrivals: list[gaps.Arrival], intervals: dict[str, float]) -> None:
 
 
 def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
-    """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'."""
-    starts = dict(Slot.objects.values_list("pk", "start_time"))
+    """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'.
+
+    And how near to the end of its run any request came: what came after it would have been late for the next run.
+    """
+    slots = {pk: (start, until) for pk, start, until in Slot.objects.values_list("pk", "start_time", "use_until")}
     noted = {
-        url: (starts[slot or 0], ms or 0.0)
+        url: (*slots[slot or 0], ms or 0.0)
         for url, slot, ms in Fetch.objects.values_list("url", "slot_id", "lateness_ms")
     }
     arrived = {_url(running, arrival): arrival for arrival in calm}
@@ -162,7 +165,9 @@ def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
     for what, late_ms in {
         "new connections": [ms for url, ms in late.items() if arrived[url].place == 1],
         "kept connections": [ms for url, ms in late.items() if arrived[url].place > 1],
-        "all, as the fetchers have it": [noted[url][1] for url in arrived],
+        "all, as the fetchers have it": [noted[url][2] for url in arrived],
     }.items():
         p50, p99 = (gaps.percentile(late_ms, q) for q in (50, 99))
         print(f"lateness ms, {what} ({len(late_ms)}): p50 {p50:.1f}  p99 {p99:.1f}  most {max(late_ms):.1f}")
+    left_ms = min((until - start).total_seconds() * 1e3 - ms for start, until, ms in noted.values())
+    print(f"least time left of a run when a request was written, as the fetchers have it: {left_ms:.1f} ms")
