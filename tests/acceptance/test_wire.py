@@ -31,7 +31,9 @@ PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
 KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
 WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
-CALM_S = 75.0 if LONG else 7.0  # nobody is killed, and all lanes have work
+CALM_S = 75.0 if LONG else 6.0  # nobody is killed, and all lanes have work
+AHEAD_S = 3.0  # more work than that: what dispatch has booked is no backlog any more
+LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a second lost counts for more in a short time
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 
 
@@ -65,7 +67,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
             cluster.kill(killed[-1])
             _wait_for_requests(running, SITES)
             cluster.start("fetcher", killed[-1], celery=_celery(killed[-1], separate))
-        urls += _request(running, intervals, WARM_UP_S + CALM_S + 2, len(urls))
+        urls += _request(running, intervals, WARM_UP_S + CALM_S + AHEAD_S, len(urls))
         from_ns = time.time_ns() + int(WARM_UP_S * 1e9)
         until_ns = from_ns + int(CALM_S * 1e9)
         wait_for(lambda: time.time_ns() > until_ns, WARM_UP_S + CALM_S + 5, "the measured time")
@@ -81,7 +83,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     assert early(arrivals, intervals) == 0
     assert judge["reads_without_kernel_time"] == 0
     assert backlog == SITES, "every lane must have had work for the whole measured time"
-    assert share >= 0.95
+    assert share >= LEAST_SHARE
     assert {arrival.place > 1 for arrival in arrivals} == {False, True}, "new and kept connections"
     assert len({arrival.client for arrival in arrivals}) == (len(FETCHERS) if separate else 1)
     assert states() == {State.DONE: len(urls)}
