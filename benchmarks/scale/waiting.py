@@ -1,4 +1,4 @@
-"""A lane whose queue waits for later: 100,000 fetches, of which 10 are due, and dispatch looks for these each second."""
+"""A lane whose queue waits for later: 100,000 fetches, of which 10 are due; dispatch looks for these each second."""
 
 from pathlib import Path
 
