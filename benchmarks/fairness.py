@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from project.celery import app
 from project.demo import gaps, sites
 from project.demo.gaps import percentile
 from ratelimit import slots
+from ratelimit.models import Slot
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import HELD, Fetch, State
 
@@ -41,6 +43,17 @@ UNKNOWN = range(31, 31 + WARM_UP + ROUNDS * PROBES)  # one for each probe
 A_HANGING_PATH = "/slow/3600000"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """How long each probe took, and how many slots were booked for them in vain: who held one came too late for it."""
+
+    took_ms: list[float]
+    missed_slots: int
+
+    def __add__(self, other: "Round") -> "Round":
+        return Round(took_ms=self.took_ms + other.took_ms, missed_slots=self.missed_slots + other.missed_slots)
+
+
 class Scene:
     """The sites that run, and which of them nobody has heard of yet."""
 
@@ -48,9 +61,11 @@ class Scene:
         self._sites = running
         self._unknown = iter(UNKNOWN)
 
-    def probe(self, probes: int = PROBES) -> list[float]:
-        """Return the milliseconds that each probe of a round took."""
+    def probe(self, probes: int = PROBES) -> Round:
+        """Have so many sites that nobody knows asked for the first time, one after the other."""
         committed: dict[str, int] = {}
+        booked = Slot.objects.filter(site__name__in=(self._lane(place) for place in UNKNOWN))
+        already = booked.count()
         began = time.monotonic()
         for number in range(probes):
             time.sleep(max(0.0, began + number * EVERY_S - time.monotonic()))
@@ -59,7 +74,10 @@ class Scene:
                 transaction.on_commit(partial(_note_time, committed, self._sites.hosts[place]))
                 request_fetches([self._sites.url(place, "/ok")])
         arrived = self._first_requests(committed)
-        return [(arrived[host] - at_ns) / 1e6 for host, at_ns in committed.items()]
+        return Round(
+            took_ms=[(arrived[host] - at_ns) / 1e6 for host, at_ns in committed.items()],
+            missed_slots=booked.count() - already - probes,
+        )
 
     def set_rates(self, places: Collection[int], rate: str, max_concurrency: int | None = None) -> None:
         """Have the sites at these places known, at this rate."""
@@ -125,7 +143,7 @@ def measure(folder: Path) -> list[Figure]:
         return [*figures, *_delays("beside_ten", beside_ten, alone), *_hanging(scene, alone)]
 
 
-def _hanging(scene: Scene, alone: list[float]) -> list[Figure]:
+def _hanging(scene: Scene, alone: Round) -> list[Figure]:
     """Return what sites with work, and probes, have of a site that answers nothing."""
     scene.set_rates(STEADY, STEADY_RATE)
     scene.set_rates([HANGING], HANGING_RATE, HANGING_CONCURRENCY)
@@ -143,15 +161,15 @@ def _hanging(scene: Scene, alone: list[float]) -> list[Figure]:
     ]
 
 
-def _delays(what: str, took_ms: list[float], alone: list[float] | None = None) -> list[Figure]:
+def _delays(what: str, found: Round, alone: Round | None = None) -> list[Figure]:
     figures = []
     for q in (50, 99):
-        value = percentile(took_ms, q)
+        value = percentile(found.took_ms, q)
         figures.append(Figure(name=f"fairness_first_start_{what}_p{q}", value=value, unit="ms"))
         if alone:
-            more = value - percentile(alone, q)
+            more = value - percentile(alone.took_ms, q)
             figures.append(Figure(name=f"fairness_delay_{what}_p{q}", value=more, unit="ms"))
-    return figures
+    return [*figures, Figure(name=f"fairness_missed_slots_{what}", value=found.missed_slots, unit="slots")]
 
 
 @contextmanager
