@@ -7,9 +7,11 @@ The rows are written in the caller's transaction: what rolls back was never aske
 commits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
@@ -32,11 +34,12 @@ def request_fetch(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    dedupe: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
-    return request_fetches([url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done)[
-        0
-    ]
+    return request_fetches(
+        [url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done, dedupe=dedupe
+    )[0]
 
 
 def request_fetches(
@@ -46,6 +49,7 @@ def request_fetches(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    dedupe: bool = False,
 ) -> list[Fetch]:
     """Ask for many URLs, in their order, in a few statements; returns their rows.
 
@@ -53,6 +57,10 @@ def request_fetches(
     fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
     `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
     429 and 5xx. `on_done` names a Celery task that is called with the fetch's id when it has ended, perhaps twice.
+
+    With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that was asked
+    for with `dedupe` too, and for the same `on_done`. This holds for any number of callers at once; while another's
+    transaction with the same URL is open, this waits for its end.
 
     Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
     """
@@ -62,34 +70,14 @@ def request_fetches(
         raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
     if not_before is not None and not_before.tzinfo is None:
         raise ValueError("not_before must be an aware datetime: give it a time zone.")
-    texts = list(urls)
-    targets = [_parsed(text) for text in texts]
-    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
     common: dict[str, Any] = {"priority": priority, "max_attempts": max_attempts, "on_done": on_done or ""}
-    wanted = [
-        {"url": text, "hop_url": target.url, "site_id": sites[target.lane], "error": ""}
-        if isinstance(target, Target)
-        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target)}
-        for text, target in zip(texts, targets, strict=True)
-    ]
-    rows = statements.run_within(
-        "workers.fetches",
-        "enqueue",
-        {
-            "urls": [row["url"] for row in wanted],
-            "hop_urls": [row["hop_url"] for row in wanted],
-            "sites": [row["site_id"] for row in wanted],
-            "errors": [row["error"] for row in wanted],
-            "not_before": not_before,
-            **common,
-        },
-    )
-    # As if read back: the caller sees the database's clock in them.
-    fetches = [Fetch(**given, **common, **row._asdict()) for given, row in zip(wanted, rows, strict=True)]
-    for fetch in fetches:
-        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
+    wanted = _wanted(list(urls), dedupe_for=common["on_done"] if dedupe else None)
+    if dedupe:
+        fetches, new = _queue_once(wanted, not_before, common)
+    else:
+        fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
     # Robust: the fetches are safe by then, and an error would hit web code that has succeeded. Sweep finds them.
-    transaction.on_commit(lambda: _tell_workers(fetches), robust=True)
+    transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
 
 
@@ -126,6 +114,81 @@ def sites_of(names: set[str]) -> dict[str, int]:
         slots.create_sites(missing)
         found.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
     return {name: site_id for name, site_id in found.items() if site_id is not None}
+
+
+def dedupe_key(url: str, on_done: str) -> UUID:
+    """Return what requests that one fetch can serve have in common: the URL in its normal form, and who is called."""
+    return UUID(bytes=sha256(f"{on_done}\n{url}".encode()).digest()[:16])  # a URL has no line break
+
+
+def _wanted(texts: Sequence[str], *, dedupe_for: str | None) -> list[dict[str, Any]]:
+    """Return what is to be stored for each text; with the keys of requests for that `on_done`, unless it is None."""
+    targets = [_parsed(text) for text in texts]
+    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
+    return [
+        {
+            "url": text,
+            "hop_url": target.url,
+            "site_id": sites[target.lane],
+            "error": "",
+            "dedupe_key": None if dedupe_for is None else dedupe_key(target.url, dedupe_for),
+        }
+        if isinstance(target, Target)
+        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target), "dedupe_key": None}
+        for text, target in zip(texts, targets, strict=True)
+    ]
+
+
+def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]) -> list[Fetch | None]:
+    """Insert the fetches; None stands for one whose key an unfinished fetch has."""
+    rows = statements.run_within(
+        "workers.fetches",
+        "enqueue",
+        {
+            "urls": [row["url"] for row in wanted],
+            "hop_urls": [row["hop_url"] for row in wanted],
+            "sites": [row["site_id"] for row in wanted],
+            "errors": [row["error"] for row in wanted],
+            "dedupe_keys": [row["dedupe_key"] for row in wanted],
+            "not_before": not_before,
+            **common,
+        },
+    )
+    # As if read back: the caller sees the database's clock in them.
+    fetches = [
+        None if row.id is None else Fetch(**given, **common, **row._asdict())
+        for given, row in zip(wanted, rows, strict=True)
+    ]
+    for fetch in filter(None, fetches):
+        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
+    return fetches
+
+
+def _queue_once(
+    wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]
+) -> tuple[list[Fetch], list[Fetch]]:
+    """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
+
+    1. Insert one a key, in the order of the keys. Those that meet an unfinished fetch are left out.
+    2. Look for what they met, in a new snapshot: it may have been committed while 1 waited for it.
+    3. What ended between 1 and 2 is not found, and its key is free again: take all back and begin anew, for whoever
+       holds one key and asks for a lower one may be waited for. Each round means that somebody's fetch has ended.
+    """
+    firsts: dict[object, int] = {}
+    places = [firsts.setdefault(row["dedupe_key"] or place, place) for place, row in enumerate(wanted)]
+    distinct = sorted(firsts.values())
+    while True:
+        with transaction.atomic():
+            queued = _queue([wanted[place] for place in distinct], not_before, common)
+            met = [wanted[place]["dedupe_key"] for place, fetch in zip(distinct, queued, strict=True) if fetch is None]
+            found = {fetch.dedupe_key: fetch for fetch in Fetch.objects.unfinished().filter(dedupe_key__in=met)}
+            if len(found) == len(met):
+                break
+            transaction.set_rollback(True)
+    of_place = {
+        place: fetch or found[wanted[place]["dedupe_key"]] for place, fetch in zip(distinct, queued, strict=True)
+    }
+    return [of_place[place] for place in places], [fetch for fetch in queued if fetch is not None]
 
 
 def _parsed(text: str) -> Target | InvalidTarget:
