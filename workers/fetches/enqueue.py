@@ -93,10 +93,16 @@ def cancel(fetch_id: int) -> bool:
 
 
 def sites_of(names: set[str]) -> dict[str, int]:
-    """Return the id of each lane's site: its own, or the nearest ancestor's that covers subdomains.
+    """Return the id of each lane's site; lanes that have none are created at the default rate."""
+    known = known_sites(names)
+    if missing := names - known.keys():
+        slots.create_sites(missing)
+        known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
+    return known
 
-    Lanes that have neither are created at the default rate.
-    """
+
+def known_sites(names: set[str]) -> dict[str, int]:
+    """Return the id of each lane's site, its own or the nearest ancestor's that covers subdomains, if it has one."""
     if not names:
         return {}
     above = {name: ancestors(name) for name in names}
@@ -110,9 +116,6 @@ def sites_of(names: set[str]) -> dict[str, int]:
     else:
         covering = {}
     found = {name: own.get(name) or next((covering[a] for a in above[name] if a in covering), None) for name in names}
-    if missing := [name for name, site_id in found.items() if site_id is None]:
-        slots.create_sites(missing)
-        found.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
     return {name: site_id for name, site_id in found.items() if site_id is not None}
 
 
