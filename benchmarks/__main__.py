@@ -25,6 +25,7 @@ def main() -> None:
     os.environ |= {
         "WEIR_HOME": str(FOLDER),
         "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8",
+        "WEIR_OBEY_ROBOTS": "false",
         "WEIR_LOG_LEVEL": "WARNING",
     }
     os.environ |= dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"), "")

@@ -1,111 +1,130 @@
-"""End to end: fetches a second over 1,000 sites at 3/s each, results stored, against Scrapy on the same sites.
+"""End to end: fetches a second at 3/s a site, against Scrapy and against Celery's `rate_limit`, on the same sites.
 
-Both run with the fake sites (and for Weir PostgreSQL, Valkey, beat and dispatch) on whatever the machine has. They
-take turns; the rate is what the sites' own log saw in the middle of each turn.
+Weir stores every result in PostgreSQL before it forgets the fetch; the other two throw them away. All run with the
+fake sites on whatever the machine has, and take turns. Rates, early starts and gaps are what the sites' own log saw,
+the rate in the middle of each turn; CPU time is that of all of a side's processes in the same time, for each 1,000
+fetches. Weir's is given with PostgreSQL's and Valkey's, too, and Celery's with Valkey's, for that is their price.
+
+- 1,000 sites are more than any side can serve at 3/s on two cores: who does most? A side that comes round to a site
+  less often than it may breaks no interval, whatever it would do otherwise.
+- 100 sites are few enough: who uses the allowed 300/s, and who keeps the interval?
 """
 
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import redis
-from django.conf import settings
-from django.db import connection
-
+from benchmarks import cpu, fetch_sides
+from benchmarks.fetch_sides import INTERVAL_S, Trees
 from benchmarks.figures import Figure
-from project import embedded, processes
-from project.celery import app
 from project.demo import gaps, sites
-from ratelimit import slots
-from workers.fetches.enqueue import request_fetches
 
-SITES = 1_000
-RATE, INTERVAL_S = "3/s", 1 / 3
+MANY, FEW = 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
 WARM_UP_S = 6.0
 MEASURED_S = 15.0
-FETCHERS = 2
-PEER = Path(__file__).with_name("scrapy_peer.py")
+TO_START_S = 20.0  # within which a side has begun
+LOG_LAGS_S = 0.2  # it is written every 50 ms
+
+Side = Callable[[sites.Sites, Path, float], AbstractContextManager[Trees]]
+SIDES: dict[str, Side] = {
+    "weir": fetch_sides.weir,
+    "scrapy": fetch_sides.scrapy,
+    "celery_rate_limit": fetch_sides.celery_rate_limit,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What the sites saw of one side, and what it cost."""
+
+    rate: float  # requests a second
+    early: int
+    shortest_gap_ns: int | None  # None where no site was asked twice
+    cpu_s_per_1000: dict[str, float]
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Return the rates, their ratio in this run, and how many of Weir's requests came early."""
-    rounds, early = [], 0
-    for number in range(ROUNDS):
-        place = folder / f"round-{number}"
-        place.mkdir(exist_ok=True)
-        (place / "requests.log").unlink(missing_ok=True)
-        with sites.running(SITES, place) as running:
-            with _weir(running, place / "weir.log"):
-                weir = _rate(running)
-            early += _early(running)
-            with _scrapy(running, place):
-                scrapy = _rate(running)
-        rounds.append((weir, scrapy))
+    """Return every side's rate, early starts and CPU time with many sites and with few, and the rates' ratios."""
+    many = [_round(MANY, folder / f"round-{number}") for number in range(ROUNDS)]
+    few = [_round(FEW, folder / "few")]
     return [
-        Figure(name="end_to_end_weir", value=median(weir for weir, _ in rounds), unit="fetches/s"),
-        Figure(name="end_to_end_scrapy", value=median(scrapy for _, scrapy in rounds), unit="fetches/s"),
-        Figure(name="end_to_end_vs_scrapy", value=median(weir / scrapy for weir, scrapy in rounds), unit="x"),
-        Figure(name="end_to_end_weir_early_starts", value=early, unit="requests"),
+        *_figures("end_to_end", many),
+        *(
+            Figure(
+                name=f"end_to_end_vs_{peer}",
+                value=median(turns["weir"].rate / turns[peer].rate for turns in many),
+                unit="x",
+            )
+            for peer in SIDES
+            if peer != "weir"
+        ),
+        *_figures(f"end_to_end_{FEW}_sites", few),
     ]
 
 
-@contextmanager
-def _weir(running: sites.Sites, log: Path) -> Iterator[None]:
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME))) as broker:
-        broker.flushall()
-    for host in running.hosts:
-        slots.set_rate(f"{host}:{running.port}", RATE)
-    request_fetches(_urls(running))
-    with processes.running(dict(os.environ), counts={"worker": 1, "fetcher": FETCHERS, "beat": 1}, log=log) as weir:
-        weir.wait_until(lambda: processes.workers_answer(app, weir.workers), "the workers do not answer")
-        yield
+def _figures(prefix: str, rounds: list[dict[str, Turn]]) -> list[Figure]:
+    return [figure for side in SIDES for figure in _figures_of(prefix, side, [turns[side] for turns in rounds])]
 
 
-@contextmanager
-def _scrapy(running: sites.Sites, folder: Path) -> Iterator[None]:
-    lasts_s = WARM_UP_S + MEASURED_S + 15
-    urls = folder / "urls.txt"
-    urls.write_text("\n".join(_urls(running)))
-    process = subprocess.Popen([sys.executable, str(PEER), str(INTERVAL_S), str(lasts_s), str(urls)])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
+def _figures_of(prefix: str, side: str, turns: list[Turn]) -> list[Figure]:
+    name = f"{prefix}_{side}"
+    shortest_ns = min((turn.shortest_gap_ns for turn in turns if turn.shortest_gap_ns is not None), default=None)
+    gap = [] if shortest_ns is None else [Figure(name=f"{name}_shortest_gap_ms", value=shortest_ns / 1e6, unit="ms")]
+    return [
+        Figure(name=name, value=median(turn.rate for turn in turns), unit="fetches/s"),
+        *(
+            Figure(
+                name=f"{prefix}_{tree}_cpu_s_per_1000",
+                value=median(turn.cpu_s_per_1000[tree] for turn in turns),
+                unit="s",
+            )
+            for tree in turns[0].cpu_s_per_1000
+        ),
+        Figure(name=f"{name}_early_starts", value=sum(turn.early for turn in turns), unit="requests"),
+        *gap,
+    ]
 
 
-def _urls(running: sites.Sites) -> list[str]:
-    each = int((WARM_UP_S + MEASURED_S + 20) / INTERVAL_S)
-    return [running.url(place, f"/ok/{number}") for number in range(each) for place in range(SITES)]
+def _round(hosts: int, folder: Path) -> dict[str, Turn]:
+    folder.mkdir(exist_ok=True)
+    (folder / "requests.log").unlink(missing_ok=True)
+    with sites.running(hosts, folder) as running:
+        return {name: _turn(side, running, folder) for name, side in SIDES.items()}
 
 
-def _rate(running: sites.Sites) -> float:
-    """Return the requests a second that the sites saw, once the first has come and the warm-up is over."""
+def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
+    """Let a side fetch, and look at it once the first request has come and the warm-up is over."""
     _, already = gaps.read_log(running.log)
+    with side(running, folder, TO_START_S + WARM_UP_S + MEASURED_S) as trees:
+        _wait_for_first(running, already)
+        time.sleep(WARM_UP_S)
+        used_before_s, from_ns = _used_s(trees), time.time_ns()
+        time.sleep(MEASURED_S)
+        used_after_s, until_ns = _used_s(trees), time.time_ns()
+    time.sleep(LOG_LAGS_S)
+    arrivals, _ = gaps.read_log(running.log, already)
+    seen = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
+    judged = gaps.judge(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
+    return Turn(
+        rate=seen / (until_ns - from_ns) * gaps.NANOSECONDS,
+        early=sum(host.early_starts for host in judged),
+        shortest_gap_ns=min(gaps.gaps_ns(arrivals), default=None),
+        cpu_s_per_1000={name: (used_after_s[name] - used_before_s[name]) / seen * 1_000 for name in trees},
+    )
+
+
+def _wait_for_first(running: sites.Sites, already: int) -> None:
     give_up_at = time.monotonic() + 60
     while not gaps.read_log(running.log, already)[0]:
         if time.monotonic() > give_up_at:
             raise TimeoutError("no request reached the sites within 60 s")
         time.sleep(0.1)
-    time.sleep(WARM_UP_S)
-    from_ns = time.time_ns()
-    time.sleep(MEASURED_S)
-    until_ns = time.time_ns()
-    time.sleep(0.2)  # the log is written every 50 ms
-    arrivals, _ = gaps.read_log(running.log, already)
-    return sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals) / MEASURED_S
 
 
-def _early(running: sites.Sites) -> int:
-    arrivals, _ = gaps.read_log(running.log)
-    return sum(
-        judged.early_starts for judged in gaps.judge(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
-    )
+def _used_s(trees: Trees) -> dict[str, float]:
+    return {name: cpu.used_s(pids) for name, pids in trees.items()}

@@ -176,6 +176,7 @@ DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="webmaster@local
 # --- Weir -----------------------------------------------------------------------------------------------------------
 WEIR_DEFAULT_RATE: str = env.str("WEIR_DEFAULT_RATE", default="1/s")  # a site nobody set a rate for
 WEIR_LOOKAHEAD: float = env.float("WEIR_LOOKAHEAD", default=2.0)  # seconds: how far ahead dispatch books a lane
+WEIR_RETRY_AFTER_MAX: float = env.float("WEIR_RETRY_AFTER_MAX", default=86400.0)  # seconds: longer ones are cut to it
 WEIR_SLOT_RETENTION: float = env.float("WEIR_SLOT_RETENTION", default=3600.0)  # seconds a past slot is kept
 WEIR_FETCH_RETENTION: float = env.float("WEIR_FETCH_RETENTION", default=30 * 86400.0)  # seconds a result is kept
 WEIR_NOTIFICATION_RETENTION: float = env.float("WEIR_NOTIFICATION_RETENTION", default=90 * 86400.0)  # seconds, of read
@@ -185,6 +186,7 @@ WEIR_FETCH_DNS_TIMEOUT: float = env.float("WEIR_FETCH_DNS_TIMEOUT", default=5.0)
 WEIR_FETCH_MAX_BODY: int = env.int("WEIR_FETCH_MAX_BODY", default=5 * 2**20)  # bytes, after decompression
 WEIR_FETCH_MAX_IN_FLIGHT: int = env.int("WEIR_FETCH_MAX_IN_FLIGHT", default=5000)  # fetches a fetcher process holds
 WEIR_FETCH_USER_AGENT: str = env.str("WEIR_FETCH_USER_AGENT", default="Weir/0.1")
+WEIR_OBEY_ROBOTS: bool = env.bool("WEIR_OBEY_ROBOTS", default=True)  # robots.txt, where a site says nothing else
 WEIR_FETCH_ALLOW_NETS: list[str] = env.list("WEIR_FETCH_ALLOW_NETS", default=[])  # networks the guard lets pass
 WEIR_MAIL_RATE: str = env.str("WEIR_MAIL_RATE", default="")  # of the mail server, such as 10/s; empty = unlimited
 WEIR_MAIL_LEASE: float = env.float("WEIR_MAIL_LEASE", default=120.0)  # seconds until a claimed e-mail is taken back

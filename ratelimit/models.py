@@ -28,19 +28,34 @@ class Site(models.Model):
         db_default=LONG_AGO,
         help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
     )
+    crawl_delay = models.DurationField(
+        null=True, blank=True, help_text="what robots.txt asks for; raises the interval, never lowers it"
+    )
+    obeys_robots = models.BooleanField(null=True, blank=True, help_text="empty = WEIR_OBEY_ROBOTS")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
+    backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row; forgiven after quiet")
+    backed_off_slot = models.BigIntegerField(db_default=0, help_text="refusals of slots up to this one count no more")
+    # The fence: slots up to this one are void, whoever holds them. Holders ask for new recalls all the time.
+    recalled_slot = models.BigIntegerField(db_default=0)
+    recalled_at = models.DateTimeField(null=True)
     has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this lane")
     covers_subdomains = models.BooleanField(default=False)
 
-    # What `reserve` and `dispatch` reckon with, stated once. The grace of 2.5 % (20-250 ms) is what a hand-over
-    # between two holders costs; the spacing of 1 % lets a holder that fell behind by a timer's error catch up.
+    # What `reserve` and `dispatch` reckon with, stated once. PostgreSQL's greatest() ignores NULL. The grace of 2.5 %
+    # (20-250 ms) is what a hand-over between two holders costs; the spacing of 1 % lets a holder that fell behind by a
+    # timer's error catch up.
+    effective_interval = models.GeneratedField(
+        expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
+    )
     effective_grace = models.GeneratedField(
         expression=Coalesce(
             F("grace"),
             Least(
                 Greatest(
-                    models.ExpressionWrapper(F("interval") * Value(0.025), output_field=models.DurationField()),
+                    models.ExpressionWrapper(
+                        Greatest(F("interval"), F("crawl_delay")) * Value(0.025), output_field=models.DurationField()
+                    ),
                     Value(timedelta(milliseconds=20)),
                 ),
                 Value(timedelta(milliseconds=250)),
@@ -50,7 +65,9 @@ class Site(models.Model):
         db_persist=True,
     )
     spacing = models.GeneratedField(
-        expression=models.ExpressionWrapper(F("interval") * Value(1.01), output_field=models.DurationField()),
+        expression=models.ExpressionWrapper(
+            Greatest(F("interval"), F("crawl_delay")) * Value(1.01), output_field=models.DurationField()
+        ),
         output_field=models.DurationField(),
         db_persist=True,
     )
@@ -72,6 +89,8 @@ class Site(models.Model):
             models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
             # Enqueue: is there an ancestor that covers this host?
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
+            # Holders of slots: what was recalled lately? Changes only when a lane is recalled.
+            models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
         ]
 
     def __str__(self) -> str:
@@ -87,9 +106,11 @@ class Slot(models.Model):
     use_until = models.DateTimeField(help_text="after this the holder may not start: it reserves again")
     interval = models.DurationField(null=True, help_text="the site's when it was reserved")
     run_size = models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder")
+    at_once = models.PositiveIntegerField(null=True, help_text="fetches that its run may have under way; empty = any")
     reserved_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
     released_at = models.DateTimeField(null=True, help_text="given back unused")
+    passed_on_at = models.DateTimeField(null=True, help_text="to another fetch, as its own was cancelled")
 
     class Meta:
         constraints: ClassVar = [
@@ -105,6 +126,8 @@ class Slot(models.Model):
                 condition=Q(released_at__isnull=False, run_size=1),
                 name="slot_given_back",
             ),
+            # Holders of slots: which were passed on lately?
+            models.Index(fields=["passed_on_at"], condition=Q(passed_on_at__isnull=False), name="slot_passed_on"),
             # Purge: slots come in about the order of their start, so a block range index finds the old ones.
             BrinIndex(fields=["start_time"], name="slot_by_start", autosummarize=True),
         ]

@@ -3,26 +3,35 @@
 Every call commits by itself and refuses to run inside `transaction.atomic()`. Time is the database's: it returns
 durations, which are turned into points on this process' monotonic clock here: starts are counted from the arrival of
 the reply, deadlines from the sending of the statement, so that neither can be wrong to the site's disadvantage.
+
+Whoever holds slots for longer asks for `recalls`, or asks to `confirm` them: see ratelimit.pacing.
 """
 
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from random import random
 
 from django.conf import settings
 
 from postgres import statements
 from ratelimit import lanes
 from ratelimit.models import PAUSED_FOREVER, SHORTEST_GRACE, Site
-from ratelimit.pacing import Run
+from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 from ratelimit.rates import parse_rate
 
 _run = partial(statements.run, "ratelimit")
 
 MAX_COUNT = 10_000
 PURGE_BATCH = 5_000
+# Seconds: the first back-off of a row without a stated time, the longest, and what a lane must stay quiet for to have
+# them forgiven.
+SHORTEST_BACK_OFF = 5.0
+LONGEST_BACK_OFF = 3_600.0
+QUIET = 60.0
+MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while others reserve
 
 
 class SlotTooFar(Exception):
@@ -32,6 +41,10 @@ class SlotTooFar(Exception):
         super().__init__(f"The next free start of {site} is {retry_after:.3f} s away.")
         self.site = site
         self.retry_after = retry_after  # seconds until that start, as of now
+
+    def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
+        """Let it travel between processes: Celery pickles what a task raises."""
+        return SlotTooFar, (self.site, self.retry_after)
 
 
 class UnknownSite(LookupError):
@@ -88,8 +101,40 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     return Reservation(
         site=site,
         slots=tuple(ReservedSlot(id=row.id, start_at=answered_at + row.wait_s) for row in rows),
-        run=Run(interval_s=first.interval_s, burst=first.burst, use_until=asked_at + first.use_until_s),
+        run=Run(
+            interval_s=first.interval_s,
+            burst=first.burst,
+            use_until=asked_at + first.use_until_s,
+            confirmation=Confirmation(asked_at=asked_at),
+        ),
     )
+
+
+def confirm(reservation: Reservation) -> bool:
+    """Ask whether the reservation's slots all still stand, and note in its run that this was asked."""
+    asked_at = time.monotonic()
+    ids = [slot.id for slot in reservation.slots]
+    stands = len(_run("confirm", {"slots": ids})) == len(ids)
+    reservation.run.confirmation.asked_at = asked_at
+    return stands
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recall:
+    """Slots that are void: of a lane, all up to `last_slot`; or the one `passed_on`, which has become another's."""
+
+    site_id: int
+    at: datetime  # the database's clock: the same slot may be passed on again
+    last_slot: int | None = None
+    passed_on: int | None = None
+
+
+def recalls(window_s: float) -> list[Recall]:
+    """Return what was recalled in the last `window_s` seconds, by the database's clock."""
+    return [
+        Recall(site_id=row.site_id, at=row.at, last_slot=row.recalled_slot, passed_on=row.slot_id)
+        for row in _run("recalls", {"window": window_s}, prepare=True)
+    ]
 
 
 def create_sites(names: Iterable[str]) -> None:
@@ -126,16 +171,38 @@ def _wait_s(site: str, count: int) -> float:
     return float(rows[0].wait_s) if rows else 0.0
 
 
-def back_off(site: str, seconds: float) -> None:
-    """Start nothing in the lane for `seconds`; calls overlap, the longest counts.
+def back_off(
+    site: str, seconds: float | None = None, *, until: datetime | None = None, slot: int | None = None
+) -> float | None:
+    """Start nothing in the lane for `seconds`, or until a moment, as its site refuses: for all who hold its slots.
 
-    Slots reserved before, for a start within that time, are void: `workers.fetches` does not claim them.
-    Raises UnknownSite, and ValueError for a negative time.
+    Calls overlap, the longest counts; a stated time is cut to WEIR_RETRY_AFTER_MAX. Without one the time doubles with
+    each back-off in a row, from 5 s to an hour, and up to half is added at random; the row is forgiven when the lane
+    stays quiet for as long, a minute at least. `slot` is the one whose start was refused: refusals of slots that
+    were reserved before the last back-off belong to it and count once. What is reserved in the lane is recalled.
+
+    Returns the seconds, None where nothing changed. Raises UnknownSite, and ValueError for a negative time.
     """
-    if seconds < 0:
+    if seconds is not None and seconds < 0:
         raise ValueError(f"seconds must not be negative, but is {seconds}.")
-    if not _run("back_off", {"site": lanes.canonical(site), "seconds": seconds}):
+    site = lanes.canonical(site)
+    rows = _run(
+        "back_off",
+        {
+            "site": site,
+            "slot": slot,
+            "seconds": seconds,
+            "until": until,
+            "shortest": SHORTEST_BACK_OFF,
+            "longest": LONGEST_BACK_OFF,
+            "quiet": QUIET,
+            "most": settings.WEIR_RETRY_AFTER_MAX,
+            "chance": random(),  # noqa: S311  jitter
+        },
+    )
+    if not rows and not Site.objects.filter(name=site).exists():
         raise UnknownSite(site)
+    return float(rows[0].wait_s) if rows else None
 
 
 def set_rate(
@@ -146,12 +213,13 @@ def set_rate(
     max_concurrency: int | None = None,
     grace: timedelta | None = None,
     covers_subdomains: bool | None = None,
+    obeys_robots: bool | None = None,
 ) -> None:
     """Create the lane at this rate, or change it; what is None stays as it is.
 
-    Holds for every reservation that begins afterwards; slots that are booked already (at most the look-ahead) keep
-    the distance they were booked with. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a
-    grace below 10 ms.
+    Holds at once, for everybody: what is reserved in the lane already is recalled. Where that was booked farther ahead
+    than the new rate needs, this waits until no holder relies on it any more (half a second), so that a faster rate
+    need not wait for it. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a grace below 10 ms.
     """
     for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
         if value is not None and value < 1:
@@ -160,7 +228,7 @@ def set_rate(
         raise ValueError(f"burst must be at most {MAX_COUNT}, not {burst}.")
     if grace is not None and grace < SHORTEST_GRACE:
         raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
-    _run(
+    [lane] = _run(
         "set_rate",
         {
             "site": lanes.canonical(site),
@@ -169,12 +237,31 @@ def set_rate(
             "max_concurrency": max_concurrency,
             "grace": grace,
             "covers_subdomains": covers_subdomains,
+            "obeys_robots": obeys_robots,
         },
     )
+    for _ in range(MOST_PULLS):
+        if not lane.is_booked or _pulled_back(lane.id, lane.next_start):
+            break
+        [lane] = _run("recall", {"site": lane.id})  # somebody reserved meanwhile: that is recalled, too
+
+
+def _pulled_back(site_id: int, booked: datetime) -> bool:
+    """Wait until nothing is done any more in the slots that were recalled, and let the lane begin anew."""
+    time.sleep(CONFIRMED_FOR_S)
+    return bool(_run("pull_back", {"site": site_id, "booked": booked}))
+
+
+def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
+    """Note what robots.txt asks for, at once and for everybody; returns whether that changed anything."""
+    return bool(_run("set_crawl_delay", {"site": site_id, "crawl_delay": delay}))
 
 
 def pause(site: str, duration: timedelta | None = None) -> None:
-    """Start nothing in the lane for that long, or until `resume`. Replaces an earlier pause; raises UnknownSite."""
+    """Start nothing in the lane for that long, or until `resume`. Replaces an earlier pause; raises UnknownSite.
+
+    What is reserved is recalled: it may still start within the next half second, and hardly ever does.
+    """
     seconds = None if duration is None else duration.total_seconds()
     if not _run("pause", {"site": lanes.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}):
         raise UnknownSite(site)

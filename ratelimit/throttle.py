@@ -3,8 +3,10 @@
     with throttle("api.example.com"):
         requests.get("https://api.example.com/orders")
 
-1. Reserve a start. 2. Wait for it on the monotonic clock. 3. Too late (the process was stalled)? Give the slot back
-and reserve again. 4. Run the body at once: what it starts first is what is paced. 5. Finish the slot.
+1. Reserve a start. 2. Wait for it on the monotonic clock. 3. After a long wait, shortly before the start, ask whether
+the slot still stands (a lane may be paused, backed off, or given another rate). 4. Recalled, or too late (the process
+was stalled)? Give the slot back and reserve again. 5. Run the body at once: what it starts first is what is paced.
+6. Finish the slot.
 """
 
 import asyncio
@@ -15,6 +17,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from asgiref.sync import sync_to_async
 
 from ratelimit import slots
+from ratelimit.pacing import CONFIRMED_FOR_S, Run
+
+CONFIRM_AHEAD = 0.1  # seconds before the start
 
 
 @contextmanager
@@ -30,12 +35,16 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
         reservation = slots.reserve(site, max_wait=max(0.0, give_up_at - time.monotonic()))
         slot = reservation.slots[0]
         try:
-            while (wait_s := slot.start_at - time.monotonic()) > 0:
-                time.sleep(wait_s)
+            stands = True
+            if not _is_confirmed(reservation.run):
+                _sleep_until(slot.start_at - CONFIRM_AHEAD)
+                stands = slots.confirm(reservation)
+            if stands:
+                _sleep_until(slot.start_at)
         except BaseException:
             slots.release(slot.id)
             raise
-        if reservation.run.may_start(time.monotonic()):
+        if stands and reservation.run.may_start(time.monotonic()):
             break
         slots.release(slot.id)
     try:
@@ -48,6 +57,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
     reserve, release, finish = sync_to_async(slots.reserve), sync_to_async(slots.release), sync_to_async(slots.finish)
+    confirm = sync_to_async(slots.confirm)
     give_up_at = time.monotonic() + max_wait
     while True:
         reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
@@ -59,15 +69,34 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
             raise
         slot = reservation.slots[0]
         try:
-            while (wait_s := slot.start_at - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
-                await asyncio.sleep(wait_s)
+            stands = True
+            if not _is_confirmed(reservation.run):
+                await _sleep_until_async(slot.start_at - CONFIRM_AHEAD)
+                stands = await confirm(reservation)
+            if stands:
+                await _sleep_until_async(slot.start_at)
         except BaseException:
             await asyncio.shield(release(slot.id))
             raise
-        if reservation.run.may_start(time.monotonic()):
+        if stands and reservation.run.may_start(time.monotonic()):
             break
         await release(slot.id)
     try:
         yield slot.id
     finally:
         await asyncio.shield(finish(slot.id))
+
+
+def _is_confirmed(run: Run) -> bool:
+    """Tell whether what the database said when the slot was reserved is good for as long as it may be used."""
+    return run.use_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
+
+
+def _sleep_until(moment: float) -> None:
+    while (wait_s := moment - time.monotonic()) > 0:
+        time.sleep(wait_s)
+
+
+async def _sleep_until_async(moment: float) -> None:
+    while (wait_s := moment - time.monotonic()) > 0:  # noqa: ASYNC110  time is the only event
+        await asyncio.sleep(wait_s)

@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class WorkersConfig(AppConfig):
-    """Owns the heartbeat."""
+    """Owns the heartbeat and the postponed tasks."""
 
     name = "workers"

@@ -14,9 +14,27 @@ log = structlog.get_logger(__name__)
 
 def publish(task_name: str, *arguments: object) -> bool:
     """Send the task by its name; returns False (and logs why) when the broker cannot be reached."""
+    return _sent(task_name, args=arguments)
+
+
+def publish_signature(signature: dict[str, Any]) -> bool:
+    """Send the task that a Celery signature describes, with all its options; returns False as `publish` does.
+
+    By its name, so that it need not be known here. Whoever sends it is not its parent.
+    """
+    return _sent(
+        signature["task"],
+        args=signature["args"],
+        kwargs=signature["kwargs"],
+        add_to_parent=False,
+        **signature["options"],
+    )
+
+
+def _sent(task_name: str, **message: Any) -> bool:
     app: Any = current_app
     try:
-        app.send_task(task_name, args=arguments)
+        app.send_task(task_name, **message)
     except (OperationalError, OSError) as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
         return False

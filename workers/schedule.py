@@ -18,6 +18,7 @@ class Entry:
 SCHEDULE = (
     Entry(name="weir: dispatch fetches", task="workers.tasks.dispatch", every=timedelta(seconds=1)),
     Entry(name="weir: sweep fetches", task="workers.tasks.sweep", every=timedelta(seconds=2)),
+    Entry(name="weir: publish postponed tasks", task="workers.tasks.publish_postponed", every=timedelta(seconds=1)),
     Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
     Entry(name="weir: flush unread", task="workers.tasks.flush_unread", every=timedelta(seconds=2)),
     Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),

@@ -4,7 +4,9 @@ import signal
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_init, worker_shutdown, worker_shutting_down
+from celery.app.task import Context
+from celery.signals import task_revoked, task_unknown, worker_process_init, worker_shutdown, worker_shutting_down
+from kombu import Message
 
 from notifications import flush, heal, outages
 from notifications import retention as notification_retention
@@ -13,6 +15,7 @@ from workers.fetches import dispatch as dispatching
 from workers.fetches import fetcher, retention
 from workers.fetches import sweep as sweeping
 from workers.orders import shipping
+from workers.throttled import postponing, publishing
 
 MAIL_TURN = 2.0  # seconds after which e-mails are left to the next task, so that a worker that is to stop can
 DRAIN = 3.0  # seconds that answers under way get when a fetcher stops
@@ -25,9 +28,9 @@ def dispatch() -> None:
 
 
 @shared_task
-def fetch_batch(fetch_ids: list[int], newest_slot: int) -> None:
+def fetch_batch(slot_ids: list[int]) -> None:
     """Fetch what dispatch booked, in its slots; a message that comes twice or late does nothing."""
-    fetcher.fetcher().run_batch(fetch_ids, newest_slot)
+    fetcher.fetcher().run_batch(slot_ids)
 
 
 @shared_task
@@ -70,9 +73,29 @@ def send_shipped_emails() -> None:
 
 
 @shared_task
+def publish_postponed() -> None:
+    """Publish throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, together, or late."""
+    publishing.publish_due()
+
+
+@shared_task
 def heartbeat(queue: str) -> None:
     """Note that this queue's workers, the broker, beat and PostgreSQL all work."""
     heartbeats.beat(queue)
+
+
+@task_revoked.connect
+def _forget_postponed(request: Context, **_kwargs: Any) -> None:
+    """Publish a throttled task no more that was revoked, or has expired."""
+    if row := postponing.named_row(request.headers, request.retries):
+        postponing.forget(row)
+
+
+@task_unknown.connect
+def _lose_postponed(message: Message, **_kwargs: Any) -> None:
+    """Publish a throttled task again that this worker's code does not have; another worker's, or the next, may."""
+    if row := postponing.named_row(message.headers, message.headers.get("retries")):
+        postponing.lose(row)
 
 
 @worker_process_init.connect

@@ -1,4 +1,4 @@
-"""What the sites' log says about pacing: pure functions of arrivals, and the one that reads them.
+"""What the sites' logs say about pacing: pure functions of arrivals, and those that read them.
 
 Times and gaps are whole nanoseconds, so that "too early" is never a matter of rounding; intervals come in
 seconds, as rates are configured. The log is in the order of reading, not of arrival: everything here sorts.
@@ -15,11 +15,23 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """One request, as a site's log has it."""
+    """One request, as a site's log has it: whose, and which on its connection; the first has `place` 1."""
 
     at_ns: int
     host: str
     path: str
+    client: str = ""
+    place: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answered:
+    """One answer, as a site's log has it, with the time right before it was sent, by the sites' process."""
+
+    at_ns: int
+    host: str
+    path: str
+    status: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,16 +54,27 @@ def read_log(path: Path, start_offset: int = 0) -> tuple[list[Arrival], int]:
 
     A last line that is only half written is left for the next time.
     """
+    lines, end_offset = _whole_lines(path, start_offset)
+    return [
+        Arrival(at_ns=int(at_ns), host=host, path=asked, client=client, place=int(place))
+        for at_ns, host, asked, client, place in lines
+    ], end_offset
+
+
+def read_answers(path: Path, start_offset: int = 0) -> tuple[list[Answered], int]:
+    """Return the answers written since an offset, and the offset to go on from, as `read_log` does."""
+    lines, end_offset = _whole_lines(path, start_offset)
+    return [
+        Answered(at_ns=int(at_ns), host=host, path=asked, status=int(status)) for at_ns, host, asked, status in lines
+    ], end_offset
+
+
+def _whole_lines(path: Path, start_offset: int) -> tuple[list[list[str]], int]:
     with path.open("rb") as log:
         log.seek(start_offset)
         written = log.read()
     whole = written[: written.rfind(b"\n") + 1]
-    return [_arrival(line) for line in whole.split(b"\n")[:-1]], start_offset + len(whole)
-
-
-def _arrival(line: bytes) -> Arrival:
-    at_ns, host, path = line.decode("latin-1").split(" ")
-    return Arrival(at_ns=int(at_ns), host=host, path=path)
+    return [line.decode("latin-1").split(" ") for line in whole.split(b"\n")[:-1]], start_offset + len(whole)
 
 
 def times_by_host(arrivals: Iterable[Arrival]) -> dict[str, list[int]]:

@@ -26,6 +26,7 @@ def enter(home: Path) -> None:
         "WEIR_HOME": str(home),
         "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8",
         "WEIR_FETCH_TIMEOUT": "5",
+        "WEIR_OBEY_ROBOTS": "false",
         "DATABASE_URL": "",
         "REDIS_URL": "",
         "CELERY_BROKER_URL": "",

@@ -4,6 +4,8 @@ Who times requests when it gets around to reading them also measures its own lat
 the *kernel* received a request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so a busy or even stopped
 process judges no differently. The kernel gives one time a read, that of the last segment read: a request sent
 as one segment is timed exactly; segments that were read together count from the last of them.
+
+What was answered is in a log of its own, by this process's clock: only a client can be late with a request.
 """
 
 import argparse
@@ -18,18 +20,15 @@ import socket
 import struct
 import sys
 import time
-import zlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from http import HTTPStatus
-from itertools import chain, repeat
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote_to_bytes
 
 import uvloop
+
+from .answers import PIECE, Answer, Answers  # `project.demo.answers` or, in START, `demo.answers`
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
@@ -37,45 +36,34 @@ TIMESPEC = struct.Struct("@ll")
 MOST_HOSTS = 250 * 256
 FLUSH_EVERY_S = 0.05
 TIMERS_FIRE_EARLY_S = 0.002  # uvloop's: up to 1.4 ms
-PIECE = bytes(65_536)
-REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-HAVE_NO_BODY = {*range(100, 200), 204, 304}
+LOOPBACK = "127.1"  # needs no set-up: all of 127.0.0.0/8 is this host
+# `project` imports Celery. In its folder, this package is `demo`.
+START = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from demo import sites
+sites.main()
+"""
 
 
-def host(index: int) -> str:
-    """Return the address of the site number `index`, counted from 0."""
+def host(index: int, network: str = LOOPBACK) -> str:
+    """Return the address of the site number `index`, counted from 0, in a network named by its first two numbers."""
     if not 0 <= index < MOST_HOSTS:
         raise ValueError(f"Sites are numbered from 0 to {MOST_HOSTS - 1}: there is no {index}.")
-    return f"127.1.{index // 250}.{index % 250 + 1}"
+    return f"{network}.{index // 250}.{index % 250 + 1}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """What goes back: after `delay_s` head and body, then the stream, `pause_s` before each of its pieces."""
+class Log:
+    """The judge's record: `<arrival ns> <host> <path> <client> <n>` for the n-th request of a client's connection.
 
-    head: bytes
-    body: bytes = b""
-    stream: Iterable[bytes] = ()
-    delay_s: float = 0.0
-    pause_s: float = 0.0
-    closes: bool = False
+    Beside it the answers, `<ns> <host> <path> <status>`, with the time right before they are sent.
+    """
 
-
-def answer(status: int, body: bytes = b"", *headers: bytes) -> Answer:
-    """Return an answer whose length is stated, or that has no body because its status allows none."""
-    start = b"HTTP/1.1 %d %s" % (status, REASONS.get(status, b"Unknown"))
-    if status in HAVE_NO_BODY:
-        return Answer(head=b"\r\n".join((start, *headers, b"", b"")))
-    length = b"Content-Length: %d" % len(body)
-    return Answer(head=b"\r\n".join((start, *headers, length, b"", b"")), body=body)
-
-
-class RequestLog:
-    """The judge's record: `<arrival ns> <host> <path>` a line."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=1 << 20)
+    def __init__(self, requests: Path, answers: Path) -> None:
+        self._requests = requests.open("ab", buffering=1 << 20)
+        self._answers = answers.open("ab", buffering=1 << 20)
         self.requests = 0
+        self.connections = 0
         self.reads_without_kernel_time = 0
 
     def read_at_ns(self, ancillary: list[tuple[int, int, bytes]]) -> int:
@@ -87,63 +75,63 @@ class RequestLog:
         self.reads_without_kernel_time += 1
         return time.time_ns()
 
-    def add(self, at_ns: int, site_host: bytes, path: bytes) -> None:
+    def asked(self, at_ns: int, site_host: bytes, path: bytes, client: bytes, place: int) -> None:
         """Note a request."""
-        self._file.write(b"%d %s %s\n" % (at_ns, site_host, path))
+        self._requests.write(b"%d %s %s %s %d\n" % (at_ns, site_host, path, client, place))
         self.requests += 1
+        self.connections += place == 1
+
+    def answered(self, site_host: bytes, path: bytes, status: bytes) -> None:
+        """Note an answer that goes out now; one without a status is none."""
+        if path and status:
+            self._answers.write(b"%d %s %s %s\n" % (time.time_ns(), site_host, path, status))
 
     async def keep_writing(self) -> None:
         """Write what was noted, again and again; for the last time when cancelled."""
         try:
             while True:
                 await asyncio.sleep(FLUSH_EVERY_S)
-                self._file.flush()
+                self._flush()
         finally:
-            self._file.flush()
+            self._flush()
+
+    def _flush(self) -> None:
+        self._requests.flush()
+        self._answers.flush()
 
 
 class Site:
-    """One address: accepts connections, and knows what each path answers."""
+    """One address: accepts connections."""
 
-    def __init__(self, listener: socket.socket, page: Answer, log: RequestLog) -> None:
+    def __init__(self, listener: socket.socket, answers: Answers, log: Log) -> None:
         self.host: bytes = listener.getsockname()[0].encode()
-        self.page = page
+        self.answers = answers
         self.log = log
-        self.times_asked: Counter[bytes] = Counter()
         self._listener = listener
         listener.setblocking(False)
         listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
-    def answer(self, method: bytes, path: bytes) -> Answer:
-        """Return what this site says to a request; to HEAD the same without a body."""
-        if method not in {b"GET", b"HEAD"}:
-            return replace(answer(405 if method else 400), closes=True)
-        name, _, rest = path[1:].partition(b"/")
-        try:
-            full = BEHAVIOURS[name](self, rest) if name in BEHAVIOURS else self.page
-        except (ValueError, OverflowError) as error:
-            full = answer(400, str(error).encode())
-        return full if method == b"GET" else replace(full, body=b"", stream=())
-
     def _accept(self) -> None:
         with suppress(BlockingIOError, ConnectionAbortedError):
             while True:
-                accepted, _ = self._listener.accept()
+                accepted, (client, _) = self._listener.accept()
                 accepted.setblocking(False)
-                Connection(accepted, self)
+                Connection(accepted, client, self)
 
 
 class Connection:
     """A client's connection: logs requests as it reads them, and answers them one after the other."""
 
-    def __init__(self, accepted: socket.socket, site: Site) -> None:
+    def __init__(self, accepted: socket.socket, client: str, site: Site) -> None:
         self._socket = accepted
+        self._client = client.encode()
         self._site = site
         self._loop = asyncio.get_running_loop()
         self._partial = b""  # of a request that has begun to arrive
         self._began_ns = 0
+        self._requests = 0
         self._unanswered: deque[tuple[bytes, bytes, bool]] = deque()  # method, path, whether it is the last
         self._sending: asyncio.Task[None] | None = None
         self._loop.add_reader(accepted, self._read)
@@ -178,7 +166,8 @@ class Connection:
         line, _, headers = request.partition(b"\r\n")
         match line.split():
             case method, path, version:
-                self._site.log.add(self._began_ns, self._site.host, path)
+                self._requests += 1
+                self._site.log.asked(self._began_ns, self._site.host, path, self._client, self._requests)
                 is_last = version == b"HTTP/1.0" or b"connection: close" in headers.lower()
                 self._unanswered.append((method, path, is_last))
             case _:
@@ -188,22 +177,24 @@ class Connection:
         """Answer in the order of arrival; what cannot go out at once holds back those behind it."""
         while self._unanswered and not self._sending:
             method, path, is_last = self._unanswered.popleft()
-            reply = self._site.answer(method, path)
+            reply = self._site.answers.to(method, path)
             ends = is_last or reply.closes
             unsent = memoryview(reply.head + reply.body)
             if not reply.delay_s:
+                self._site.log.answered(self._site.host, path, reply.status)
                 with suppress(BlockingIOError, ConnectionError):  # a broken connection shows again in _send
                     unsent = unsent[self._socket.send(unsent) :]
             if unsent or reply.stream:
-                self._sending = self._loop.create_task(self._send(reply, unsent, ends=ends))
+                self._sending = self._loop.create_task(self._send(path, reply, unsent, ends=ends))
             elif ends:
                 self._close()
 
-    async def _send(self, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
+    async def _send(self, path: bytes, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
         """Send in the background what waits for its time or for the client; then go on with the next."""
         try:
             if reply.delay_s:
                 await asyncio.sleep(reply.delay_s + TIMERS_FIRE_EARLY_S)
+                self._site.log.answered(self._site.host, path, reply.status)
             await self._loop.sock_sendall(self._socket, unsent)
             for piece in reply.stream:
                 await asyncio.sleep(reply.pause_s)  # of 0 seconds, too: others have their turn
@@ -214,55 +205,6 @@ class Connection:
         if ends:
             self._close()
         self._answer()
-
-
-def number(rest: bytes) -> int:
-    """Return the number that the rest of a path begins with; ValueError if there is none."""
-    return int(rest.partition(b"?")[0].partition(b"/")[0])
-
-
-def flaky(site: Site, rest: bytes) -> Answer:
-    """Return 503 for the first n requests of a key at this site, then the page."""
-    site.times_asked[rest] += 1
-    return answer(503, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
-
-
-def drip(site: Site, _rest: bytes) -> Answer:
-    """Return the page at a byte a second."""
-    return replace(site.page, body=b"", stream=repeat(b"w", len(site.page.body)), pause_s=1.0)
-
-
-def big(_site: Site, rest: bytes) -> Answer:
-    """Return so many bytes, made while they are sent."""
-    size = number(rest)
-    pieces, last = divmod(size, len(PIECE))
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
-    return Answer(head=head, stream=chain(repeat(PIECE, pieces), (PIECE[:last],)))
-
-
-@cache
-def gzipped_zeros(megabytes: int) -> bytes:
-    """Return so many megabytes of zeros, gzipped to a thousandth; at first this takes 3 ms a megabyte."""
-    gzip = zlib.compressobj(wbits=31)
-    megabyte = bytes(1_000_000)
-    return b"".join((*(gzip.compress(megabyte) for _ in range(megabytes)), gzip.flush()))
-
-
-NO_LENGTH = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-BEHAVIOURS: dict[bytes, Callable[[Site, bytes], Answer]] = {  # by a path's first part; others give the page
-    b"slow": lambda site, rest: replace(site.page, delay_s=number(rest) / 1_000),
-    b"status": lambda _, rest: answer(number(rest), b"status"),
-    b"flaky": flaky,
-    b"redirect": lambda _, rest: answer(302, b"", b"Location: " + unquote_to_bytes(rest)),
-    b"loop": lambda _, rest: answer(302, b"", b"Location: /loop/%d" % ((number(rest) + 1) % 100)),
-    b"close": lambda *_: Answer(head=b"", closes=True),
-    b"drip": drip,
-    b"big": big,
-    b"gzipbomb": lambda _, rest: answer(200, gzipped_zeros(number(rest)), b"Content-Encoding: gzip"),
-    b"badheader": lambda *_: answer(200, b"bad header", b"X-Bad: \xff\xfe"),
-    b"nolength": lambda site, _: Answer(head=NO_LENGTH, body=site.page.body, closes=True),
-    b"robots.txt": lambda *_: answer(404, b"not found"),
-}
 
 
 def listen(hosts: list[str], port: int) -> list[socket.socket]:
@@ -304,23 +246,25 @@ def die_of_bug(loop: asyncio.AbstractEventLoop, bug: dict[str, object]) -> None:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    log = RequestLog(arguments.log)
+    log = Log(arguments.log, arguments.answers)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(die_of_bug)
     judging = loop.create_task(log.keep_writing())
     loop.add_signal_handler(signal.SIGTERM, judging.cancel)
     loop.add_signal_handler(signal.SIGINT, judging.cancel)
-    hosts = [host(index) for index in range(arguments.hosts)]
+    hosts = [host(index, arguments.network) for index in range(arguments.hosts)]
     listeners = listen(hosts, arguments.port)
-    headers = (b"Content-Type: text/html", b'ETag: "w"', b"Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT")
-    page = answer(200, b"w" * arguments.body_size, *headers)
     for listener in listeners:
-        Site(listener, page, log)
+        Site(listener, Answers(arguments.body_size), log)
     state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
     write_whole(arguments.ready, state)
     with suppress(asyncio.CancelledError):
         await judging
-    counts = {"requests": log.requests, "reads_without_kernel_time": log.reads_without_kernel_time}
+    counts = {
+        "requests": log.requests,
+        "connections": log.connections,
+        "reads_without_kernel_time": log.reads_without_kernel_time,
+    }
     write_whole(arguments.ready, {**state, **counts})
 
 
@@ -328,8 +272,10 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description="Serve fake web sites, and log when each request arrived.")
     parser.add_argument("--log", type=Path, required=True, help="the request log; it is appended to")
+    parser.add_argument("--answers", type=Path, required=True, help="the log of answers; it is appended to")
     parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when all sites listen")
     parser.add_argument("--hosts", type=int, required=True, help="how many sites")
+    parser.add_argument("--network", default=LOOPBACK, help="the first two numbers of their addresses")
     parser.add_argument("--port", type=int, default=0, help="their port; 0 picks a free one")
     parser.add_argument("--body-size", type=int, default=2_000, help="bytes of an ordinary page")
     parser.add_argument("--die-with-parent", action="store_true", help="end with the thread that started it")
@@ -348,6 +294,7 @@ class Sites:
     port: int
     hosts: tuple[str, ...]
     log: Path
+    answers: Path
     pid: int
 
     def url(self, host_index: int, path: str) -> str:
@@ -356,19 +303,30 @@ class Sites:
 
 
 @contextmanager
-def running(hosts: int, folder: Path, *, body_size: int = 2_000) -> Iterator[Sites]:
-    """Run sites in a process of their own, which writes its log to `folder`; end it on leaving.
+def running(
+    hosts: int, folder: Path, *, body_size: int = 2_000, network: str = LOOPBACK, inside: Sequence[str] = ()
+) -> Iterator[Sites]:
+    """Run sites in a process of their own, which writes its logs to `folder`; end it on leaving.
 
+    `inside` is what the command begins with, such as `nsenter` and its options for a network of their own.
     RuntimeError if they do not start, or end with an error.
     """
-    log, ready = folder.absolute() / "requests.log", folder.absolute() / "sites.json"
-    options = {"--log": log, "--ready": ready, "--hosts": hosts, "--body-size": body_size}
+    folder = folder.absolute()
+    log, answers, ready = folder / "requests.log", folder / "answers.log", folder / "sites.json"
+    options = {
+        "--log": log,
+        "--answers": answers,
+        "--ready": ready,
+        "--hosts": hosts,
+        "--network": network,
+        "--body-size": body_size,
+    }
     words = [str(word) for option in options.items() for word in option]
-    command = [sys.executable, "-P", __file__, "--die-with-parent", *words]  # -m would import Celery with `project`
-    from project.demo.programs import child  # noqa: PLC0415  what runs as this very file does without `project`
+    command = [*inside, sys.executable, "-P", "-c", START, "--die-with-parent", *words]
+    from project.demo.programs import child  # noqa: PLC0415  START does without `project`
 
     with child("fake sites", command, ready) as state:
-        yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, pid=state["pid"])
+        yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, answers=answers, pid=state["pid"])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ SELECT extract(epoch FROM coalesce(
         WHERE slot.site_id = planned.id AND slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > planned.soonest AND slot.start_time <= planned.first_start
             AND slot.use_until - slot.start_time >= planned.effective_grace
-            AND slot."interval" >= planned."interval"
+            AND slot."interval" >= planned.effective_interval AND slot.id > planned.recalled_slot
             AND %(count)s::int = 1
     ),
     planned.first_start
@@ -14,11 +14,12 @@ SELECT extract(epoch FROM coalesce(
 FROM (
     SELECT
         opened.*,
-        greatest(soonest, next_start - (burst - 1) * "interval") AS first_start
+        greatest(soonest, next_start - (burst - 1) * effective_interval) AS first_start
     FROM (
         SELECT timed.*, greatest(now, paused_until, backed_off_until) AS soonest
         FROM (
-            SELECT id, "interval", burst, effective_grace, next_start, paused_until, backed_off_until,
+            SELECT id, effective_interval, burst, effective_grace, next_start, paused_until, backed_off_until,
+                recalled_slot,
                 clock_timestamp() AS now
             FROM ratelimit_site
             WHERE name = %(site)s

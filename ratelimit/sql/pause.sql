@@ -1,5 +1,9 @@
--- Start nothing in the lane for `seconds` (NULL: until resumed). Replaces an earlier pause.
-UPDATE ratelimit_site
-SET paused_until = coalesce(clock_timestamp() + make_interval(secs => %(seconds)s::float8), %(forever)s)
-WHERE name = %(site)s
-RETURNING id
+-- Start nothing in the lane for `seconds` (NULL: until resumed). Replaces an earlier pause; recalls what is reserved.
+-- The lane's row is locked first: a reservation that is just being made gets lower slots than the recall.
+UPDATE ratelimit_site AS site
+SET paused_until = coalesce(clock_timestamp() + make_interval(secs => %(seconds)s::float8), %(forever)s),
+    recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+    recalled_at = clock_timestamp()
+FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
+WHERE site.id = locked.id
+RETURNING site.id

@@ -1,11 +1,13 @@
 -- Create the lane at this rate, or change its rate. NULL leaves a setting as it is.
 -- The start that the lane is booked until keeps its distance from the last one at the *new* rate, so that a lane
--- which was slow is not bound by its old interval, and one that was fast is bound at once.
+-- which was slow is not bound by its old interval, and one that was fast is bound at once. What is reserved already is
+-- recalled where the rate or the burst changes; `is_recalled` says so where there was anything to recall. ON CONFLICT
+-- locks the row before it reckons. A site that does not obey robots.txt has no crawl delay.
 INSERT INTO ratelimit_site AS site
-    (name, "interval", burst, max_concurrency, grace, covers_subdomains, has_backlog)
+    (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog)
 VALUES (
     %(site)s, %(interval)s, coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
-    coalesce(%(covers_subdomains)s, false), false
+    coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, false
 )
 ON CONFLICT (name) DO UPDATE SET
     "interval" = EXCLUDED."interval",
@@ -13,5 +15,11 @@ ON CONFLICT (name) DO UPDATE SET
     max_concurrency = coalesce(%(max_concurrency)s, site.max_concurrency),
     grace = coalesce(%(grace)s, site.grace),
     covers_subdomains = coalesce(%(covers_subdomains)s, site.covers_subdomains),
-    next_start = site.next_start + (EXCLUDED."interval" - site."interval")
-RETURNING id
+    obeys_robots = coalesce(%(obeys_robots)s, site.obeys_robots),
+    crawl_delay = CASE WHEN %(obeys_robots)s IS DISTINCT FROM false THEN site.crawl_delay END,
+    next_start = site.next_start + greatest(
+        EXCLUDED."interval", CASE WHEN %(obeys_robots)s IS DISTINCT FROM false THEN site.crawl_delay END
+    ) - site.effective_interval,
+    recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+    recalled_at = clock_timestamp()
+RETURNING id, next_start, next_start > clock_timestamp() + burst * effective_interval AS is_booked

@@ -10,8 +10,9 @@ WITH vacated AS (
         WHERE site.name = %(site)s AND slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
-            AND slot.start_time <= site.next_start - (site.burst - 1) * site."interval"
-            AND slot.use_until - slot.start_time >= site.effective_grace AND slot."interval" >= site."interval"
+            AND slot.start_time <= site.next_start - (site.burst - 1) * site.effective_interval
+            AND slot.use_until - slot.start_time >= site.effective_grace AND slot."interval" >= site.effective_interval
+            AND slot.id > site.recalled_slot
         ORDER BY slot.start_time
         LIMIT 1
         FOR UPDATE OF slot SKIP LOCKED
@@ -26,7 +27,7 @@ SELECT
     taken.id,
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
-    extract(epoch FROM site."interval")::float8 AS interval_s,
+    extract(epoch FROM site.effective_interval)::float8 AS interval_s,
     burst
 FROM taken
 JOIN ratelimit_site AS site ON site.id = taken.site_id

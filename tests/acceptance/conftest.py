@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from ratelimit import slots
 from ratelimit.rates import parse_rate
 from workers.fetches.models import FINAL, Fetch
 
+CELERY = (sys.executable, "-m", "celery")
 COMMON = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
 COMMANDS = {
     "fetcher": ["worker", "--queues", "fetch", "--pool", "threads", "--concurrency", "64", *COMMON],
@@ -58,13 +59,18 @@ class Cluster:
         """Stop the broker: nobody listens on its socket any more."""
         self.broker.close()
 
-    def start(self, kind: str, name: str) -> None:
+    def start(self, kind: str, name: str, *options: str, celery: Sequence[str] = CELERY) -> None:
         """Start one process, in a group of its own that ends when we do, and wait until it works."""
-        log = self.log(name)
-        command = [sys.executable, "-m", "celery", "-A", "project", *COMMANDS[kind]]
+        self.launch(kind, name, *options, celery=celery)
+        self.wait_until_ready(kind, name)
+
+    def launch(self, kind: str, name: str, *options: str, celery: Sequence[str] = CELERY) -> None:
+        """Start one process without waiting for it; `celery` is the command that Celery's arguments are added to."""
+        command = [*celery, "-A", "project", *COMMANDS[kind]]
         if kind != "beat":
             command += ["--hostname", f"{name}@%h"]
-        with log.open("wb") as output:
+        command += options
+        with self.log(name).open("wb") as output:
             self.processes[name] = subprocess.Popen(
                 command,
                 env=self.environment,
@@ -73,6 +79,10 @@ class Cluster:
                 start_new_session=True,
                 preexec_fn=sites.die_with_parent,  # noqa: PLW1509 -- no other thread runs here
             )
+
+    def wait_until_ready(self, kind: str, name: str) -> None:
+        """Wait until a process that was launched works."""
+        log = self.log(name)
         wait_for(lambda: READY[kind] in log.read_text(errors="replace"), 30, f"{name}: {log}")
 
     def log(self, name: str) -> Path:

@@ -1,5 +1,6 @@
 """What several integration tests need: the broker's edge, a second connection, threads, processes."""
 
+import math
 import os
 import subprocess
 import sys
@@ -20,10 +21,13 @@ from django.db import connection, connections
 
 from notifications import counters, drift, heal
 from project.celery import app
-from project.demo import mail_server
+from project.demo import mail_server, sites
 from project.demo.mail_server import MailServer
+from ratelimit.pacing import Confirmation
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job
+from workers.fetches.fetcher import Fetcher
+from workers.fetches.models import Fetch
 from workers.orders import courier
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,8 +201,9 @@ def start_python(
 
 
 def claim(fetch_ids: list[int]) -> list[Job]:
-    """Claim as the newest message of these fetches would."""
-    return claiming.claim(fetch_ids, newest_slot=2**62)
+    """Claim as the message of the slots would that these fetches have now."""
+    slots = [fetch.slot_id for fetch in Fetch.objects.filter(pk__in=fetch_ids) if fetch.slot_id is not None]
+    return claiming.claim(slots, Confirmation(asked_at=math.inf))
 
 
 def database_now() -> datetime:
@@ -218,3 +223,20 @@ def waiting_for_nobody() -> Iterator[None]:
             yield
         finally:
             cursor.execute("RESET lock_timeout")
+
+
+@pytest.fixture
+def running_sites(tmp_path: Path) -> Iterator[sites.Sites]:
+    """Three fake sites."""
+    with sites.running(3, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def fetcher(settings: LazySettings) -> Iterator[Fetcher]:
+    """Return a fetcher that may connect to the fake sites only."""
+    settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+    settings.WEIR_FETCH_TIMEOUT = 2.0
+    made = Fetcher()
+    yield made
+    made.close(1.0)

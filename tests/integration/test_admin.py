@@ -1,6 +1,8 @@
 """The operators' admin: its pages render, its actions act, and nothing can be edited by accident."""
 
 import pytest
+from django.conf import LazySettings
+from django.contrib.admin.utils import quote
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
@@ -8,14 +10,17 @@ from django.urls import reverse
 from postgres import short_paginator
 from ratelimit import slots
 from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.robots.conftest import known
 from workers.fetches import admin as fetches_admin
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import Fetch, State
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 SITES = "admin:ratelimit_site"
 FETCHES = "admin:fetches_fetch"
+ROBOTS = "admin:fetches_robotsfile"
 
 
 def page(client: Client, name: str, *arguments: object, **query: str) -> str:
@@ -115,6 +120,36 @@ def test_the_action_retries_so_many_at_most(admin_client: Client, monkeypatch: p
     assert "At most 2 are retried at once" in act(admin_client, FETCHES, "retry", *ids)
     assert "1 fetch queued again." in (last := act(admin_client, FETCHES, "retry", *ids))
     assert "At most" not in last
+
+
+def test_robots_files_are_listed_and_filtered_by_state(admin_client: Client) -> None:
+    """What is known of each origin is shown, with the reason where it cannot be reached."""
+    known("https://a.example", state=RobotsState.UNREACHABLE, error="the site answered 503")
+    known("https://b.example", rules="User-agent: *\nDisallow: /private\n")
+    shown = page(admin_client, f"{ROBOTS}_changelist")
+    for text in ("https://a.example", "the site answered 503", "https://b.example"):
+        assert text in shown
+    assert "b.example" not in page(admin_client, f"{ROBOTS}_changelist", state__exact="unreachable")
+    assert "a.example" not in page(admin_client, f"{ROBOTS}_changelist", q="https://b")
+
+
+def test_a_robots_files_page_shows_it_but_has_no_form(admin_client: Client) -> None:
+    """Its rules can be read there; what a site says is not changed by hand."""
+    file = known("https://a.example", rules="User-agent: *\nDisallow: /private\n")
+    assert "Disallow: /private" in page(admin_client, f"{ROBOTS}_change", quote(file.pk))
+    for view in ("change", "delete"):
+        url = reverse(f"{ROBOTS}_{view}", args=[quote(file.pk)])
+        assert admin_client.post(url, {"post": "yes"}).status_code == 403
+    assert admin_client.get(reverse(f"{ROBOTS}_add")).status_code == 403
+
+
+def test_robots_files_are_asked_for_again_by_an_action(admin_client: Client, settings: LazySettings) -> None:
+    """The chosen ones count no more, and are on their way; the others stay as they are."""
+    settings.WEIR_OBEY_ROBOTS = True
+    chosen, other = known("https://a.example"), known("https://b.example")
+    assert "1 robots.txt file asked for again." in act(admin_client, ROBOTS, "ask_again", chosen.pk)
+    assert list(RobotsFile.objects.filter(expires_at__gt=database_now())) == [other]
+    assert [fetch.url for fetch in Fetch.objects.filter(is_robots=True)] == ["https://a.example/robots.txt"]
 
 
 def test_counting_stops_at_what_anybody_would_leaf_through(

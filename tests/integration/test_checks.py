@@ -131,6 +131,19 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     assert message.hint == "For SMTP: workers.orders.smtp.EmailBackend."
 
 
+@pytest.mark.parametrize(
+    ("user_agent", "complaints"), [("Weir/0.1", 1), ("", 1), ("ShopBot/1.0 (+https://shop.example/bot)", 0)]
+)
+def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: int, settings: LazySettings) -> None:
+    """A User-Agent without a contact is warned about, where it counts: in `check --deploy`."""
+    settings.WEIR_FETCH_USER_AGENT = user_agent
+    assert weir_messages() == []
+    found = [message for message in run_checks(include_deployment_checks=True) if message.id == "weir.W002"]
+    assert len(found) == complaints
+    for message in found:
+        assert (message.is_serious(), repr(user_agent) in message.msg) == (False, True)
+
+
 def test_a_backend_whose_module_breaks_is_an_error(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint
 
 from ratelimit.models import Site, Slot
-from workers.fetches.models import Fetch, State
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +46,13 @@ FETCHES: list[tuple[str, dict[str, Any]]] = [
     ("fetch_done_has_status", {"state": State.DONE, **ENDED}),
     ("fetch_failed_says_why", {"state": State.FAILED, "finished_at": NOW}),
     ("fetch_max_attempts_positive", {"max_attempts": 0}),
+]
+ROBOTS: list[tuple[str, dict[str, Any]]] = [
+    ("robots_state_known", {"state": "perhaps"}),
+    ("robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
+    ("robots_unreachable_says_why", {"error": "because"}),
+    ("robots_delay_positive", {"crawl_delay": timedelta(0)}),
+    ("robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),
 ]
 
 
@@ -105,6 +112,25 @@ def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
         assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "fetch_unfinished_once"
 
 
+@pytest.mark.parametrize(("constraint", "fields"), ROBOTS)
+def test_an_impossible_robots_file_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
+    """What cannot be reached says why, and nothing else does; a delay is longer than none."""
+    whole = {"origin": "https://b.example", "site": site, "state": "rules", "refresh_at": NOW, "expires_at": NOW}
+    file = RobotsFile.objects.create(**{**whole, "origin": "https://a.example"})
+    assert refused_by(lambda: RobotsFile.objects.create(**{**whole, **fields})) == constraint
+    assert refused_by(lambda: RobotsFile.objects.filter(pk=file.pk).update(**fields)) == constraint
+
+
+def test_a_robots_txt_is_asked_for_once_at_a_time(site: Site) -> None:
+    """While one is queued, reserved or running there is no second; afterwards, and as a user's own, there is."""
+    whole: dict[str, Any] = {"url": "https://site.example/robots.txt", "site": site}
+    for held in ({"state": State.QUEUED}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+        active = Fetch.objects.create(**whole, **held, is_robots=True)
+        assert refused_by(lambda: Fetch.objects.create(**whole, is_robots=True)) == "fetch_robots_once"
+        Fetch.objects.create(**whole)
+        Fetch.objects.filter(pk=active.pk).update(state=State.FAILED, **ENDED)
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -131,4 +157,4 @@ def test_every_constraint_has_a_row_here_that_breaks_it() -> None:
         for constraint in model._meta.constraints
         if isinstance(constraint, CheckConstraint)
     }
-    assert {constraint for constraint, _ in SITES + SLOTS + FETCHES} == declared
+    assert {constraint for constraint, _ in SITES + SLOTS + FETCHES + ROBOTS} == declared

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -20,7 +21,7 @@ from tests.integration.conftest import (
 from tests.integration.plans import explain
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, dedupe_key, request_fetch, request_fetches
-from workers.fetches.models import UNFINISHED, Fetch, State
+from workers.fetches.models import ACTIVE, Fetch, State
 from workers.fetches.outcomes import Outcome
 from workers.fetches.store import store
 
@@ -44,9 +45,13 @@ def once(*urls: str, **options: Any) -> list[int]:
     return [fetch.pk for fetch in request_fetches(urls, dedupe=True, **options)]
 
 
+def key_of(url: str) -> UUID:
+    return dedupe_key(url, on_done="", revalidate=False)
+
+
 def queue(other: psycopg.Connection[Any], url: str) -> int:
     """Queue a fetch as another caller with `dedupe` would, in its open transaction."""
-    row = other.execute(QUEUE, {"url": url, "key": dedupe_key(url, "")}).fetchone()
+    row = other.execute(QUEUE, {"url": url, "key": key_of(url)}).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -83,6 +88,13 @@ def test_who_is_called_at_the_end_is_never_left_out() -> None:
     ids = [*once(URL), *once(URL, on_done="shop.tasks.a"), *once(URL, on_done="shop.tasks.b")]
     assert len(set(ids)) == 3
     assert once(URL, on_done="shop.tasks.a") == [ids[1]]
+
+
+def test_who_wants_a_body_is_not_given_a_fetch_that_only_asks_for_changes() -> None:
+    """That may end with status 304: its caller reckons with it, another need not."""
+    [whole], [changes] = once(URL), once(URL, revalidate=True)
+    assert whole != changes
+    assert (once(URL), once(URL, revalidate=True)) == ([whole], [changes])
 
 
 def test_fetches_that_were_asked_for_without_it_are_no_matter() -> None:
@@ -233,7 +245,7 @@ def test_who_asks_behind_an_open_transaction_learns_how_it_ended(
         (other_connection.commit if committed else other_connection.rollback)()
         [ours] = asked.result(20)
     assert (ours == theirs) is committed
-    assert Fetch.objects.filter(dedupe_key=dedupe_key(URL, ""), state__in=UNFINISHED).count() == 1
+    assert Fetch.objects.filter(dedupe_key=key_of(URL), state__in=ACTIVE).count() == 1
 
 
 def test_who_asks_while_the_fetch_is_ending_gets_a_new_one(
@@ -317,7 +329,7 @@ def test_the_unfinished_one_is_looked_up_by_its_key() -> None:
     once(*(f"https://site.example/{number}" for number in range(2_000)))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE fetches_fetch")
-    keys = [dedupe_key(f"https://site.example/{number}", "") for number in range(20)]
+    keys = [key_of(f"https://site.example/{number}") for number in range(20)]
     query, parameters = Fetch.objects.unfinished().filter(dedupe_key__in=keys).query.sql_with_params()
     with connection.cursor() as cursor:
         text = cursor.mogrify(query, parameters)
@@ -328,7 +340,7 @@ def test_the_unfinished_one_is_looked_up_by_its_key() -> None:
 
 
 def in_the_order_of_their_keys() -> list[str]:
-    return sorted((f"https://site.example/{number}" for number in range(2)), key=lambda url: dedupe_key(url, ""))
+    return sorted((f"https://site.example/{number}" for number in range(2)), key=key_of)
 
 
 def in_a_connection_of_its_own(call: Callable[[], Any]) -> Any:

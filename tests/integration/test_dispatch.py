@@ -17,8 +17,8 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from workers.fetches import dispatch as dispatching
-from workers.fetches.dispatch import APART, FETCHES_A_MESSAGE, LONGEST_RUN, TRAVEL, dispatch
-from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.dispatch import APART, LONGEST_RUN, SLOTS_A_MESSAGE, TRAVEL, dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -34,7 +34,10 @@ def _lookahead(settings: LazySettings) -> None:
 
 
 def runs_sent(messages: list[Message]) -> list[list[int]]:
-    return [arguments[0] for task, arguments in messages if task == "workers.tasks.fetch_batch"]
+    """Return the fetches whose slots were sent, message by message."""
+    fetch_of = dict(Fetch.objects.filter(slot_id__isnull=False).values_list("slot_id", "pk"))
+    sent = [arguments[0] for task, arguments in messages if task == "workers.tasks.fetch_batch"]
+    return [[fetch_of[slot_id] for slot_id in slot_ids] for slot_ids in sent]
 
 
 def held() -> list[Fetch]:
@@ -148,18 +151,33 @@ def test_a_burst_is_dispatched_at_once() -> None:
 # --- limits -------------------------------------------------------------------------------------------------------
 
 
-def test_no_more_are_held_than_the_lane_allows() -> None:
-    """`max_concurrency` counts what is reserved and running; what ends makes room."""
+def end(*fetch_ids: int) -> None:
+    """Have these fetches end."""
+    Fetch.objects.filter(pk__in=fetch_ids).update(
+        state=State.DONE, status_code=200, finished_at=database_now(), lease_until=None
+    )
+
+
+def test_runs_together_have_no_more_under_way_than_the_lane_allows() -> None:
+    """A run may have at once what earlier ones leave over; as these end, there is room for more."""
     slots.set_rate(LANE, "100/s", max_concurrency=3)
-    ids = [fetch.pk for fetch in request_fetches([URL] * 10)]
-    assert [dispatch(), dispatch()] == [3, 0]
-    Fetch.objects.filter(pk=ids[0]).update(state=State.RUNNING)
-    assert dispatch() == 0
-    cancel(ids[1])
-    Site.objects.update(next_start=database_now())
-    assert dispatch() == 1
-    assert Fetch.objects.filter(state__in=[State.RESERVED, State.RUNNING]).count() == 3
-    assert Site.objects.get().has_backlog
+    ids = [fetch.pk for fetch in request_fetches([URL] * 500)]
+
+    def booked() -> int:
+        Site.objects.update(next_start=database_now())
+        return dispatch()
+
+    first = booked()
+    assert first > 100
+    assert set(Slot.objects.values_list("at_once", flat=True)) == {3}
+    assert booked() == 0, "the first run may use it all"
+    end(*ids[: first - 2])
+    assert booked() > 100, "two are left of it"
+    assert set(Slot.objects.filter(pk__in=[fetch.slot_id for fetch in held()[2:]]).values_list("at_once")) == {(1,)}
+    assert booked() == 0
+    end(*ids[first - 2 : first])
+    assert booked() > 0
+    assert Slot.objects.latest("pk").at_once == 2
 
 
 def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> None:
@@ -170,6 +188,7 @@ def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> No
     slots.set_rate(LANE, "100/s", max_concurrency=1)
     Site.objects.update(next_start=database_now())
     assert dispatch() == 0
+    assert Site.objects.get().has_backlog
 
 
 @pytest.mark.parametrize("minutes", [10, None])
@@ -216,7 +235,7 @@ def test_a_lanes_run_is_never_split_over_two_messages(messages: list[Message]) -
     lanes = [{lane_of[fetch_id] for fetch_id in run} for run in runs]
     assert sum(map(len, lanes)) == len(set().union(*lanes)) == 30
     assert sum(map(len, runs)) == 900
-    assert all(FETCHES_A_MESSAGE <= len(run) < FETCHES_A_MESSAGE + 30 for run in runs[:-1])
+    assert all(SLOTS_A_MESSAGE <= len(run) < SLOTS_A_MESSAGE + 30 for run in runs[:-1])
 
 
 def test_more_lanes_than_one_statement_takes_are_all_dispatched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +366,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     with connection.cursor() as cursor:
         statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
         parameters = {"lookahead": LOOKAHEAD, "lanes": 2_000, "longest_run": 500, "after": 0}
-        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500}
+        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]
     plan = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]

@@ -243,9 +243,8 @@ def test_priority_goes_first_then_age(messages: list[Message]) -> None:
     low, old, new, high = (request_fetch(URL, priority=priority).pk for priority in (-1, 0, 0, 7))
     messages.clear()
     dispatch()
-    assert [(task, arguments[0]) for task, arguments in messages] == [
-        ("workers.tasks.fetch_batch", [high, old, new, low])
-    ]
+    assert [task for task, _ in messages] == ["workers.tasks.fetch_batch"]
+    assert [Fetch.objects.get(slot_id=slot_id).pk for slot_id in messages[0][1][0]] == [high, old, new, low]
 
 
 @pytest.mark.parametrize("priority", [-32_769, 32_768])
@@ -305,14 +304,49 @@ def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
     assert Fetch.objects.get().state == State.CANCELLED
 
 
-def test_a_running_fetch_is_not_cancelled() -> None:
-    """A fetcher holds it: the request may be on the wire."""
+def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
+    """A fetcher holds it, and may not hear of it in time."""
     fetch = request_fetch(URL)
     dispatch()
     assert len(claim([fetch.pk])) == 1
     assert not cancel(fetch.pk)
     assert Fetch.objects.get().state == State.RUNNING
-    assert Slot.objects.get().released_at is None
+    assert Slot.objects.get().passed_on_at is None
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
+def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_in_its_lane(settings: LazySettings, is_claimed: bool) -> None:
+    """The best of those that wait takes its place in the run, with its lease; the fetcher is told."""
+    settings.WEIR_LOOKAHEAD = 2.0
+    slots.set_rate("site.example", "1/s")
+    _, chosen, low, high = (request_fetch(URL, priority=priority) for priority in (3, 2, 0, 1))
+    assert dispatch() == 2
+    if is_claimed:
+        assert len(claim([chosen.pk])) == 1
+    chosen.refresh_from_db()
+    assert cancel(chosen.pk)
+    assert Fetch.objects.get(pk=chosen.pk).state == State.CANCELLED
+    assert Fetch.objects.get(pk=low.pk).state == State.QUEUED
+    high.refresh_from_db()
+    assert (high.state, high.slot_id, high.lease_until) == (chosen.state, chosen.slot_id, chosen.lease_until)
+    assert [recall.passed_on for recall in slots.recalls(60) if recall.passed_on] == [chosen.slot_id] * is_claimed
+    slot = Slot.objects.get(pk=chosen.slot_id or 0)
+    assert (slot.released_at, slot.finished_at) == (None, None)
+    if not is_claimed:
+        [job] = claim([high.pk])
+        assert job.slot_id == chosen.slot_id
+
+
+def test_a_held_slot_that_nobody_needs_is_left_empty(settings: LazySettings) -> None:
+    """It is not given back: somebody might take it before its fetcher knows."""
+    settings.WEIR_LOOKAHEAD = 2.0
+    slots.set_rate("site.example", "1/s")
+    ids = [fetch.pk for fetch in request_fetches([URL] * 2)]
+    assert dispatch() == 2
+    assert len(claim(ids)) == 2
+    assert cancel(ids[1])
+    assert not Slot.objects.filter(released_at__isnull=False).exists()
+    assert Slot.objects.filter(passed_on_at__isnull=False).count() == 1
 
 
 def test_an_ended_or_unknown_fetch_is_not_cancelled() -> None:

@@ -52,25 +52,6 @@ with connection.cursor() as cursor:
 print("done", flush=True)
 """
 
-# Before anything else is imported: a process whose wall clock is wrong in every way in which Python can ask for it.
-WRONG_CLOCK = """
-import datetime as _datetime, time as _time
-_time_, _time_ns = _time.time, _time.time_ns
-_time.time = lambda: _time_() + {offset_s}
-_time.time_ns = lambda: _time_ns() + {offset_s} * 10**9
-class _Wrong(_datetime.datetime):
-    @classmethod
-    def now(cls, tz=None):
-        return cls.fromtimestamp(_time.time(), tz)
-    @classmethod
-    def utcnow(cls):
-        return cls.fromtimestamp(_time.time(), _datetime.timezone.utc).replace(tzinfo=None)
-    @classmethod
-    def today(cls):
-        return cls.now()
-_datetime.datetime = _Wrong
-"""
-
 RESERVE_ON_REQUEST = """
 import json, time
 from datetime import datetime
@@ -220,7 +201,9 @@ def test_a_start_granted_behind_a_lock_can_be_used(
 def test_a_process_whose_wall_clock_is_wrong_keeps_the_same_spacing(start_python: StartPython, offset_s: int) -> None:
     """Reservations of a right and of a wrong process, in turn, keep the interval, and their waits are true."""
     slots.set_rate(LANE, "1/s")
-    wrong = start_python(RESERVE_ON_REQUEST, before=WRONG_CLOCK.format(offset_s=offset_s))
+    wrong = start_python(
+        RESERVE_ON_REQUEST, before=f"from tests import wrong_clock\nwrong_clock.be_wrong_by({offset_s})\n"
+    )
     for clock in read(wrong).split():  # it really is wrong
         assert float(clock) - time.time() == pytest.approx(offset_s, abs=10)
     right = start_python(RESERVE_ON_REQUEST)

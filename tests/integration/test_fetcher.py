@@ -1,99 +1,22 @@
 """The fetcher in this process, against fake sites: what it connects to, what it gives back."""
 
 import gc
-import socket
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
-from pytest_django import Settings
 
-from postgres import statements
 from project.demo import gaps, sites
 from ratelimit import slots
+from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.claim import claim
-from workers.fetches.dispatch import TRAVEL
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, State
 from workers.fetches.paced_request import Attempt, Batch
 
-NEWEST = 2**62  # no slot is newer
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def running_sites(tmp_path: Path) -> Iterator[sites.Sites]:
-    """Three fake sites."""
-    with sites.running(3, tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def fetcher(settings: Settings) -> Iterator[Fetcher]:
-    """A fetcher that may connect to the fake sites only."""
-    settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
-    settings.WEIR_FETCH_TIMEOUT = 2.0
-    made = Fetcher()
-    yield made
-    made.close(1.0)
-
-
-def _reserve_all() -> list[int]:
-    """Book everything that is queued; returns the ids, as a message would carry them."""
-    rows = statements.run(
-        "workers.fetches",
-        "dispatch",
-        {
-            "lookahead": 30.0,
-            "lanes": 100,
-            "longest_run": 100,
-            "delivery": 2.0,
-            "travel": TRAVEL,
-            "apart": 0,
-            "phases": 1,
-            "after": 0,
-        },
-    )
-    return [fetch_id for row in rows for fetch_id in row.fetch_ids]
-
-
-def _fetched(fetch: Fetch, fetcher: Fetcher) -> Fetch:
-    """Dispatch, as beat would, until the fetch has ended."""
-    give_up_at = time.monotonic() + 10
-    while Fetch.objects.unfinished().filter(pk=fetch.pk).exists():
-        assert time.monotonic() < give_up_at, "the fetch did not end"
-        if ids := _reserve_all():
-            fetcher.run_batch(ids, NEWEST)
-        time.sleep(0.02)
-    return Fetch.objects.get(pk=fetch.pk)
-
-
-def test_the_address_that_was_checked_is_the_one_that_is_used(
-    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name server that answers a permitted address first and a refused one ever after gains nothing."""
-    answers = iter([running_sites.hosts[0]])
-    asked = []
-
-    def rebinding(host: str, port: int, **_options: Any) -> list[Any]:
-        asked.append(host)
-        address = next(answers, "127.0.0.1")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
-
-    monkeypatch.setattr("socket.getaddrinfo", rebinding)
-    first = request_fetch(f"http://rebind.test:{running_sites.port}/ok/first", max_attempts=1)
-    assert _fetched(first, fetcher).state == State.DONE
-    assert asked == ["rebind.test"], "checked and used the one answer"
-
-    second = request_fetch(f"http://rebind-too.test:{running_sites.port}/ok/second", max_attempts=1)
-    assert _fetched(second, fetcher).state == State.FAILED
-    assert "loopback" in Fetch.objects.get(pk=second.pk).error
-    assert [arrival.path for arrival in gaps.read_log(running_sites.log)[0]] == ["/ok/first"]
 
 
 def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: sites.Sites, fetcher: Fetcher) -> None:
@@ -101,9 +24,9 @@ def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: 
     host = f"{running_sites.hosts[0]}:{running_sites.port}"
     slots.set_rate(host, "1/10s")
     soon, *later = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(3)])
-    ids = _reserve_all()
+    ids = reserve_all()
     assert len(ids) == 3
-    thread = threading.Thread(target=fetcher.run_batch, args=(ids, NEWEST))
+    thread = threading.Thread(target=fetcher.run_batch, args=(ids,))
     thread.start()
     give_up_at = time.monotonic() + 5
     while not gaps.read_log(running_sites.log)[0]:
@@ -126,9 +49,9 @@ def test_a_lane_reached_by_two_processes_keeps_its_interval_at_the_wire(
     try:
         for turn in range(6):
             request_fetches([running_sites.url(0, f"/ok/{turn}/{n}") for n in range(4)])
-            (fetcher, other)[turn % 2].run_batch(_reserve_all(), NEWEST)
+            (fetcher, other)[turn % 2].run_batch(reserve_all())
         for fetch in Fetch.objects.unfinished():
-            _fetched(fetch, fetcher)
+            fetched(fetch, fetcher)
     finally:
         other.close(1.0)
     arrivals, _ = gaps.read_log(running_sites.log)
@@ -143,7 +66,7 @@ def test_a_fetch_leaves_no_work_to_the_garbage_collector(running_sites: sites.Si
     gc.disable()
     try:
         for number in range(5):
-            assert _fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
+            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
         # The one connection remembers the context, and so the attempt, that opened it.
         assert len([thing for thing in gc.get_objects() if isinstance(thing, Attempt)]) <= 1
     finally:
@@ -157,7 +80,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     opened = []
     monkeypatch.setattr(fetcher, "_exchange", lambda *arguments: opened.append(arguments))
     fetch = request_fetch(running_sites.url(0, "/ok"))
-    [job] = claim(_reserve_all(), NEWEST)
+    [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1
     batch = Batch([job])
     late = replace(job, run=replace(job.run, use_until=time.monotonic() - 1))

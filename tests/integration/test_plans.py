@@ -4,30 +4,32 @@ A new installation has none, and the planner's guesses without them once made st
 outcome: the fetchers crawled until autovacuum came by.
 """
 
+import math
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from ratelimit import slots
-from ratelimit.models import Site
+from ratelimit.models import Site, Slot
+from ratelimit.pacing import Confirmation
+from tests.integration.conftest import database_now
 from tests.integration.plans import plan_of, scanned
 from workers.fetches import store as storing
 from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.models import Fetch
+from workers.fetches.models import Fetch, RobotsFile
 from workers.fetches.outcomes import Answer, judge
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 LANES, EACH, BATCH = 50, 200, 100
-NEWEST = 2**62
 
 
 @pytest.fixture
 def reserved(settings: Any) -> list[int]:
-    """Have thousands of reserved fetches in tables without statistics; returns the fetches of one message."""
+    """Have thousands of reserved fetches in tables without statistics; returns the slots of one message."""
     settings.WEIR_LOOKAHEAD = 60.0
     with connection.cursor() as cursor:
         for table in ("fetches_fetch", "fetches_fetchbody", "ratelimit_slot", "ratelimit_site"):
@@ -37,15 +39,15 @@ def reserved(settings: Any) -> list[int]:
         slots.set_rate(f"h{lane}.example", "10/s")
     request_fetches([f"https://h{lane}.example/{page}" for page in range(EACH) for lane in range(LANES)])
     assert dispatch() == LANES * EACH
-    return list(Fetch.objects.order_by("slot_id").values_list("pk", flat=True)[:BATCH])
+    return list(Slot.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
 
 def test_claiming_scans_no_table(reserved: list[int]) -> None:
-    assert not scanned("workers.fetches", "claim", {"fetches": reserved, "newest_slot": NEWEST, "lease": 60.0})
+    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0, "obey": True})
 
 
 def test_storing_scans_no_table(reserved: list[int]) -> None:
-    jobs = claim(reserved, NEWEST)
+    jobs = claim(reserved, Confirmation(asked_at=math.inf))
     assert len(jobs) == BATCH
     outcomes = [
         judge(
@@ -62,12 +64,69 @@ def test_storing_scans_no_table(reserved: list[int]) -> None:
 @pytest.mark.parametrize("name", ["turn_off", "look_again"])
 @pytest.mark.parametrize("few_lanes", [False, True], ids=["no statistics", "few lanes, with statistics"])
 def test_a_look_at_lanes_does_not_walk_through_the_queue(reserved: list[int], name: str, few_lanes: bool) -> None:
-    Fetch.objects.exclude(pk__in=reserved).update(state="queued", slot_id=None, lease_until=None)
+    Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
     if few_lanes:
-        Fetch.objects.exclude(pk__in=reserved).update(site_id=Site.objects.order_by("pk")[0].pk)
+        Fetch.objects.exclude(slot_id__in=reserved).update(site_id=Site.objects.order_by("pk")[0].pk)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
     nodes = plan_of("workers.fetches", name, {"sites": list(Site.objects.values_list("pk", flat=True))})
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
+
+
+@pytest.fixture
+def origins() -> dict[str, int]:
+    """Have thousands of robots.txt files in a table without statistics; returns some origins, with their lanes."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE fetches_robotsfile")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_robotsfile'::regclass")
+    sites = list(Site.objects.values_list("pk", flat=True))
+    now = database_now()
+    RobotsFile.objects.bulk_create(
+        RobotsFile(
+            origin=f"https://h{n}.example", site_id=sites[n % LANES], state="allowed", refresh_at=now, expires_at=now
+        )
+        for n in range(LANES * EACH)
+    )
+    return {f"https://h{n}.example": sites[n % LANES] for n in range(BATCH)}
+
+
+@pytest.mark.usefixtures("reserved")
+def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
+    had: list[object] = [None] * BATCH
+    assert not scanned("workers.fetches", "robots_known", {"origins": list(origins), "fetched_at": had})
+
+
+@pytest.mark.usefixtures("reserved")
+def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
+    parameters = {
+        "origins": list(origins),
+        "urls": [f"{origin}/robots.txt" for origin in origins],
+        "sites": list(origins.values()),
+        "obey": True,
+        "priority": 0,
+        "max_attempts": 3,
+    }
+    assert scanned("workers.fetches", "robots_ask", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )
+
+
+@pytest.mark.usefixtures("reserved")
+def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None:
+    few = 10  # that end within a tenth of a second
+    parameters = {
+        "origin": list(origins)[:few],
+        "site_id": list(origins.values())[:few],
+        "state": ["unreachable"] * few,
+        "rules": [""] * few,
+        "crawl_delay": [None] * few,
+        "error": ["because"] * few,
+        "lifetime": 1.0,
+        "ahead": 1.0,
+        "unreachable_for": 1.0,
+    }
+    assert scanned("workers.fetches", "robots_note", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )

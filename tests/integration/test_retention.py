@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now, waiting_for_nobody
 from workers.fetches import retention
-from workers.fetches.models import FINAL, Fetch, FetchBody, State
+from workers.fetches.models import FINAL, Fetch, FetchBody, RobotsFile, State
 from workers.fetches.retention import purge
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,6 +70,17 @@ def test_past_slots_go_and_the_lane_stays(site: Site) -> None:
     assert purge() == 0
     assert [slot.start_time > now - timedelta(hours=1) for slot in Slot.objects.all()] == [True, True]
     assert Site.objects.get().next_start == next_start
+
+
+def test_robots_files_go_when_they_have_not_counted_for_a_week(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Origins that nobody asks for any more are forgotten, in short batches; the others stay."""
+    monkeypatch.setattr(retention, "BATCH", 3)
+    now = database_now()
+    for number, age in enumerate([*[8 * DAY] * 7, 6 * DAY, -DAY]):
+        end = now - age
+        RobotsFile.objects.create(origin=f"{number}", site=site, state="allowed", refresh_at=end, expires_at=end)
+    assert purge() == 0
+    assert sorted(RobotsFile.objects.values_list("origin", flat=True)) == ["7", "8"]
 
 
 def test_purging_goes_on_until_a_batch_is_short(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import LazySettings
 from django.db import connection, connections, transaction
 
 from project.celery import app
@@ -175,6 +176,29 @@ def test_what_never_was_a_url_stays_failed(text: str) -> None:
     assert Fetch.objects.get(pk=bad.pk).error == error
 
 
+def test_a_robots_txt_is_left_alone() -> None:
+    """Weir asks for it again when it needs it; retried by hand, it would meet that one."""
+    [fetch] = failed()
+    robots = Fetch.objects.create(
+        url=f"https://{LANE}/robots.txt",
+        site=Site.objects.get(name=LANE),
+        state=State.FAILED,
+        error="refused",
+        finished_at=database_now(),
+        is_robots=True,
+    )
+    assert retry_failed(Fetch.objects.all()) == Retried(queued=1)
+    assert states(fetch, robots.pk) == [State.QUEUED, State.FAILED]
+
+
+def test_the_robots_txt_of_its_origin_is_asked_for_as_that_of_a_new_one(settings: LazySettings) -> None:
+    """It goes first, so that the retried fetch need not wait for it with a slot in hand."""
+    failed()
+    settings.WEIR_OBEY_ROBOTS = True
+    retry_failed(Fetch.objects.all())
+    assert Fetch.objects.get(is_robots=True).url == f"https://{LANE}/robots.txt"
+
+
 def test_what_is_no_url_any_more_stays_failed() -> None:
     """A text that an earlier version accepted may be refused today."""
     ids = failed(2)
@@ -250,7 +274,9 @@ def test_who_asks_for_the_same_url_at_this_moment_is_waited_for(
         expected = Retried(queued=1, already_unfinished=1) if committed else Retried(queued=2)
         assert retried.result(20) == expected
     assert states(free) == [State.QUEUED]
-    assert Fetch.objects.unfinished().filter(dedupe_key=dedupe_key(f"{URL}/0", "")).count() == 1
+    assert (
+        Fetch.objects.unfinished().filter(dedupe_key=dedupe_key(f"{URL}/0", on_done="", revalidate=False)).count() == 1
+    )
 
 
 def test_it_holds_no_key_for_which_others_have_to_wait_long(

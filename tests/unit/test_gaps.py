@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from project.demo.gaps import (
+    Answered,
     Arrival,
     HostGaps,
     early_starts,
@@ -16,6 +17,7 @@ from project.demo.gaps import (
     gaps_ns,
     judge,
     percentile,
+    read_answers,
     read_log,
     recent_rate,
     times_by_host,
@@ -200,34 +202,46 @@ def test_a_percentile_that_does_not_exist_is_an_error(values: list[float], q: fl
 def test_the_log_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
     """Reading again from the returned offset gives what was written since, and nothing twice."""
     log = tmp_path / "requests.log"
-    log.write_bytes(b"1 127.1.0.1 /a\n2 127.1.0.2 /b\n")
+    log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n2 127.1.0.2 /b 127.0.0.9 7\n")
     first, offset = read_log(log)
     with log.open("ab") as more:
-        more.write(b"3 127.1.0.1 /c\n")
+        more.write(b"3 127.1.0.1 /c 127.0.0.1 2\n")
     second, end = read_log(log, offset)
     assert first == [
-        Arrival(at_ns=1, host="127.1.0.1", path="/a"),
-        Arrival(at_ns=2, host="127.1.0.2", path="/b"),
+        Arrival(at_ns=1, host="127.1.0.1", path="/a", client="127.0.0.1", place=1),
+        Arrival(at_ns=2, host="127.1.0.2", path="/b", client="127.0.0.9", place=7),
     ]
-    assert second == [Arrival(at_ns=3, host="127.1.0.1", path="/c")]
+    assert second == [Arrival(at_ns=3, host="127.1.0.1", path="/c", client="127.0.0.1", place=2)]
     assert (read_log(log, end), end) == (([], end), log.stat().st_size)
 
 
 def test_a_half_written_line_is_left_for_the_next_time(tmp_path: Path) -> None:
     """A last line without its end is not read, and is whole when read on from the offset."""
     log = tmp_path / "requests.log"
-    log.write_bytes(b"1 127.1.0.1 /a\n22 127.1")
+    log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n22 127.1")
     first, offset = read_log(log)
     with log.open("ab") as more:
-        more.write(b".0.1 /b\n")
+        more.write(b".0.1 /b 127.0.0.1 1\n")
     second, _ = read_log(log, offset)
     assert [arrival.at_ns for arrival in first] == [1]
-    assert second == [Arrival(at_ns=22, host="127.1.0.1", path="/b")]
+    assert second == [Arrival(at_ns=22, host="127.1.0.1", path="/b", client="127.0.0.1")]
 
 
 def test_any_bytes_in_a_path_can_be_read(tmp_path: Path) -> None:
     """A path that is not UTF-8, or holds what Python takes for a line's end, is one arrival."""
     log = tmp_path / "requests.log"
-    log.write_bytes(b"1 127.1.0.1 /\xff\x85\x1c\xe2\x80\xa8\n")
+    log.write_bytes(b"1 127.1.0.1 /\xff\x85\x1c\xe2\x80\xa8 127.0.0.1 1\n")
     read, _ = read_log(log)
     assert [arrival.at_ns for arrival in read] == [1]
+
+
+def test_the_log_of_answers_is_read_like_that_of_requests(tmp_path: Path) -> None:
+    """Each whole line is an answer with its status, and reading goes on from where it was left."""
+    log = tmp_path / "answers.log"
+    log.write_bytes(b"1 127.1.0.1 /a 200\n2 127.1.0.2 /b 4")
+    first, offset = read_answers(log)
+    with log.open("ab") as more:
+        more.write(b"29\n")
+    second, _ = read_answers(log, offset)
+    assert first == [Answered(at_ns=1, host="127.1.0.1", path="/a", status=200)]
+    assert second == [Answered(at_ns=2, host="127.1.0.2", path="/b", status=429)]

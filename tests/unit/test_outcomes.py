@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import time
 import tracemalloc
 import zlib
@@ -9,13 +10,14 @@ from functools import partial
 
 import pytest
 
-from ratelimit.pacing import Run
+from ratelimit.pacing import Confirmation, Run
 from workers.fetches.claim import Job
 from workers.fetches.models import State
 from workers.fetches.outcomes import (
     MAX_REDIRECTS,
     Answer,
     BodyRefused,
+    Disallowed,
     Event,
     GivenBack,
     Outcome,
@@ -32,13 +34,15 @@ CHANCE = 0.25
 
 
 def job(*, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5) -> Job:
-    run = Run(interval_s=1, burst=1, use_until=10)
+    run = Run(interval_s=1, burst=1, use_until=10, confirmation=Confirmation(asked_at=0))
     return Job(
         fetch_id=7,
         url=url,
         redirects=redirects,
         attempts=attempts,
         max_attempts=of,
+        site_id=3,
+        site="example.com",
         slot_id=70,
         start_at=1,
         run=run,
@@ -129,6 +133,28 @@ def test_a_missed_run_counts_nothing() -> None:
     assert judge(GivenBack(job=job(attempts=4))) == Outcome(
         fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False
     )
+
+
+def test_what_waits_for_robots_txt_counts_nothing_and_says_so() -> None:
+    """As a missed run, but there is no use in coming back at once."""
+    outcome = judge(GivenBack(job=job(attempts=4), delay_s=1.0, reason="waits for robots.txt"))
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, False)
+    assert (outcome.delay_s, outcome.error) == (1.0, "waits for robots.txt")
+
+
+def test_what_robots_txt_disallows_fails_without_an_attempt() -> None:
+    """Nothing was sent, and nothing will be."""
+    outcome = judge(Disallowed(job=job(), error="robots.txt disallows it"))
+    assert (outcome.state, outcome.error) == (State.FAILED, "robots.txt disallows it")
+    assert (outcome.attempted, outcome.slot_used) == (False, False)
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
+def test_trouble_that_lasts_is_waited_out(attempts: int, state: State) -> None:
+    """The back-off begins when another attempt may be of use; the attempts are counted as ever."""
+    outcome = judge(Trouble(job=job(attempts=attempts, of=3), error="not now", not_before_s=60.0))
+    assert (outcome.state, outcome.slot_used) == (state, False)
+    assert outcome.delay_s == (60 + backoff_s(2, CHANCE) if state == State.QUEUED else 0)
 
 
 def test_a_lost_message_counts_nothing() -> None:
@@ -285,6 +311,31 @@ def test_a_body_that_cannot_be_read_whole_fails_with_its_reason(encoding: str, b
     assert outcome.state == State.FAILED
     assert reason in outcome.error
     assert (outcome.content, outcome.attempted, outcome.slot_used) == (None, True, True)
+
+
+LONG = random.Random(5).randbytes(100_000)  # noqa: S311  bytes that no compression shortens
+ENCODED = [
+    ("", LONG),
+    ("gzip", gzipped(LONG)),
+    ("deflate", zlib.compress(LONG)),
+    ("deflate", raw_deflate(LONG)),
+    ("gzip, gzip", gzipped(gzipped(LONG))),
+]
+
+
+@pytest.mark.parametrize(("encoding", "body"), ENCODED, ids=[f"{e or 'plain'}-{len(b)}" for e, b in ENCODED])
+@pytest.mark.parametrize("raw", [4_096, None], ids=["cut off when it was read", "read whole"])
+def test_of_a_body_that_may_be_cut_the_beginning_is_returned(encoding: str, body: bytes, raw: int | None) -> None:
+    """One byte more than the cap tells that there was more, whether all of it was read or not."""
+    most = 60_000
+    assert decoded(body[: raw and most + raw], encoding, most, cut=True) == LONG[: most + 1]
+
+
+@pytest.mark.parametrize(("encoding", "body"), ENCODED[1:], ids=[f"{e}-{len(b)}" for e, b in ENCODED[1:]])
+def test_a_body_that_may_be_cut_is_refused_where_the_site_broke_it(encoding: str, body: bytes) -> None:
+    """What ends too early within the cap was not cut by us: nobody knows what is missing."""
+    with pytest.raises(BodyRefused, match="ends too early"):
+        decoded(body[:50_000], encoding, 60_000, cut=True)
 
 
 def test_what_follows_a_deflated_body_never_takes_its_place() -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections import Counter
 
 import pytest
 
-from ratelimit.pacing import Run
+from ratelimit.pacing import Confirmation, Run
 from workers.fetches.claim import Job
 from workers.fetches.paced_request import BUSY, OPEN_AHEAD, Attempt, Batch, ConnectionTooSlow, RunOver
 
@@ -18,16 +19,18 @@ def job(*, ended_s_ago: float) -> Job:
         redirects=0,
         attempts=0,
         max_attempts=5,
+        site_id=1,
+        site="site.example",
         slot_id=1,
         start_at=now - ended_s_ago,
-        run=Run(interval_s=1.0, burst=1, use_until=now - ended_s_ago),
+        run=Run(interval_s=1.0, burst=1, use_until=now - ended_s_ago, confirmation=Confirmation(asked_at=now)),
     )
 
 
 async def late(*, connecting_s: float, busy_s: float = 0.0) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    attempt = Attempt(one, Batch([one]), ())
+    attempt = Attempt(one, Batch([one]), (), Counter())
     attempt._began_at -= connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)

@@ -1,5 +1,6 @@
 """Run, the holder's side of a reservation, against brute force: runs never break the rate together."""
 
+import math
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ratelimit.pacing import Run
+from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 
 # All times are whole microseconds, so that what is compared is exact.
 MS = 1000
+GOOD = Confirmation(asked_at=math.inf)
 
 
 def breaks_gcra(starts: list[int], interval: int, burst: int) -> list[tuple[int, int]]:
@@ -40,7 +42,7 @@ class Lane:
         planned = [max(soonest, arrival + k * spacing - (self.burst - 1) * self.interval) for k in range(count)]
         use_until = arrival + (count - 1) * spacing + self.grace
         self.next_start = use_until + self.interval
-        return planned, Run(interval_s=self.interval, burst=self.burst, use_until=use_until)
+        return planned, Run(interval_s=self.interval, burst=self.burst, use_until=use_until, confirmation=GOOD)
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def test_the_next_start_waits_for_the_interval_after_the_burst_is_used_up(
     burst: int, starts: list[float], planned: float, ready_at: float
 ) -> None:
     """`burst` starts may follow each other at once; then one an interval, counted from the actual starts."""
-    run = Run(interval_s=1.0, burst=burst, use_until=100.0)
+    run = Run(interval_s=1.0, burst=burst, use_until=100.0, confirmation=GOOD)
     for start in starts:
         run.started(start)
     assert run.ready_at(planned) == ready_at
@@ -163,7 +165,27 @@ def test_the_next_start_waits_for_the_interval_after_the_burst_is_used_up(
 )
 def test_a_run_ends_with_its_time(starts: list[float], now: float, may_start: bool) -> None:
     """Nothing starts after `use_until`, nor what would leave the next run less than its interval."""
-    run = Run(interval_s=1.0, burst=2, use_until=10.0)
+    run = Run(interval_s=1.0, burst=2, use_until=10.0, confirmation=GOOD)
     for start in starts:
         run.started(start)
     assert run.may_start(now) is may_start
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "now", "may_start"),
+    [
+        (5.0, 5.0, True),
+        (5.0, 5.0 + CONFIRMED_FOR_S - 0.01, True),
+        (5.0, 5.0 + CONFIRMED_FOR_S - 0.001, False),  # the hand-over margin: what is written now may be written later
+        (5.0, 9.0, False),
+        (-math.inf, 5.0, False),
+    ],
+)
+def test_nothing_starts_on_an_old_word_of_the_database(asked_at: float, now: float, may_start: bool) -> None:
+    """Who has not asked lately whether its slots still stand may not use them; asking again makes that good."""
+    confirmation = Confirmation(asked_at=asked_at)
+    run = Run(interval_s=1.0, burst=1, use_until=10.0, confirmation=confirmation)
+    assert run.may_start(now) is may_start
+    confirmation.asked_at = now
+    assert run.may_start(now)
+    assert not run.is_over(now)

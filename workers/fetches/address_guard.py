@@ -16,14 +16,20 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 Network = IPv4Network | IPv6Network
 
-# Networks that embed an IPv4 address: (network, how many bits lie behind it). RFC 6052, 4291.
-_EMBEDDING = (
-    (IPv6Network("64:ff9b::/96"), 0),
-    (IPv6Network("::/96"), 0),
-)
-# What some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4, whose relays are gone
-# (RFC 7526), documentation (RFC 9637), and the block of protocol assignments (RFC 6890) as a whole.
-_NOT_GLOBAL = tuple(ip_network(text) for text in ("64:ff9b:1::/48", "2002::/16", "3fff::/20", "192.0.0.0/24"))
+# Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052) and IPv4-compatible (RFC 4291).
+_EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
+# ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
+_ISATAP = 0x00005EFE
+_UNIVERSAL_BIT = 0x02000000
+# What some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4 and its relays, which are gone
+# (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890) as a whole, and the address under
+# which every virtual machine of Azure reaches its host.
+_NOT_GLOBAL = tuple(
+    ip_network(text)
+    for text in (
+        "64:ff9b:1::/48", "2002::/16", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32",
+    )
+)  # fmt: skip
 
 
 class AddressRefused(OSError):
@@ -57,9 +63,9 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
         return address
     if address.ipv4_mapped:
         return address.ipv4_mapped
-    for network, shift in _EMBEDDING:
-        if address in network and int(address) > 1:  # :: and ::1 are themselves
-            return IPv4Address((int(address) >> shift) & 0xFFFFFFFF)
+    is_isatap = (int(address) >> 32) & 0xFFFFFFFF & ~_UNIVERSAL_BIT == _ISATAP
+    if (is_isatap or any(address in network for network in _EMBEDDING)) and int(address) > 1:  # :: and ::1: themselves
+        return IPv4Address(int(address) & 0xFFFFFFFF)
     return address
 
 

@@ -1,4 +1,4 @@
-"""The operators' page of fetches: what is queued, what failed and why; to cancel and to retry are the only changes."""
+"""The operators' pages of fetches (queued, failed and why) and of robots.txt files. Nothing is edited in forms."""
 
 from typing import TYPE_CHECKING
 
@@ -9,8 +9,9 @@ from django.utils.text import Truncator
 
 from postgres.short_paginator import ShortPaginator
 from workers.fetches.enqueue import cancel
-from workers.fetches.models import Fetch, State
+from workers.fetches.models import Fetch, RobotsFile, State
 from workers.fetches.retrying import retry_failed
+from workers.fetches.robots_files import ask_again
 
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000
@@ -19,8 +20,9 @@ CANCELLABLE = (State.QUEUED, State.RESERVED)
 
 if TYPE_CHECKING:
     FetchModelAdmin = admin.ModelAdmin[Fetch]
+    RobotsFileModelAdmin = admin.ModelAdmin[RobotsFile]
 else:
-    FetchModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
+    FetchModelAdmin = RobotsFileModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
 
 
 @admin.register(Fetch)
@@ -41,7 +43,7 @@ class FetchAdmin(FetchModelAdmin):
         "lateness_ms",
         "elapsed_ms",
     )
-    list_filter = ("state",)
+    list_filter = ("state", "is_robots")
     list_select_related = ("site",)
     raw_id_fields = ("site",)
     search_fields = ("url__startswith",)
@@ -104,3 +106,50 @@ class FetchAdmin(FetchModelAdmin):
             self.message_user(
                 request, f"At most {MOST_RETRIED:,} are retried at once: repeat it for the rest.", messages.WARNING
             )
+
+
+@admin.register(RobotsFile)
+class RobotsFileAdmin(RobotsFileModelAdmin):
+    """Lists what is known of robots.txt files; `ask again` has them fetched anew."""
+
+    list_display = ("origin", "state", "crawl_delay", "site", "fetched_at", "refresh_at", "expires_at", "why")
+    list_filter = ("state",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    search_fields = ("origin__startswith",)
+    search_help_text = "the beginning, such as https://example.com"
+    ordering = ("origin",)
+    paginator = ShortPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by = ()
+    actions = ("ask_again",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RobotsFile]:
+        """Leave the rules, which may be long, to the page of one file."""
+        return super().get_queryset(request).defer("rules")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
+        """What a site says is read there."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: RobotsFile | None = None) -> bool:
+        """Whoever may change them may have them asked for again; none has a form."""
+        return obj is None and super().has_change_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: RobotsFile | None = None) -> bool:  # noqa: ARG002  Django's signature
+        """Retention deletes what is old."""
+        return False
+
+    @admin.display(description="error")
+    def why(self, file: RobotsFile) -> str:
+        """Return as much of the reason as a column holds."""
+        return Truncator(file.error).chars(SHOWN)
+
+    @admin.action(description="Ask again (nothing is fetched there until it has come)", permissions=["change"])
+    def ask_again(self, request: HttpRequest, chosen: QuerySet[RobotsFile]) -> None:
+        """Forget what the chosen said, and ask for them."""
+        count = ask_again(chosen.values_list("pk", flat=True))
+        self.message_user(
+            request, f"{count} robots.txt {'file' if count == 1 else 'files'} asked for again.", messages.SUCCESS
+        )

@@ -3,9 +3,10 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
 from workers.fetches.address_guard import networks
+from workers.fetches.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD = 1.0  # seconds
 
@@ -41,3 +42,13 @@ def look_ahead_is_longer_than_a_tick(**_kwargs: Any) -> list[CheckMessage]:
         message = f"WEIR_LOOKAHEAD must be at least {SHORTEST_LOOKAHEAD:g} (seconds), but is {settings.WEIR_LOOKAHEAD}."
         return [Error(message, hint="Dispatch runs once a second and must book further ahead.", id="weir.E004")]
     return []
+
+
+@register(deploy=True)
+def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W002: WEIR_FETCH_USER_AGENT should say whom a site's operator can turn to, before blocking us."""
+    if has_contact(settings.WEIR_FETCH_USER_AGENT):
+        return []
+    message = f"WEIR_FETCH_USER_AGENT names no contact: {settings.WEIR_FETCH_USER_AGENT!r}."
+    hint = "Write a name, and a web page or an e-mail address: ShopBot/1.0 (+https://shop.example/bot)."
+    return [Warning(message, hint=hint, id="weir.W002")]

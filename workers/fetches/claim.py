@@ -1,7 +1,8 @@
-"""Claiming: a fetcher takes the fetches of one message, each once, with their places in time."""
+"""Claiming: a fetcher takes the fetches of one message's slots, each once, with their places in time."""
 
+import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003  kept where a reader looks for it
 from functools import partial
 
@@ -10,7 +11,7 @@ from django.conf import settings
 from django.db import Error
 
 from postgres import statements
-from ratelimit.pacing import Run
+from ratelimit.pacing import Confirmation, Run
 from workers.fetches import backlog
 
 log = structlog.get_logger(__name__)
@@ -18,6 +19,15 @@ _run = partial(statements.run, "workers.fetches")
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
 STORING = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Validators:
+    """What the last good result of an URL is known by."""
+
+    fetch_id: int
+    etag: str
+    last_modified: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,35 +39,41 @@ class Job:
     redirects: int
     attempts: int
     max_attempts: int
+    site_id: int
+    site: str
     slot_id: int
     start_at: float  # this process' monotonic clock
     run: Run  # shared by the jobs of one lane in one message
+    turns: asyncio.Semaphore | None = None  # of that run: how many may be under way; None = any number
+    validators: Validators | None = None
+    is_robots: bool = False  # a robots.txt that Weir asks for
+    obeys_robots: bool = False  # not to be requested before robots.txt has been asked
 
 
-def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
-    """Claim those of the fetches that are still reserved as their message says, in the order of their slots.
+def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
+    """Claim the fetches that these slots are for, as far as they still wait for them, in the order of the slots.
 
-    `newest_slot` is the highest slot id of the message's fetches. A fetch that has a newer one was taken back since and
-    booked again, as part of a run that belongs to whoever gets that run's message.
-
-    What comes back belongs to this process until its lease runs out. Start times are the difference of two readings
-    of the database's clock, counted from a round trip of its own: the later end for starts, the earlier for deadlines.
+    What comes back belongs to this process until its lease runs out; `confirmation` becomes that of its runs. Start
+    times are the difference of two readings of the database's clock, counted from a round trip of its own: the later
+    end for starts, the earlier for deadlines.
     """
-    rows = _run("claim", {"fetches": fetch_ids, "newest_slot": newest_slot, "lease": longest_hold_s()})
+    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s(), "obey": settings.WEIR_OBEY_ROBOTS})
     asked_at = time.monotonic()
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
-    runs: dict[tuple[int, datetime], Run] = {}
+    runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
     for row in (row for row in rows if row.usable):
-        run = runs.get((row.site_id, row.use_until)) or runs.setdefault(
-            (row.site_id, row.use_until),
-            Run(
+        key = (row.site_id, row.use_until)
+        if key not in runs:
+            run = Run(
                 interval_s=row.interval_s,
                 burst=row.burst,
                 use_until=asked_at + (row.use_until - database_now).total_seconds(),
-            ),
-        )
+                confirmation=confirmation,
+            )
+            runs[key] = (run, None if row.at_once is None else asyncio.Semaphore(row.at_once))
+        run, turns = runs[key]
         jobs.append(
             Job(
                 fetch_id=row.id,
@@ -65,9 +81,17 @@ def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
                 redirects=row.redirects,
                 attempts=row.attempts,
                 max_attempts=row.max_attempts,
+                site_id=row.site_id,
+                site=row.site,
                 slot_id=row.slot_id,
                 start_at=answered_at + (row.start_time - database_now).total_seconds(),
                 run=run,
+                turns=turns,
+                validators=None
+                if row.good_id is None
+                else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
+                is_robots=row.is_robots,
+                obeys_robots=row.obeys_robots,
             )
         )
     try:
@@ -75,6 +99,25 @@ def claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
     except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked lanes
         log.exception("backlog_not_marked")
     return jobs
+
+
+def take_over(job: Job) -> Job | None:
+    """Return the job that has `job`'s place since that was cancelled; None where nobody has it."""
+    rows = _run("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
+    if not rows:
+        return None
+    [row] = rows
+    return replace(
+        job,
+        fetch_id=row.id,
+        url=row.url,
+        redirects=row.redirects,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        validators=None,
+        is_robots=row.is_robots,
+        obeys_robots=row.obeys_robots,
+    )
 
 
 def longest_hold_s() -> float:

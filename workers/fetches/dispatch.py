@@ -2,8 +2,9 @@
 
 1. One statement books every lane that is booked less than the look-ahead ahead (sql/dispatch.sql).
 2. Lanes that looked empty are turned off, and looked at again (backlog.py).
-3. The fetches travel in messages of about a hundred; a lane's run of slots is never split over two, because its holder
-   keeps the interval between its own starts.
+3. The slots travel in messages of about a hundred; a lane's run is never split over two, because its holder keeps the
+   interval between its own starts. Which fetch a slot is for is looked up when it is claimed: where one is cancelled,
+   another has taken its place.
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 """
@@ -14,6 +15,7 @@ from functools import partial
 from django.conf import settings
 
 from postgres import statements
+from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog
 from workers.publish import publish
 
@@ -21,7 +23,7 @@ _run = partial(statements.run, "workers.fetches")
 
 LANES_A_STATEMENT = 2_000
 LONGEST_RUN = 500
-FETCHES_A_MESSAGE = 100
+SLOTS_A_MESSAGE = 100
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
 APART = 0.0005  # seconds between the first starts of two idle lanes: about what a fetch costs a fetcher
@@ -47,24 +49,24 @@ def dispatch() -> int:
                 "travel": TRAVEL,
                 "apart": APART,
                 "phases": PHASES,
+                "confirmed_for": CONFIRMED_FOR_S,
                 "after": after,
             },
         )
-        newest_slot = max((row.newest_slot for row in rows if row.newest_slot), default=0)
-        for fetch_ids in batches(row.fetch_ids for row in rows):
-            publish("workers.tasks.fetch_batch", fetch_ids, newest_slot)
-            sent += len(fetch_ids)
+        for slot_ids in batches(row.slot_ids for row in rows):
+            publish("workers.tasks.fetch_batch", slot_ids)
+            sent += len(slot_ids)
         backlog.turn_off([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == LANES_A_STATEMENT) if rows else (after, False)
     return sent
 
 
 def batches(runs: Iterable[list[int]]) -> Iterator[list[int]]:
-    """Pack whole runs into messages of FETCHES_A_MESSAGE fetches or a little more."""
+    """Pack whole runs into messages of SLOTS_A_MESSAGE slots or a little more."""
     batch: list[int] = []
     for run in runs:
         batch.extend(run)
-        if len(batch) >= FETCHES_A_MESSAGE:
+        if len(batch) >= SLOTS_A_MESSAGE:
             yield batch
             batch = []
     if batch:

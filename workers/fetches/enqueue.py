@@ -18,9 +18,11 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
-from workers.fetches import backlog
+from ratelimit.pacing import CONFIRMED_FOR_S
+from workers.fetches import backlog, robots_files
 from workers.fetches.models import Fetch, State
 from workers.fetches.on_done import call_on_done
+from workers.fetches.robots import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
 
 PRIORITIES = range(-32_768, 32_768)
@@ -34,12 +36,20 @@ def request_fetch(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    revalidate: bool = False,
     dedupe: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
-    return request_fetches(
-        [url], priority=priority, not_before=not_before, max_attempts=max_attempts, on_done=on_done, dedupe=dedupe
-    )[0]
+    [fetch] = request_fetches(
+        [url],
+        priority=priority,
+        not_before=not_before,
+        max_attempts=max_attempts,
+        on_done=on_done,
+        revalidate=revalidate,
+        dedupe=dedupe,
+    )
+    return fetch
 
 
 def request_fetches(
@@ -49,6 +59,7 @@ def request_fetches(
     not_before: datetime | None = None,
     max_attempts: int = 5,
     on_done: str | None = None,
+    revalidate: bool = False,
     dedupe: bool = False,
 ) -> list[Fetch]:
     """Ask for many URLs, in their order, in a few statements; returns their rows.
@@ -57,10 +68,12 @@ def request_fetches(
     fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
     `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
     429 and 5xx. `on_done` names a Celery task that is called with the fetch's id when it has ended, perhaps twice.
+    With `revalidate` the site is only asked whether the last good result of the URL still holds, if there is one: where
+    it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
     With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that was asked
-    for with `dedupe` too, and for the same `on_done`. This holds for any number of callers at once; while another's
-    transaction with the same URL is open, this waits for its end.
+    for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at once;
+    while another's transaction with the same URL is open, this waits for its end.
 
     Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
     """
@@ -70,8 +83,13 @@ def request_fetches(
         raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
     if not_before is not None and not_before.tzinfo is None:
         raise ValueError("not_before must be an aware datetime: give it a time zone.")
-    common: dict[str, Any] = {"priority": priority, "max_attempts": max_attempts, "on_done": on_done or ""}
-    wanted = _wanted(list(urls), dedupe_for=common["on_done"] if dedupe else None)
+    common: dict[str, Any] = {
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "on_done": on_done or "",
+        "revalidate": revalidate,
+    }
+    wanted = _wanted(list(urls), common, dedupe=dedupe)
     if dedupe:
         fetches, new = _queue_once(wanted, not_before, common)
     else:
@@ -82,11 +100,12 @@ def request_fetches(
 
 
 def cancel(fetch_id: int) -> bool:
-    """Take a fetch back before a fetcher holds it; its slot goes to another. Returns False when it was too late.
+    """Take a fetch back before it is started; its slot goes to the next in its lane.
 
-    Commits by itself; raises TransactionManagementError inside a transaction.
+    Returns False when it is too late: in the last half second before its start, and afterwards. Commits by itself;
+    raises TransactionManagementError inside a transaction.
     """
-    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id}):
+    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
         return False
     call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
     return True
@@ -119,13 +138,13 @@ def known_sites(names: set[str]) -> dict[str, int]:
     return {name: site_id for name, site_id in found.items() if site_id is not None}
 
 
-def dedupe_key(url: str, on_done: str) -> UUID:
-    """Return what requests that one fetch can serve have in common: the URL in its normal form, and who is called."""
-    return UUID(bytes=sha256(f"{on_done}\n{url}".encode()).digest()[:16])  # a URL has no line break
+def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
+    """Return what requests that one fetch can serve share: the URL in its normal form, the call, the kind of answer."""
+    return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
 
 
-def _wanted(texts: Sequence[str], *, dedupe_for: str | None) -> list[dict[str, Any]]:
-    """Return what is to be stored for each text; with the keys of requests for that `on_done`, unless it is None."""
+def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
+    """Return what is to be stored for each text, besides what all have in common."""
     targets = [_parsed(text) for text in texts]
     sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
     return [
@@ -134,7 +153,9 @@ def _wanted(texts: Sequence[str], *, dedupe_for: str | None) -> list[dict[str, A
             "hop_url": target.url,
             "site_id": sites[target.lane],
             "error": "",
-            "dedupe_key": None if dedupe_for is None else dedupe_key(target.url, dedupe_for),
+            "dedupe_key": dedupe_key(target.url, on_done=common["on_done"], revalidate=common["revalidate"])
+            if dedupe
+            else None,
         }
         if isinstance(target, Target)
         else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target), "dedupe_key": None}
@@ -207,5 +228,7 @@ def _storable(text: str) -> str:
 
 
 def _tell_workers(fetches: list[Fetch]) -> None:
-    backlog.mark(fetch.site_id for fetch in fetches if fetch.site_id is not None)
+    lanes = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
+    robots_files.ask(lanes)
+    backlog.mark(lanes.values())
     call_on_done((fetch.pk, fetch.on_done) for fetch in fetches if fetch.on_done and fetch.state == State.FAILED)

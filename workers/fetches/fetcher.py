@@ -4,7 +4,9 @@ The way of one job:
 1. Shortly before its slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
 2. `paced_request` waits for the moment, asks the run whether the lane is still ours, and writes.
 3. A run that is over is not stretched: the job goes back to the queue, its connection to the pool.
-4. The answer is read raw, up to the cap and the deadline, and handed to the writer (store.py), which judges it.
+4. The answer is read raw, up to the cap and the deadline, and handed to the writer (store.py), which judges it. One by
+   which the site refuses more requests ends all that still waits in its lane, here at once and elsewhere by a recall.
+5. A recall (watch.py) ends what waits in a lane that was paused, backed off or given another rate.
 Nothing in the loop's thread blocks or computes.
 """
 
@@ -13,9 +15,13 @@ import gc
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import TypeVar
 
 import aiohttp
 import structlog
@@ -24,8 +30,11 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from yarl import URL
 
+from ratelimit.pacing import NEVER, Confirmation
+from ratelimit.slots import Recall
+from workers.fetches import robots_gate
 from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
-from workers.fetches.claim import Job, claim
+from workers.fetches.claim import Job, claim, take_over
 from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
 from workers.fetches.paced_request import (
     OPEN_AHEAD,
@@ -37,11 +46,18 @@ from workers.fetches.paced_request import (
     RunOver,
     current_attempt,
 )
+from workers.fetches.refusals import REFUSING, refusal
+from workers.fetches.robots import MAX_RAW_BYTES
+from workers.fetches.robots_files import RobotsFiles
 from workers.fetches.store import Writer
+from workers.fetches.user_agent import has_contact
+from workers.fetches.watch import Watch
 
 log = structlog.get_logger(__name__)
 
+Result = TypeVar("Result")
 NO_ANSWER = "the site closed the connection without an answer"
+MOST_RECALLS = 100_000  # lanes whose last recall is remembered
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 
@@ -59,6 +75,8 @@ class Fetcher:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
+        if not has_contact(settings.WEIR_FETCH_USER_AGENT):
+            log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
         self._allowed = networks(settings.WEIR_FETCH_ALLOW_NETS)
         self._writer = Writer(self._stored)
         # A thread of its own keeps its connection; Celery closes those of its threads after each task.
@@ -66,38 +84,50 @@ class Fetcher:
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
+        self._robots_files = RobotsFiles()
         self._under_way: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
+        self._unanswered: Counter[int] = Counter()  # requests, by site
+        self._recalled: dict[int, int] = {}  # by site: the last slot that is void
+        self._passed_on: dict[int, datetime] = {}  # by slot: when
+        self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
         self._thread.start()
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
+        self._watch = Watch(self._heard)
 
-    def run_batch(self, fetch_ids: list[int], newest_slot: int) -> None:
-        """Claim the fetches of one message and return when each has been sent, or cannot be any more.
+    def run_batch(self, slot_ids: list[int]) -> None:
+        """Claim the fetches of one message's slots and return when each has been sent, or cannot be any more.
 
         Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Their answers are read and stored afterwards.
         """
         with self._room:
-            most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(fetch_ids))
-            while not self._stopping and self._held + len(fetch_ids) > most:
+            most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(slot_ids))
+            while not self._stopping and self._held + len(slot_ids) > most:
                 self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
                 return  # sweep gives them to another process
-            self._held += len(fetch_ids)
+            self._held += len(slot_ids)
         jobs: list[Job] = []
+        turned_away: list[Event] = []
         try:
-            jobs = self._claimer.submit(_claim, fetch_ids, newest_slot).result()
+            jobs, turned_away = self._claimer.submit(self._claim, slot_ids).result()
         finally:
-            self._stored(len(fetch_ids) - len(jobs))
+            self._stored(len(slot_ids) - len(jobs) - len(turned_away))
+        for event in turned_away:
+            self._writer.put(event)
         if jobs:
             batch = Batch(jobs)
             self._loop.call_soon_threadsafe(self._start, jobs, batch)
             batch.wait()
 
+    def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
+        return robots_gate.sort(_reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
+
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
         self._stopping = True
-        self._loop.call_soon_threadsafe(self._cancel_unstarted)
+        self._loop.call_soon_threadsafe(self._give_back, lambda _: True)
 
     def close(self, timeout: float) -> None:
         """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything.
@@ -112,6 +142,7 @@ class Fetcher:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
+        self._watch.close()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
             log.warning("results_not_stored", held=self._held)  # their leases run out, and sweep finds them
         self._claimer.submit(connection.close)
@@ -158,13 +189,54 @@ class Fetcher:
             task = self._loop.create_task(self._fetch(job, batch))
             self._under_way[task] = (job, batch)
             task.add_done_callback(self._hand_over)
-        if self._stopping:
-            self._cancel_unstarted()
+        self._give_back(lambda job: self._stopping or job.slot_id <= self._recalled.get(job.site_id, 0))
 
-    def _cancel_unstarted(self) -> None:
+    def _give_back(self, is_void: Callable[[Job], bool]) -> None:
+        """End those jobs of this process that have not been written yet."""
         for task, (job, batch) in list(self._under_way.items()):
-            if batch.waits_for(job):
+            if batch.waits_for(job) and is_void(job):
                 task.cancel()
+
+    def _heard(self, recalls: list[Recall], asked_at: float) -> None:
+        self._loop.call_soon_threadsafe(self._apply, recalls, asked_at)
+
+    def _apply(self, recalls: list[Recall], asked_at: float) -> None:
+        """Do what the recalls say, and only then rely on having asked."""
+        news = {
+            recall.site_id: recall.last_slot
+            for recall in recalls
+            if recall.last_slot is not None and self._recalled.get(recall.site_id, 0) < recall.last_slot
+        }
+        if news:
+            self._recalled |= news
+            for site_id in list(self._recalled)[:-MOST_RECALLS]:
+                del self._recalled[site_id]
+            self._give_back(lambda job: job.slot_id <= news.get(job.site_id, 0))
+        for recall in recalls:
+            if recall.passed_on is not None and self._passed_on.get(recall.passed_on) != recall.at:
+                self._pass_on(recall.passed_on, recall.at)
+        self._confirmation.asked_at = asked_at
+
+    def _pass_on(self, slot_id: int, at: datetime) -> None:
+        """Let go of a job that was cancelled, and begin the one that has its slot now."""
+        for task, (job, batch) in list(self._under_way.items()):
+            if job.slot_id == slot_id:
+                self._passed_on[slot_id] = at
+                still_waits = batch.waits_for(job)
+                if still_waits:
+                    task.cancel()
+                self._claimer.submit(self._take_over, job, still_waits=still_waits)
+
+    def _take_over(self, job: Job, *, still_waits: bool) -> None:
+        successor = _reconnecting(take_over, job)
+        if successor is None:
+            return
+        self._stored(-1)
+        jobs, events = robots_gate.sort([successor], self._robots_files)
+        if jobs and still_waits:
+            self._loop.call_soon_threadsafe(self._start, jobs, Batch(jobs))
+        else:
+            self._writer.put(events[0] if events else GivenBack(job=successor))
 
     def _hand_over(self, task: asyncio.Task[Event]) -> None:
         """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
@@ -180,11 +252,24 @@ class Fetcher:
 
     async def _fetch(self, job: Job, batch: Batch) -> Event:
         await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
-        if not job.run.may_start(time.monotonic()):  # the message was late, or the loop is
+        if job.turns is None:
+            return await self._attempts(job, batch)
+        try:
+            async with asyncio.timeout(job.run.use_until - time.monotonic()):
+                await job.turns.acquire()
+        except TimeoutError:
+            return GivenBack(job=job)
+        try:
+            return await self._attempts(job, batch)
+        finally:
+            job.turns.release()
+
+    async def _attempts(self, job: Job, batch: Batch) -> Event:
+        if job.run.is_over(time.monotonic()):  # the message was late, or the loop is
             return GivenBack(job=job)
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
-            attempt = Attempt(job, batch, self._allowed)
+            attempt = Attempt(job, batch, self._allowed, self._unanswered)
             try:
                 async with attempt.deadline:
                     return await self._exchange(attempt, url)
@@ -196,6 +281,8 @@ class Fetcher:
                 return attempt.trouble(NO_ANSWER)
             except (BodyTooLarge, ConnectionTooSlow, aiohttp.ClientError, OSError, ValueError) as error:
                 return attempt.trouble(*_what_happened(error, written=attempt.started_at is not None))
+            finally:
+                attempt.end()
         return Trouble(job=job, error="the site closes connections before a request can be sent")
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
@@ -203,21 +290,36 @@ class Fetcher:
             check_address(literal, self._allowed)  # aiohttp asks no resolver about these
         token = current_attempt.set(attempt)
         try:
-            async with self._session.get(url, allow_redirects=False) as response:
-                return attempt.answer(response, await _read(response, settings.WEIR_FETCH_MAX_BODY))
+            async with self._session.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
+                if response.status in REFUSING:
+                    self._refused(attempt.job, response)
+                body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
+                return attempt.answer(response, body)
         finally:
             current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
 
+    def _refused(self, job: Job, response: aiohttp.ClientResponse) -> None:
+        """Ask nothing more of this site from here, and have all others told."""
+        self._give_back(lambda waiting: waiting.site_id == job.site_id)
+        retry_after, date = response.headers.get("Retry-After", ""), response.headers.get("Date", "")
+        self._watch.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
 
-def _claim(fetch_ids: list[int], newest_slot: int) -> list[Job]:
+
+def _reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
+    """Do it, a second time where the connection was lost since the last time: a new one may work."""
     try:
-        return claim(fetch_ids, newest_slot)
-    except (
-        OperationalError,
-        InterfaceError,
-    ):  # the connection was lost since the last message: a new one may work
+        return do(*arguments)
+    except (OperationalError, InterfaceError):
         connection.close()
-        return claim(fetch_ids, newest_slot)
+        return do(*arguments)
+
+
+def _conditions(job: Job) -> dict[str, str]:
+    """Return the headers that ask for the body only if it has changed."""
+    if job.validators is None:
+        return {}
+    conditions = {"If-None-Match": job.validators.etag, "If-Modified-Since": job.validators.last_modified}
+    return {name: value for name, value in conditions.items() if value}
 
 
 def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
@@ -237,15 +339,24 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
     return f"{type(error).__name__}: {error}", False
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    most = settings.WEIR_FETCH_MAX_BODY
+    body = await _beginning(response, most)
+    if len(body) > most:
+        raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+    return body
+
+
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body; of one that is longer than `most` bytes, a beginning that is longer, too."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
+        chunks.append(chunk)
         if size > most:
             response.close()
-            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
-        chunks.append(chunk)
+            break
     return b"".join(chunks)
 
 

@@ -1,10 +1,11 @@
-"""Fetch, one URL on its way from `queued` to a result or a stated failure, and FetchBody, what came."""
+"""Fetch, one URL on its way from `queued` to a result or a stated failure; FetchBody, what came; RobotsFile."""
 
+from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import MD5, Now
 
 from ratelimit.models import Site
 
@@ -22,7 +23,7 @@ class State(models.TextChoices):
 
 FINAL = (State.DONE, State.FAILED, State.CANCELLED)
 HELD = (State.RESERVED, State.RUNNING)
-UNFINISHED = (State.QUEUED, *HELD)
+ACTIVE = (State.QUEUED, *HELD)
 
 
 class FetchQuerySet(models.QuerySet["Fetch"]):
@@ -34,7 +35,7 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
     def unfinished(self) -> Self:
         """Return those that will still change by themselves."""
-        return self.filter(state__in=UNFINISHED)
+        return self.filter(state__in=ACTIVE)
 
     def failed(self) -> Self:
         """Return those that `retry_failed` may begin again."""
@@ -77,9 +78,22 @@ class Fetch(models.Model):
     etag = models.TextField(blank=True)
     last_modified = models.TextField(blank=True)
     error = models.TextField(blank=True)
+    revalidate = models.BooleanField(
+        default=False, db_default=False, help_text="ask only whether the last good result of this URL is still true"
+    )
+    unchanged_from = models.ForeignKey(
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
+    )
     on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
     on_done_called_at = models.DateTimeField(null=True)
     dedupe_key = models.UUIDField(null=True, help_text="what may be unfinished once only; null = any number of times")
+    is_robots = models.BooleanField(default=False, db_default=False, help_text="asked for by Weir: a robots.txt")
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -106,8 +120,14 @@ class Fetch(models.Model):
             # Enqueue with `dedupe`: one unfinished fetch a key. A key is free again when its fetch ends.
             models.UniqueConstraint(
                 fields=["dedupe_key"],
-                condition=Q(dedupe_key__isnull=False, state__in=[s.value for s in UNFINISHED]),
+                condition=Q(dedupe_key__isnull=False, state__in=[s.value for s in ACTIVE]),
                 name="fetch_unfinished_once",
+            ),
+            # However many fetches wait for it: an origin's robots.txt is asked for once at a time.
+            models.UniqueConstraint(
+                fields=["url"],
+                condition=Q(is_robots=True, state__in=[s.value for s in ACTIVE]),
+                name="fetch_robots_once",
             ),
         ]
         indexes: ClassVar = [
@@ -127,6 +147,21 @@ class Fetch(models.Model):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="fetch_held",
             ),
+            # Claim: which fetch is a slot for?
+            models.Index(fields=["slot_id"], condition=Q(state__in=[s.value for s in HELD]), name="fetch_of_slot"),
+            # Claim, of those that revalidate: the last good result of an URL that has validators.
+            models.Index(
+                MD5("hop_url"),
+                F("finished_at").desc(),
+                condition=Q(state=State.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
+                name="fetch_validators",
+            ),
+            # Retention: does a later result refer to this one's body?
+            models.Index(
+                fields=["unchanged_from", "finished_at"],
+                condition=Q(unchanged_from__isnull=False),
+                name="fetch_unchanged_from",
+            ),
             # Retention: the oldest results.
             models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),
             # Sweep: calls of `on_done` that were not made yet.
@@ -140,6 +175,12 @@ class Fetch(models.Model):
     def __str__(self) -> str:
         return f"fetch {self.pk} ({self.state}) {self.url[:100]}"
 
+    @property
+    def content(self) -> bytes | None:
+        """Return the body, that of the earlier result where the site said that it has not changed; None without one."""
+        body = FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
+        return bytes(body.content) if body else None
+
 
 class FetchBody(models.Model):
     """The body of a done fetch, decompressed; apart from Fetch so that the queue's rows stay small."""
@@ -149,3 +190,49 @@ class FetchBody(models.Model):
 
     def __str__(self) -> str:
         return f"body of fetch {self.pk}"
+
+
+class RobotsState(models.TextChoices):
+    """What asking for a robots.txt came to."""
+
+    ALLOWED = "allowed"  # there is none (4xx): everything may be fetched
+    RULES = "rules"
+    UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
+
+
+class RobotsFile(models.Model):
+    """What the robots.txt of one origin said when it was asked for last. Without a row, nobody knows."""
+
+    origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
+    # As in Fetch: no constraint, so that no row of a lane is locked here.
+    site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's lane")
+    state = models.CharField(max_length=11, choices=RobotsState)
+    rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
+    crawl_delay = models.DurationField(null=True, help_text="what it asks us for, at most a day")
+    error = models.TextField(blank=True, help_text="why it is unreachable")
+    fetched_at = models.DateTimeField(db_default=Now())
+    refresh_at = models.DateTimeField(help_text="is asked for again, while it still counts")
+    expires_at = models.DateTimeField(help_text="does not count any more")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(state__in=[state.value for state in RobotsState]), name="robots_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state=RobotsState.UNREACHABLE) ^ Q(error=""), name="robots_unreachable_says_why"
+            ),
+            models.CheckConstraint(
+                condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)), name="robots_delay_positive"
+            ),
+            models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="robots_refreshed_in_time"),
+        ]
+        indexes: ClassVar = [
+            # When one was read: the longest Crawl-delay of its lane.
+            models.Index(fields=["site", "expires_at"], name="robots_of_lane"),
+            # Retention: those that nobody has needed for long.
+            models.Index(fields=["expires_at"], name="robots_expired"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.origin}/robots.txt ({self.state})"

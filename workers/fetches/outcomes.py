@@ -5,14 +5,17 @@ import zlib
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin
 
+from workers.fetches import robots
 from workers.fetches.claim import Job
 from workers.fetches.models import State
+from workers.fetches.refusals import TOO_MANY_REQUESTS
 from workers.fetches.targets import parse_target
 from workers.retry import backoff_s
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-TOO_MANY_REQUESTS = 429
+NOT_MODIFIED = 304
+CLIENT_ERRORS = range(400, 500)
 SERVER_ERROR = 500
 ACCEPT_ENCODING = "gzip, deflate"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -42,16 +45,30 @@ class Trouble:
     permanent: bool = False
     lateness_ms: float | None = None  # None: the request was not written, its slot is unused
     elapsed_ms: float | None = None
+    not_before_s: float = 0.0  # another attempt is of no use any sooner
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenBack:
-    """The run was over before the request could be written, or the fetcher stops: no attempt is counted."""
+    """The request was not written, as its run was over, the fetcher stops, or robots.txt is not known yet.
+
+    No attempt is counted.
+    """
 
     job: Job
+    delay_s: float = 0.0
+    reason: str = ""
 
 
-Event = Answer | Trouble | GivenBack
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disallowed:
+    """robots.txt disallows the request: it is never written, and that is no attempt."""
+
+    job: Job
+    error: str
+
+
+Event = Answer | Trouble | GivenBack | Disallowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +91,7 @@ class Outcome:
     hop_url: str | None = None
     hop_lane: str | None = None
     content: bytes | None = None
+    unchanged_from: int | None = None
 
 
 class BodyRefused(ValueError):
@@ -84,15 +102,15 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry."""
     job = event.job
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED)
-    if isinstance(event, GivenBack):
-        return replace(outcome, attempted=False, slot_used=False)
+    if isinstance(event, (GivenBack, Disallowed)):
+        return _not_requested(replace(outcome, attempted=False, slot_used=False), event)
     outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Trouble):
         outcome = replace(outcome, slot_used=event.lateness_ms is not None, error=event.error)
         return (
             replace(outcome, state=State.FAILED)
             if event.permanent
-            else _again(outcome, job.attempts, job.max_attempts, chance)
+            else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
         )
     outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
     if event.status_code == TOO_MANY_REQUESTS or event.status_code >= SERVER_ERROR:
@@ -100,8 +118,10 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
         return _redirected(outcome, job, location)
+    if event.status_code == NOT_MODIFIED and job.validators:
+        outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
-        content = decoded(event.body, _header(event.headers, b"content-encoding"), max_body)
+        content = _content(event, max_body)
     except BodyRefused as error:
         return replace(outcome, state=State.FAILED, error=str(error))
     return replace(
@@ -122,8 +142,23 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
     return _again(replace(outcome, error=error), attempts, max_attempts, chance)
 
 
-def decoded(body: bytes, encoding: str, max_body: int) -> bytes:
-    """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes."""
+def _content(answer: Answer, max_body: int) -> bytes:
+    encoding = _header(answer.headers, b"content-encoding")
+    if not answer.job.is_robots:
+        return decoded(answer.body, encoding, max_body)
+    if answer.status_code in CLIENT_ERRORS:
+        return b""  # whatever page says so: there is no robots.txt
+    return decoded(answer.body, encoding, robots.MAX_BYTES, cut=True)
+
+
+def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> bytes:
+    """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes.
+
+    With `cut` one that is longer, or was cut off behind `max_body` bytes, is no error: the first `max_body` + 1 are
+    returned, so that it can be seen.
+    """
+    is_whole = not cut or len(body) <= max_body
+    most = max_body + PIECE if cut else max_body  # a layer that is cut off must hold more than `max_body` in the next
     names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
     if len(names) > MOST_ENCODINGS:
         raise BodyRefused(f"the body is encoded {len(names)} times over")
@@ -132,13 +167,13 @@ def decoded(body: bytes, encoding: str, max_body: int) -> bytes:
             continue
         if name not in _WINDOW_BITS:
             raise BodyRefused(f"the body's encoding {name!r} was not asked for")
-        body = _inflated(body, _WINDOW_BITS[name], max_body)
-    if len(body) > max_body:
+        body = _inflated(body, _WINDOW_BITS[name], most, is_whole=is_whole)
+    if len(body) > max_body and not cut:
         raise BodyRefused(f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)")
-    return body
+    return body[: max_body + 1]
 
 
-def _inflated(body: bytes, window_bits: int, max_body: int) -> bytes:
+def _inflated(body: bytes, window_bits: int, max_body: int, *, is_whole: bool) -> bytes:
     """Inflate at most one byte more than `max_body`; a gzip body may have several members."""
     parts: list[bytes] = []
     room, position, inflater = max_body + 1, 0, zlib.decompressobj(window_bits)
@@ -155,16 +190,22 @@ def _inflated(body: bytes, window_bits: int, max_body: int) -> bytes:
                 inflater = zlib.decompressobj(window_bits)
     except zlib.error as error:
         if window_bits == zlib.MAX_WBITS and not parts:  # many servers say deflate and leave zlib's header out
-            return _inflated(body, -zlib.MAX_WBITS, max_body)
+            return _inflated(body, -zlib.MAX_WBITS, max_body, is_whole=is_whole)
         raise BodyRefused(f"the compressed body is broken: {error}") from error
-    if body and room > 0 and not inflater.eof:
+    if is_whole and body and room > 0 and not inflater.eof:
         raise BodyRefused("the compressed body ends too early")
     return b"".join(parts)
 
 
-def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float) -> Outcome:
+def _not_requested(outcome: Outcome, event: GivenBack | Disallowed) -> Outcome:
+    if isinstance(event, Disallowed):
+        return replace(outcome, state=State.FAILED, error=event.error)
+    return replace(outcome, delay_s=event.delay_s, error=event.reason)
+
+
+def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
     if attempts + 1 < max_attempts:
-        return replace(outcome, state=State.QUEUED, delay_s=backoff_s(attempts + 1, chance))
+        return replace(outcome, state=State.QUEUED, delay_s=not_before_s + backoff_s(attempts + 1, chance))
     return replace(outcome, state=State.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})")
 
 

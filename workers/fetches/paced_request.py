@@ -7,6 +7,7 @@ aiohttp asks a request to send itself when it has a connection for it, new or fr
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from contextvars import ContextVar
 
@@ -20,6 +21,7 @@ from workers.fetches.outcomes import Answer, Trouble
 
 SHORTEST_SLEEP = 0.001  # seconds
 OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
+ONE_SITE = 0.2  # the share of what a process may hold that may be unanswered requests to one site
 BUSY = 0.02  # seconds of one turn of the loop
 
 
@@ -60,13 +62,14 @@ class Batch:
 class Attempt:
     """One job under way, on the loop's thread."""
 
-    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...]) -> None:
+    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Counter[int]) -> None:
         self.job = job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self._began_at = time.monotonic()
         self._batch = batch
         self._allowed = allowed
+        self._unanswered = unanswered
 
     def check_peer(self, peer: tuple[str, int]) -> None:
         """Raise AddressRefused unless the address that was really connected to may be fetched from."""
@@ -78,21 +81,34 @@ class Attempt:
         if self.started_at is not None:
             raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
         connected_s, has_waited = time.monotonic() - self._began_at, False
-        while (wait_s := run.ready_at(start_at) - time.monotonic()) > 0:
+        while not run.is_over(now := time.monotonic()):
+            wait_s = run.ready_at(start_at) - now
+            if wait_s <= 0 and run.may_start(now) and not self._site_has_its_share():
+                return
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
             has_waited = True
-        if not run.may_start(time.monotonic()):
-            if has_waited or connected_s < OPEN_AHEAD or await _loop_is_busy():
-                raise RunOver
-            raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
+        if has_waited or connected_s < OPEN_AHEAD or await _loop_is_busy():
+            raise RunOver
+        raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
+
+    def _site_has_its_share(self) -> bool:
+        return self._unanswered[self.job.site_id] >= ONE_SITE * settings.WEIR_FETCH_MAX_IN_FLIGHT
 
     def note_start(self) -> None:
         """Note that the request has been written: read after it, so that the next one never comes too close."""
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
+        self._unanswered[self.job.site_id] += 1
         self._batch.settle(self.job)
+
+    def end(self) -> None:
+        """Note that nothing is under way any more."""
+        if self.started_at is not None:
+            self._unanswered[self.job.site_id] -= 1
+            if not self._unanswered[self.job.site_id]:
+                del self._unanswered[self.job.site_id]
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
         """Return what came, with its times."""

@@ -8,19 +8,25 @@ from postgres import statements
 from ratelimit import slots
 
 BATCH = 1_000
+ROBOTS_RETENTION = 7 * 86_400.0  # seconds that a robots.txt is kept which counts no more
 
 
 def purge() -> int:
-    """Delete fetches that ended, and slots that passed, longer ago than their retention; returns the fetches.
+    """Delete fetches that ended, and slots and robots.txt files that passed, longer ago than their retention.
+
+    Returns the number of fetches.
 
     In short batches that skip what others hold, until a batch is not full; may be killed anywhere.
     """
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
+    _purge("robots_purge", ROBOTS_RETENTION)
+    return _purge("purge", settings.WEIR_FETCH_RETENTION)
+
+
+def _purge(statement: str, older_than: float) -> int:
     deleted = 0
     while True:
-        batch: int = statements.run(
-            "workers.fetches", "purge", {"older_than": settings.WEIR_FETCH_RETENTION, "batch": BATCH}
-        )[0].deleted
+        batch: int = statements.run("workers.fetches", statement, {"older_than": older_than, "batch": BATCH})[0].deleted
         deleted += batch
         if batch < BATCH:
             return deleted

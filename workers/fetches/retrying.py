@@ -16,9 +16,10 @@ from django.db.models import QuerySet
 from psycopg.errors import UniqueViolation
 
 from postgres import statements
-from workers.fetches import backlog
+from workers.fetches import backlog, robots_files
 from workers.fetches.enqueue import sites_of
 from workers.fetches.models import Fetch, State
+from workers.fetches.robots import origin_of
 from workers.fetches.targets import InvalidTarget, Target, parse_target
 
 BATCH = 1_000
@@ -59,10 +60,11 @@ class Retried:
 def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retried:
     """Queue again those of the fetches that failed, the oldest `limit` or all; those that did not are left alone.
 
-    Each is tried once, also if it fails again meanwhile. Commits in batches; raises RuntimeError inside a transaction.
+    So is a robots.txt that Weir asked for: it asks again by itself. Each is tried once, also if it fails again
+    meanwhile. Commits in batches; raises RuntimeError inside a transaction.
     """
     with transaction.atomic(durable=True):
-        failed = fetches.filter(state=State.FAILED)
+        failed = fetches.filter(state=State.FAILED, is_robots=False)
         # What was refused when it was asked for has no site; what is stored of it may not even be what was asked for.
         retried = Retried(not_urls=failed.filter(site=None).count())
         ids = list(failed.exclude(site=None).order_by("pk").values_list("pk", flat=True)[:limit])
@@ -75,6 +77,7 @@ def _retry(ids: Sequence[int]) -> Retried:
     targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids)))
     again = {fetch_id: target for fetch_id, target in targets.items() if target is not None}
     sites = sites_of({target.lane for target in again.values()})
+    backlog.mark(robots_files.ask({origin_of(target.url): sites[target.lane] for target in again.values()}))
     retried = _queue([(fetch_id, target.url, sites[target.lane]) for fetch_id, target in again.items()])
     return retried + Retried(not_urls=len(targets) - len(again))
 

@@ -2,28 +2,30 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from random import random
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connection
 
 from postgres import statements
-from workers.fetches import backlog
+from workers.fetches import backlog, robots_answers, robots_files
 from workers.fetches.enqueue import sites_of
 from workers.fetches.models import FINAL, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.outcomes import Event, Outcome, judge
+from workers.fetches.robots import origin_of
 
 log = structlog.get_logger(__name__)
 _run = partial(statements.run, "workers.fetches")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from",
 )  # fmt: skip
 PERIOD = 0.1  # seconds: results wait at most this long for company
 MOST_BYTES = 16 * 2**20  # of bodies in one statement
@@ -36,6 +38,7 @@ def store(outcomes: Sequence[Outcome]) -> None:
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]
     rows = _run("store", columns)
+    _see_to_robots(rows, outcomes)
     backlog.mark(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
 
@@ -59,6 +62,14 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
             time.sleep(RETRY_AFTER)
             continue
         return
+
+
+def _see_to_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
+    """Note what robots.txt files said, and have those asked for where redirects led."""
+    became = {outcome.fetch_id: outcome for outcome in outcomes}
+    robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
+    redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]
+    robots_files.ask({origin_of(became[row.id].hop_url or ""): row.site_id for row in redirected})
 
 
 def _judged(event: Event) -> Outcome:

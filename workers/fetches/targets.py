@@ -13,6 +13,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _UNUSABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]")  # control characters, lone surrogates
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_PORT = re.compile(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", re.ASCII)  # behind a host; other digits mean nothing to others
 
 
 class InvalidTarget(ValueError):
@@ -37,18 +38,20 @@ def parse_target(text: str) -> Target:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
     if _UNUSABLE.search(text):
         raise InvalidTarget("the URL contains control characters")
-    url, scheme, host, port = _parsed(text.strip())
+    text = text.strip()
+    url, scheme, host, port = _parsed(text)
+    authority = re.split("[/?#]", text.partition("//")[2], maxsplit=1)[0]
     if not url.absolute and not scheme:
         raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
     if scheme not in DEFAULT_PORTS:
         raise InvalidTarget(f"the scheme {scheme!r} is not fetched: only http and https are")
-    if url.raw_user is not None or url.raw_password is not None:
+    if "@" in authority:
         raise InvalidTarget("the URL contains credentials; they would be stored and logged")
     if not host:
         raise InvalidTarget("the URL has no host")
-    if not port:
-        raise InvalidTarget("the port must be between 1 and 65535")
-    if "[" in text.partition("//")[2].partition("/")[0] and ":" not in host:
+    if not port or not _PORT.fullmatch(authority):
+        raise InvalidTarget("the port must be between 1 and 65535, in plain digits")
+    if "[" in authority and ":" not in host:
         raise InvalidTarget(f"not a URL: [{host}] is not an IPv6 address")
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
@@ -59,7 +62,8 @@ def parse_target(text: str) -> Target:
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
     try:
         url = URL(text)
-        return url, url.scheme.lower(), url.raw_host, url.port
+        # `host` is `raw_host` decoded: it raises for a label that is the code of no name, as browsers do.
+        return url, url.scheme.lower(), url.host and url.raw_host, url.port
     except ValueError as error:
         raise InvalidTarget(f"not a URL: {error}") from error
     except IndexError as error:  # yarl's, for http://[]@
@@ -67,9 +71,9 @@ def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
 
 
 def _checked_host(host: str) -> str:
-    if "%" in host:
-        raise InvalidTarget("the host has an IPv6 zone, which means something on this machine only")
     if ":" in host:
+        if "%" in host:
+            raise InvalidTarget("the host has an IPv6 zone, which means something on this machine only")
         try:
             return ip_address(host).compressed
         except ValueError as error:

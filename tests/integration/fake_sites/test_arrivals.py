@@ -10,7 +10,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from project.demo.gaps import read_log
+from project.demo.gaps import Answered, read_answers, read_log
 from project.demo.sites import Sites
 from tests.integration.fake_sites.conftest import ask, client, connect, head_of, logged, read_to_end, wait_until
 
@@ -23,14 +23,15 @@ def stop(pid: int) -> None:
 
 
 def test_a_request_is_logged_with_its_site_and_path_when_it_arrives(sites: Sites) -> None:
-    """The log has the address that was asked, whatever the Host header says, and the time of the request."""
+    """The log has the address that was asked, whatever the Host header says, whose request it was, and its time."""
     with connect(sites) as connection:
+        client_address, _ = connection.getsockname()
         before_ns = time.time_ns()
         connection.sendall(head_of("/ok/when?a=1"))
         connection.recv(1)
         answered_ns = time.time_ns()
     [arrival] = logged(sites, "/ok/when?a=1")
-    assert arrival.host == sites.hosts[0]
+    assert (arrival.host, arrival.client) == (sites.hosts[0], client_address)
     assert before_ns <= arrival.at_ns <= answered_ns
 
 
@@ -82,6 +83,7 @@ def test_a_connection_is_kept_for_more_requests(sites: Sites) -> None:
     arrivals = logged(sites, "/ok/kept", 3)
     assert len(sockets) == 1
     assert len({arrival.at_ns for arrival in arrivals}) == 3
+    assert [arrival.place for arrival in arrivals] == [1, 2, 3]
 
 
 def test_pipelined_requests_are_answered_in_order_and_logged_at_once(sites: Sites) -> None:
@@ -113,3 +115,38 @@ def test_what_is_not_a_request_is_not_logged(sites: Sites) -> None:
     ask(sites, "/ok/after-nonsense")
     logged(sites, "/ok/after-nonsense")
     assert [arrival.path for arrival in read_log(sites.log, before)[0]] == ["/ok/after-nonsense"]
+
+
+def test_an_answer_is_logged_with_its_status_when_it_is_sent(sites: Sites) -> None:
+    """The time is that of the sending, not of the request: after what held it up, and before it is there."""
+    before_ns = time.time_ns()
+    ask(sites, "/slow/200/answered")
+    answered_ns = time.time_ns()
+    [slow] = answers(sites, "/slow/200/answered")
+    assert before_ns + 200 * MILLISECOND <= slow.at_ns <= answered_ns
+    assert (slow.host, slow.status) == (sites.hosts[0], 200)
+    ask(sites, "/status/429/answered")
+    assert [answered.status for answered in answers(sites, "/status/429/answered")] == [429]
+
+
+def test_what_gets_no_answer_has_none_in_the_log(sites: Sites) -> None:
+    """Neither a connection that closes without a byte nor what is no request is answered at a path."""
+    before = sites.answers.stat().st_size
+    with connect(sites) as closing_one, connect(sites) as nonsense:
+        closing_one.sendall(head_of("/close/unanswered"))
+        nonsense.sendall(b"hello\r\n\r\n")
+        assert read_to_end(closing_one) == b""
+        assert read_to_end(nonsense).startswith(b"HTTP/1.1 400 ")
+    ask(sites, "/ok/after-unanswered")
+    answers(sites, "/ok/after-unanswered")
+    assert [answered.path for answered in read_answers(sites.answers, before)[0]] == ["/ok/after-unanswered"]
+
+
+def answers(sites: Sites, path: str) -> list[Answered]:
+    """Wait until the answer to a path is in the log."""
+    wait_until(lambda: len(answers_now(sites, path)) > 0)
+    return answers_now(sites, path)
+
+
+def answers_now(sites: Sites, path: str) -> list[Answered]:
+    return [answered for answered in read_answers(sites.answers)[0] if answered.path == path]

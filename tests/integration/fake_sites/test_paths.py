@@ -11,7 +11,16 @@ import psutil
 import pytest
 
 from project.demo.sites import Sites
-from tests.integration.fake_sites.conftest import TIMEOUT_S, ask, client, connect, head_of, logged, read_to_end
+from tests.integration.fake_sites.conftest import (
+    TIMEOUT_S,
+    ask,
+    client,
+    connect,
+    head_of,
+    logged,
+    read_to_end,
+    wait_until,
+)
 
 
 @pytest.mark.parametrize("path", ["/ok/page", "/", "/anything?else"])
@@ -72,6 +81,32 @@ def test_a_status_on_demand(sites: Sites, code: int, length: str | None) -> None
     """The status is the one in the path, without a body where its meaning allows none."""
     response, _ = ask(sites, f"/status/{code}/x")
     assert (response.status, response.headers["Content-Length"]) == (code, length)
+
+
+def test_a_page_given_once_closes_its_connection(sites: Sites) -> None:
+    """The page is whole, says that it is the connection's last, and the connection is closed behind it."""
+    with connect(sites) as connection:
+        connection.sendall(head_of("/once/x"))
+        head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nConnection: close" in head
+    assert len(body) == 2_000
+
+
+@pytest.mark.parametrize(("status", "seconds", "stated"), [(429, "2", "2"), (503, "-", None)])
+def test_a_site_is_busy_from_a_request_on_for_a_while(
+    sites: Sites, status: int, seconds: str, stated: str | None
+) -> None:
+    """From the third request on, whatever its page, all are refused; when the time is over, none is."""
+    path = f"/busy/3/300/{status}/{seconds}"
+    began = time.monotonic()
+    answers = [ask(sites, f"{path}/{page}")[0] for page in range(4)]
+    assert [answer.status for answer in answers] == [200, 200, status, status]
+    assert {answer.headers["Retry-After"] for answer in answers[2:]} == {stated}
+    assert ask(sites, f"/busy/3/301/{status}/{seconds}/x")[0].status == 200, "another path counts for itself"
+    assert ask(sites, f"{path}/x", host_index=1)[0].status == 200, "another site counts for itself"
+    wait_until(lambda: ask(sites, f"{path}/x")[0].status == 200)
+    assert time.monotonic() - began > 0.3
 
 
 def test_a_flaky_path_recovers_at_each_site_by_itself(sites: Sites) -> None:
@@ -158,7 +193,9 @@ def test_there_is_no_robots_txt(sites: Sites) -> None:
     assert ask(sites, "/robots.txt")[0].status == 404
 
 
-@pytest.mark.parametrize("path", ["/slow/soon/x", "/status/", "/big/x", "/loop", f"/slow/{'9' * 400}"])
+@pytest.mark.parametrize(
+    "path", ["/slow/soon/x", "/status/", "/big/x", "/loop", "/busy/1/2", "/busy/1/2/x/-/", f"/slow/{'9' * 400}"]
+)
 def test_a_path_without_its_number_is_the_clients_mistake(sites: Sites, path: str) -> None:
     """What makes no sense is a 400, and does not end the judge."""
     assert ask(sites, path)[0].status == 400

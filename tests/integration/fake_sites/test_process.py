@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from project.demo import sites as sites_module
-from project.demo.sites import host, listen, running
+from project.demo.sites import START, host, listen, running
 from tests.integration.fake_sites.conftest import TIMEOUT_S, ask, connect, head_of, logged_now, wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -36,6 +35,7 @@ def test_every_request_is_in_the_log_when_the_process_has_ended(tmp_path: Path) 
         "hosts": ["127.1.0.1", "127.1.0.2"],
         "pid": ended.pid,
         "requests": 101,
+        "connections": 101,
         "reads_without_kernel_time": 0,
     }
 
@@ -119,6 +119,24 @@ def test_addresses_follow_from_numbers(index: int, address: str) -> None:
     assert host(index) == address
 
 
+def test_a_network_of_its_own_changes_the_first_two_numbers() -> None:
+    """Elsewhere than on loopback the same numbers are the same addresses of that network."""
+    assert host(250, "198.18") == "198.18.1.1"
+
+
+def test_sites_listen_in_the_network_that_they_are_given(tmp_path: Path) -> None:
+    """Who names another network finds the sites there."""
+    with running(2, tmp_path, network="127.77") as elsewhere:
+        assert elsewhere.hosts == ("127.77.0.1", "127.77.0.2")
+        assert ask(elsewhere, "/ok/elsewhere", host_index=1)[0].status == 200
+
+
+def test_the_process_can_be_started_inside_of_something(tmp_path: Path) -> None:
+    """`inside` is a command that runs the sites, as `nsenter` does, and keeps their process."""
+    with running(1, tmp_path, inside=("env", "GREETING=hello")) as started:
+        assert psutil.Process(started.pid).environ()["GREETING"] == "hello"
+
+
 @pytest.mark.parametrize("index", [-1, 64_000])
 def test_there_are_only_so_many_addresses(index: int) -> None:
     """A number without an address is an error."""
@@ -126,19 +144,22 @@ def test_there_are_only_so_many_addresses(index: int) -> None:
         host(index)
 
 
-def test_the_sites_know_no_django() -> None:
-    """The judge starts quickly and depends on nothing it judges."""
+def test_the_sites_know_no_django(tmp_path: Path) -> None:
+    """The judge starts quickly and depends on nothing it judges: of ours it has the package `demo` alone."""
     script = (
-        "import runpy, sys; runpy.run_path(sys.argv[1])\n"
-        "print(sorted({'django', 'celery', 'ratelimit', 'project'} & set(sys.modules)))"
+        "import sys, uvloop; uvloop.run = lambda serving: serving.close()\n"
+        "exec(sys.argv.pop(1))\n"
+        "print(sorted({'django', 'celery', 'ratelimit', 'project', 'demo'} & set(sys.modules)))"
     )
+    options = ["--log", "log", "--answers", "answers", "--ready", "ready", "--hosts", "1"]
     found = subprocess.run(
-        [sys.executable, "-P", "-c", script, sites_module.__file__],
+        [sys.executable, "-P", "-c", script, START, *options],
+        cwd=tmp_path,
         capture_output=True,
         check=True,
         text=True,
     )
-    assert found.stdout == "[]\n"
+    assert found.stdout == "['demo']\n"
 
 
 def test_the_sites_can_be_started_as_a_module() -> None:

@@ -1,17 +1,47 @@
--- Cancel a fetch that no fetcher holds yet, and give its slot back.
-WITH chosen AS (
-    SELECT id, slot_id FROM fetches_fetch
-    WHERE id = %(fetch)s AND state IN ('queued', 'reserved')
-    FOR NO KEY UPDATE
-), given_back AS (
-    UPDATE ratelimit_slot SET released_at = clock_timestamp()
-    FROM chosen
-    WHERE ratelimit_slot.id = chosen.slot_id AND released_at IS NULL AND finished_at IS NULL
+-- Cancel a fetch that has not been started, and give its slot to the next in its lane, who takes its place in the run.
+-- A fetcher that holds it hears of `passed_on_at` in time where the slot lies farther ahead than it may rely on a
+-- confirmation (`confirmed_for` seconds); nearer, it is too late. Without a next one the slot is given back; one that a
+-- fetcher holds is left empty, as others might take it before the fetcher knows.
+WITH chosen AS MATERIALIZED (
+    SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, slot.start_time
+    FROM fetches_fetch AS job
+    LEFT JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
+    WHERE job.id = %(fetch)s AND (
+        job.state IN ('queued', 'reserved')
+        OR job.state = 'running' AND slot.start_time > clock_timestamp() + make_interval(secs => %(confirmed_for)s::float8)
+    )
+    FOR NO KEY UPDATE OF job
 ), moved AS (
-    UPDATE fetches_fetch
+    UPDATE fetches_fetch AS job
     SET state = 'cancelled', finished_at = clock_timestamp(), lease_until = NULL, slot_id = NULL
     FROM chosen
-    WHERE fetches_fetch.id = chosen.id
-    RETURNING fetches_fetch.id
+    WHERE job.id = chosen.id
+    RETURNING job.id
+), next AS (
+    SELECT waiting.id, chosen.slot_id, chosen.state, chosen.lease_until
+    FROM chosen
+    CROSS JOIN LATERAL (
+        SELECT id
+        FROM fetches_fetch
+        WHERE site_id = chosen.site_id AND state = 'queued' AND not_before <= statement_timestamp()
+        ORDER BY priority DESC, not_before, id
+        LIMIT 1
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS waiting
+    WHERE chosen.start_time > clock_timestamp()
+), seated AS (
+    UPDATE fetches_fetch AS job
+    SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until
+    FROM next
+    WHERE job.id = next.id
+    RETURNING job.slot_id
+), slots AS (
+    UPDATE ratelimit_slot AS slot
+    SET released_at = CASE
+            WHEN chosen.state = 'reserved' AND NOT EXISTS (SELECT FROM seated) AND slot.finished_at IS NULL
+            THEN coalesce(slot.released_at, clock_timestamp()) ELSE slot.released_at END,
+        passed_on_at = CASE WHEN chosen.state = 'running' THEN clock_timestamp() ELSE slot.passed_on_at END
+    FROM chosen
+    WHERE slot.id = chosen.slot_id
 )
 SELECT id FROM moved

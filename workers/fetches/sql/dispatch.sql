@@ -2,15 +2,23 @@
 -- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle lanes start `apart` seconds
 -- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
 -- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
--- else is booking are skipped, never waited for; what is returned is committed. One row a lane: its fetches in the
--- order of their slots (one run, for one fetcher), and whether its queue may be empty now.
+-- else is booking are skipped, never waited for; so are those that were booked ahead and recalled a moment ago, as their
+-- clock may still be set back (ratelimit/sql/pull_back.sql). What is returned is committed. One row a lane: its new slots in
+-- order (one run, for one fetcher), and whether its queue may be empty now.
+-- A lane with `max_concurrency` gets runs that may have so many fetches under way as earlier runs leave over: the
+-- holder sees to it.
 WITH lane AS MATERIALIZED (
-    SELECT id, "interval", burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
+    SELECT
+        id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
     FROM ratelimit_site
     WHERE has_backlog
-        AND next_start - (burst - 1) * "interval" < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
+        AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
+        AND (
+            coalesce(recalled_at, '-infinity') < clock_timestamp() - make_interval(secs => %(confirmed_for)s::float8)
+            OR next_start <= clock_timestamp() + burst * effective_interval
+        )
         AND id > %(after)s
     ORDER BY id
     LIMIT %(lanes)s
@@ -32,45 +40,64 @@ WITH lane AS MATERIALIZED (
     SELECT
         opened.*,
         arrival,
-        least(
+        at_once,
+        CASE WHEN at_once <= 0 THEN 0 ELSE least(
             %(longest_run)s::int,
             -- how many slots start before the look-ahead ends
             1 + floor(extract(epoch FROM
-                opened.now + make_interval(secs => %(lookahead)s::float8) - arrival + (burst - 1) * "interval"
-            ) / extract(epoch FROM spacing)),
-            max_concurrency - (
-                SELECT count(*) FROM fetches_fetch AS held
-                WHERE held.site_id = opened.id AND held.state IN ('reserved', 'running')
-                    AND opened.max_concurrency IS NOT NULL
-            )
-        )::int AS room
-    FROM opened, greatest(opened.soonest, opened.next_start) AS arrival
+                opened.now + make_interval(secs => %(lookahead)s::float8) - arrival + (burst - 1) * effective_interval
+            ) / extract(epoch FROM spacing))
+        ) END::int AS room
+    FROM opened
+    CROSS JOIN greatest(opened.soonest, opened.next_start) AS arrival
+    CROSS JOIN LATERAL (  -- what the runs that are not over leave of the lane's concurrency; NULL: any number
+        SELECT opened.max_concurrency - coalesce(sum(least(run.at_once, run.fetches)), 0)::int AS at_once
+        FROM (
+            SELECT slot.at_once, count(*) AS fetches
+            FROM fetches_fetch AS held
+            JOIN ratelimit_slot AS slot ON slot.id = held.slot_id
+            WHERE held.site_id = opened.id AND held.state IN ('reserved', 'running')
+                AND opened.max_concurrency IS NOT NULL
+            GROUP BY slot.use_until, slot.at_once
+        ) AS run
+    ) AS left_over
 ), picked AS MATERIALIZED (  -- one row a fetch; one without a fetch for a lane that has none
     SELECT
         planned.*,
         best.id AS fetch_id,
-        row_number() OVER lane_queue - 1 AS k,
-        count(best.id) OVER (PARTITION BY planned.id) AS taken
+        best.priority,
+        best.not_before,
+        best.is_robots,
+        bool_or(best.is_robots) OVER (PARTITION BY planned.id) AS robots_first
     FROM planned
     LEFT JOIN LATERAL (
-        SELECT id, priority, not_before
+        SELECT id, priority, not_before, is_robots
         FROM fetches_fetch
         WHERE site_id = planned.id AND state = 'queued' AND not_before <= planned.now
         ORDER BY priority DESC, not_before, id
         LIMIT greatest(planned.room, 0)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS best ON true
-    WINDOW lane_queue AS (PARTITION BY planned.id ORDER BY best.priority DESC, best.not_before, best.id)
-), assigned AS MATERIALIZED (
+), chosen AS MATERIALIZED (  -- a robots.txt goes without the fetches that wait for what it says
     SELECT
         picked.*,
-        CASE WHEN fetch_id IS NOT NULL THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) END AS slot_id,
-        greatest(soonest, arrival + k * spacing - (burst - 1) * "interval") AS start_time,
-        arrival + (taken - 1) * spacing + effective_grace AS use_until
+        row_number() OVER lane_queue - 1 AS k,
+        count(fetch_id) OVER (PARTITION BY id) AS taken
     FROM picked
+    WHERE is_robots OR NOT coalesce(robots_first, false)
+    WINDOW lane_queue AS (PARTITION BY id ORDER BY priority DESC, not_before, fetch_id)
+), assigned AS MATERIALIZED (
+    SELECT
+        chosen.*,
+        CASE WHEN fetch_id IS NOT NULL THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) END AS slot_id,
+        greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval) AS start_time,
+        arrival + (taken - 1) * spacing + effective_grace AS use_until
+    FROM chosen
 ), slots AS (
-    INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, reserved_at)
-    SELECT slot_id, id, start_time, use_until, "interval", taken, clock_timestamp() FROM assigned WHERE fetch_id IS NOT NULL
+    INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)
+    SELECT slot_id, id, start_time, use_until, effective_interval, taken, at_once, clock_timestamp()
+    FROM assigned
+    WHERE fetch_id IS NOT NULL
 ), fetches AS (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
@@ -79,15 +106,14 @@ WITH lane AS MATERIALIZED (
     WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
     UPDATE ratelimit_site
-    SET next_start = assigned.use_until + assigned."interval"
+    SET next_start = assigned.use_until + assigned.effective_interval
     FROM assigned
     WHERE ratelimit_site.id = assigned.id AND assigned.k = 0 AND assigned.fetch_id IS NOT NULL
 )
 SELECT
     id AS site_id,
-    coalesce(array_agg(fetch_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS fetch_ids,
-    max(slot_id) AS newest_slot,
-    count(fetch_id) < room AS drained
+    coalesce(array_agg(slot_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS slot_ids,
+    count(fetch_id) < room AND NOT coalesce(bool_or(robots_first), false) AS drained
 FROM assigned
 GROUP BY id, room
 ORDER BY id

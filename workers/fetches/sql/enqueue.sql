@@ -13,16 +13,16 @@ WITH wanted AS MATERIALIZED (
     ORDER BY place
 ), queued AS (
     INSERT INTO fetches_fetch (
-        id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, dedupe_key,
-        redirects, attempts, headers, etag, last_modified
+        id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
+        dedupe_key, redirects, attempts, headers, etag, last_modified
     )
     SELECT
         id, url, hop_url, site_id,
         CASE WHEN site_id IS NULL THEN 'failed' ELSE 'queued' END,
         error,
         CASE WHEN site_id IS NULL THEN clock_timestamp() END,
-        due, %(priority)s, %(max_attempts)s, %(on_done)s, dedupe_key,
-        0, 0, '[]', '', ''
+        due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
+        dedupe_key, 0, 0, '[]', '', ''
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

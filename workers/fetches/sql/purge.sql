@@ -1,7 +1,13 @@
--- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies.
+-- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies; but none whose
+-- body a younger result refers to.
 WITH old AS (
     SELECT id FROM fetches_fetch
     WHERE finished_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)
+        AND NOT EXISTS (
+            SELECT FROM fetches_fetch AS later
+            WHERE later.unchanged_from_id = fetches_fetch.id
+                AND later.finished_at >= clock_timestamp() - make_interval(secs => %(older_than)s::float8)
+        )
     ORDER BY finished_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED

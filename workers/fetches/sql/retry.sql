@@ -23,7 +23,7 @@ WITH failed AS MATERIALIZED (
     SET state = 'queued', hop_url = chosen.hop_url, site_id = chosen.site_id,
         redirects = 0, attempts = 0, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
-        status_code = NULL, headers = '[]', etag = '', last_modified = '', error = '', on_done_called_at = NULL
+        status_code = NULL, unchanged_from_id = NULL, headers = '[]', etag = '', last_modified = '', error = '', on_done_called_at = NULL
     FROM chosen
     WHERE job.id = chosen.id
     RETURNING job.site_id

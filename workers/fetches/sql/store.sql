@@ -7,12 +7,12 @@ WITH outcome AS MATERIALIZED (
         %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
         %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
         %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)s::bytea[]
+        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content
+        hop_site, content, unchanged_from
     )
 ), moved AS (
     UPDATE fetches_fetch AS job
@@ -32,6 +32,7 @@ WITH outcome AS MATERIALIZED (
         error = outcome.error,
         status_code = coalesce(outcome.status_code, job.status_code),
         headers = coalesce(outcome.headers::jsonb, job.headers),
+        unchanged_from_id = outcome.unchanged_from,
         etag = outcome.etag,
         last_modified = outcome.last_modified,
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
@@ -40,7 +41,9 @@ WITH outcome AS MATERIALIZED (
     FROM outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id AND job.state IN ('reserved', 'running')
-    RETURNING job.id, job.state, job.site_id, job.on_done, outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
+    RETURNING
+        job.id, job.url, job.state, job.site_id, job.on_done, job.is_robots,
+        outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, statistics that are missing or old make a scan of all slots look cheap
     UPDATE ratelimit_slot AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
@@ -49,7 +52,7 @@ WITH outcome AS MATERIALIZED (
     WHERE slot.id = moved.used_slot_id
 ), bodies AS (
     INSERT INTO fetches_fetchbody (fetch_id, content)
-    SELECT id, content FROM moved WHERE content IS NOT NULL
+    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots  -- theirs is in fetches_robotsfile
     ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
 )
-SELECT id, state, site_id, on_done FROM moved
+SELECT id, url, state, site_id, on_done, is_robots FROM moved

@@ -13,7 +13,7 @@ from ratelimit.models import Site
 from ratelimit.rates import parse_duration
 from ratelimit.slots import UnknownSite
 from workers.fetches.enqueue import cancel
-from workers.fetches.models import UNFINISHED, Fetch
+from workers.fetches.models import ACTIVE, Fetch
 from workers.fetches.retrying import retry_failed
 
 LARGEST = 2**63 - 1  # of PostgreSQL's bigint
@@ -21,7 +21,7 @@ FILTERS = ("site", "status", "error", "since")
 
 
 class Command(BaseCommand):
-    help = "Queue failed fetches again, or take back fetches that no fetcher holds yet."
+    help = "Queue failed fetches again, or take back fetches that have not started."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="{retry,cancel}")
@@ -114,8 +114,8 @@ def _site(host: str) -> Site:
 def _refusal(fetch_id: int, state: str | None) -> str:
     if state is None:
         return f"There is no fetch {fetch_id}."
-    if state in UNFINISHED:
-        return f"Fetch {fetch_id} was not cancelled: a fetcher held it."
+    if state in ACTIVE:
+        return f"Fetch {fetch_id} was not cancelled: it is about to start, or under way."
     return f"Fetch {fetch_id} had ended already: {state}."
 
 

@@ -4,10 +4,10 @@ Both sides are one process that waits for each commit. They take turns in short 
 drifts drifts for both; the ratio is the median of the rounds'.
 """
 
+import os
 import time
 from collections.abc import Callable
 from itertools import cycle
-from pathlib import Path
 from statistics import median
 
 import psycopg
@@ -16,7 +16,7 @@ from django.db import connection
 from benchmarks.figures import Figure
 from ratelimit import slots
 
-ROUNDS = 9
+ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "9"))
 CALLS = 1_500
 LANES = 1_000
 FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
@@ -28,7 +28,7 @@ UPSERT = """
 """
 
 
-def measure(_folder: Path) -> list[Figure]:
+def compare() -> list[Figure]:
     """Return the rates and their ratios, for one lane and for a thousand in turn."""
     return [figure for lanes in (1, LANES) for figure in _compare(lanes)]
 

@@ -5,8 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("fetches", "0001_initial"),
-        ("ratelimit", "0001_initial"),
+        ("fetches", "0003_robots"),
     ]
 
     operations = [

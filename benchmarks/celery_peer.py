@@ -1,0 +1,57 @@
+"""The peer: Celery, one task a fetch, and a task type a site, each with its `rate_limit`.
+
+Run as a script with three arguments, it is the worker: the broker's URL, the rate of a site, and a file of sites, one
+a line. `publish` is what its users' code would do.
+
+Celery limits the rate of a task type within one worker, so 1,000 sites are 1,000 task types, all on one worker; two
+workers would start twice as much. The worker does as little else as its documentation allows: no results, no events,
+no gossip, no remote control; prefork with a process for each of two processors, which here did more than threads; and
+it takes two tasks a site in advance, so that a site that has to wait holds up no other. What is fetched is thrown away.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import urllib3
+from celery import Celery
+
+QUEUE = "peer"
+PROCESSES = 2
+MOST_SITES = 1_000
+OPTIONS = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "ERROR"]
+
+app = Celery("peer", set_as_current=False)
+app.conf.update(
+    task_default_queue=QUEUE,
+    task_ignore_result=True,
+    worker_enable_remote_control=False,
+    broker_connection_retry_on_startup=True,
+)
+connections = urllib3.PoolManager(num_pools=MOST_SITES, retries=False)  # kept alive, one a site and process
+
+
+def fetch(url: str) -> None:
+    """Ask for the URL."""
+    connections.request("GET", url)
+
+
+def publish(broker_url: str, urls: Iterable[str]) -> None:
+    """Send one message a URL, over one connection."""
+    app.conf.update(broker_url=broker_url)
+    with app.producer_pool.acquire(block=True) as producer:
+        for url in urls:
+            app.send_task(str(urlsplit(url).hostname), (url,), producer=producer)
+
+
+def work(broker_url: str, rate: str, sites: list[str]) -> None:
+    """Fetch until killed."""
+    app.conf.update(broker_url=broker_url, worker_prefetch_multiplier=2 * len(sites) // PROCESSES)
+    for site in sites:
+        app.task(name=site, rate_limit=rate)(fetch)
+    app.worker_main(["worker", "--pool", "prefork", "--concurrency", str(PROCESSES), "--queues", QUEUE, *OPTIONS])
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], sys.argv[2], Path(sys.argv[3]).read_text().split())

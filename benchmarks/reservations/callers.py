@@ -1,0 +1,165 @@
+"""Processes that ask a limiter for starts. Run as a script, one does turns, each told on its standard input.
+
+A turn is two lines: which limiter in which scenario, which is answered when the limiter is connected, and when to
+begin, which is answered with what was noted. Every caller has a backlog for every lane: it asks again as soon as it has
+started.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
+from heapq import heapreplace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.reservations.limiters import Limiter
+    from benchmarks.reservations.scenarios import Scenario
+    from ratelimit.pacing import Run
+
+READY = "ready\n"
+BEGIN_IN_S = 0.1
+NOW = 0.0  # a time that has come
+
+
+@dataclass(kw_only=True)
+class Notes:
+    """What one caller saw in one turn; times are ns on the monotonic clock, which is one for all processes."""
+
+    starts: list[tuple[str, int]] = field(default_factory=list)  # lane, and when the caller could go ahead
+    granted: int = 0
+    refusals: int = 0
+    granted_calls_ns: list[int] = field(default_factory=list)  # how long calls took that were granted
+
+
+class Crew:
+    """Processes that are ready for a turn."""
+
+    def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
+        self._processes = processes
+
+    def take_turn(self, callers: int, limiter: str, scenario: str) -> list[Notes]:
+        """Have so many of them ask at the same time; return what each noted. RuntimeError if one ends instead."""
+        asking = self._processes[:callers]
+        for process in asking:
+            print(json.dumps([limiter, scenario]), file=process.stdin, flush=True)
+        for process in asking:
+            if _answer(process) != READY:
+                raise RuntimeError("A process that was to ask for starts is not ready.")
+        begin_at = time.monotonic() + BEGIN_IN_S
+        for process in asking:
+            print(begin_at, file=process.stdin, flush=True)
+        return [Notes(**json.loads(_answer(process))) for process in asking]
+
+
+def _answer(process: subprocess.Popen[str]) -> str:
+    line = process.stdout.readline() if process.stdout else ""
+    if not line:
+        raise RuntimeError("A process that was to ask for starts ended.")
+    return line
+
+
+@contextmanager
+def running(count: int) -> Iterator[Crew]:
+    """Run so many processes; kill them on leaving, whatever they do then."""
+    command = [sys.executable, "-m", "benchmarks.reservations.callers"]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
+    ]
+    try:
+        yield Crew(processes)
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.communicate()
+
+
+def keep_starting(limiter: "Limiter", lanes: list[str], until: float) -> Notes:
+    """Start in all lanes as often as the limiter lets it, each start at its time."""
+    notes = Notes()
+    due = [(NOW, place, _starts(limiter, lane, notes)) for place, lane in enumerate(lanes)]
+    while due[0][0] < until and time.monotonic() < until:
+        at, place, starts = due[0]
+        while (wait_s := at - time.monotonic()) > 0:
+            time.sleep(wait_s)
+        heapreplace(due, (next(starts), place, starts))
+    return notes
+
+
+def _starts(limiter: "Limiter", lane: str, notes: Notes) -> Iterator[float]:
+    """Start in one lane again and again; yield when to go on."""
+    while True:
+        asked_ns = time.monotonic_ns()
+        grant = limiter.ask(lane)
+        answered_ns = time.monotonic_ns()
+        if grant is None:
+            notes.refusals += 1
+            yield limiter.ask_again_at(lane)
+            continue
+        notes.granted += 1
+        notes.granted_calls_ns.append(answered_ns - asked_ns)
+        if grant.run:
+            yield from _use(grant.run, grant.starts, lane, notes)
+        else:
+            notes.starts.append((lane, answered_ns))
+        yield NOW
+
+
+def _use(run: "Run", starts: Iterable[float], lane: str, notes: Notes) -> Iterator[float]:
+    """Start at each of the times, unless that has become too late: then the rest of the run is lost."""
+    for start_at in starts:
+        if (ready_at := run.ready_at(start_at)) > time.monotonic():
+            yield ready_at
+        started_ns = time.monotonic_ns()
+        if not run.may_start(started_ns / 1e9):
+            notes.refusals += 1
+            return
+        notes.starts.append((lane, started_ns))
+        run.started(time.monotonic())
+
+
+def keep_asking(limiter: "Limiter", lane: str, until: float) -> Notes:
+    """Ask for starts, without a pause, and use none."""
+    notes = Notes()
+    while (asked_ns := time.monotonic_ns()) / 1e9 < until:
+        if limiter.ask(lane) is None:
+            notes.refusals += 1
+        else:
+            notes.granted += 1
+            notes.granted_calls_ns.append(time.monotonic_ns() - asked_ns)
+    return notes
+
+
+def _take_turn(limiter: "Limiter", scenario: "Scenario", begin_at: float) -> Notes:
+    until = begin_at + scenario.turn_s
+    time.sleep(max(0.0, begin_at - time.monotonic()))
+    if scenario.interval_s:
+        return keep_starting(limiter, scenario.names, until)
+    return keep_asking(limiter, scenario.names[0], until)
+
+
+def main() -> None:
+    """Run from the command line."""
+    import django  # noqa: PLC0415  what follows needs Django's settings
+
+    django.setup()
+    from benchmarks.reservations.limiters import LIMITERS  # noqa: PLC0415
+    from benchmarks.reservations.scenarios import SCENARIOS  # noqa: PLC0415
+    from project.demo.sites import die_with_parent  # noqa: PLC0415
+
+    die_with_parent()
+    for line in sys.stdin:
+        limiter_name, prefix = json.loads(line)
+        scenario = SCENARIOS[prefix]
+        with closing(LIMITERS[limiter_name](scenario)) as limiter:
+            print(READY, end="", flush=True)
+            notes = _take_turn(limiter, scenario, float(sys.stdin.readline()))
+        print(json.dumps(asdict(notes)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""The limiters, each behind the same two questions: may I start, and if not, when shall I ask again?
+
+What each promises, and how it is brought as near to "never closer than the interval" as its documentation allows:
+
+- *Weir* grants a start that lies ahead, to one caller, and says until when it may be used; no two callers' times
+  overlap. The price is the grace between two reservations, 10 ms at the least: a lane of 200/s is used to a third by
+  reservations of one start, and almost wholly by runs. PostgreSQL commits each reservation to disk.
+- *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; 1 in an interval
+  here. A table is one lane; it is locked without waiting, and who finds it locked is refused. Commits to disk like
+  Weir. Its own blocking acquire is not used: what that tries again it stamps with the time at which it had planned to,
+  and so it lets the next one start too early even within one process.
+- *throttled-py*, Redis store: GCRA by the server's clock, in one script; burst 1 here. Its own blocking acquire is not
+  used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
+- *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds, so 1 a
+  second it can promise, but not 1 in 5 ms: 200 a second is the nearest, and lets 200 start at once. It has no
+  blocking acquire. In memory like throttled-py.
+
+The last three say yes or no, as of now: a caller that is told yes starts as soon as it hears. Where nobody is to be
+refused, they are set to a million a second, and Weir books ahead.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import limits
+import limits.storage
+import limits.strategies
+import redis
+from django.conf import settings
+from django.db import connection
+from psycopg_pool import ConnectionPool
+from pyrate_limiter import PostgresBucket, PostgresClock, Rate, RateItem
+from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, per_sec
+
+from benchmarks.reservations.scenarios import Scenario
+from ratelimit import slots
+from ratelimit.models import SHORTEST_GRACE
+from ratelimit.pacing import Run
+
+FAR = 1e9  # seconds that a reservation may lie ahead here
+RUN = 20  # starts in one reservation, where a caller takes more than one
+WEIR_FASTEST = 1_000  # starts a second, the most that a lane may have
+SLOW_S = 0.1  # an interval of which the default grace is a small part
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """Starts that were granted: ahead, on this process' monotonic clock, or (no run) now."""
+
+    starts: tuple[float, ...] = ()
+    run: Run | None = None
+
+
+YES = Grant()
+
+
+class Limiter(Protocol):
+    """One process' limiter, connected, for one scenario's lanes."""
+
+    def ask(self, lane: str) -> Grant | None:
+        """Return what was granted, or None for a refusal."""
+
+    def ask_again_at(self, lane: str) -> float:
+        """Return when the lane said that it would grant something, after a refusal: a point on the monotonic clock."""
+
+    def close(self) -> None:
+        """Leave the servers."""
+
+
+class Weir:
+    """Weir's own, a number of starts at a time."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def ask(self, lane: str) -> Grant | None:
+        """Reserve, however far ahead."""
+        reservation = slots.reserve(lane, count=self._count, max_wait=FAR)
+        return Grant(starts=tuple(slot.start_at for slot in reservation.slots), run=reservation.run)
+
+    def ask_again_at(self, lane: str) -> float:
+        """Refuse the question: nobody is refused."""
+        raise AssertionError(f"{lane} refused a reservation that may lie as far ahead as it likes.")
+
+    def close(self) -> None:
+        """Leave PostgreSQL."""
+        connection.close()
+
+
+class PyrateLimiter:
+    """pyrate-limiter's PostgreSQL bucket, a table a lane."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        parameters = connection.get_connection_params()
+        for of_django in ("context", "cursor_factory"):
+            del parameters[of_django]
+        rate = Rate(1, round(scenario.interval_s * 1_000)) if scenario.interval_s else Rate(MILLION, 1_000)
+        self._pool = ConnectionPool(kwargs=parameters, min_size=1, max_size=1, open=True)
+        self._clock = PostgresClock(self._pool)
+        self._buckets = {lane: PostgresBucket(self._pool, lane, [rate]) for lane in scenario.names}
+        self._asked: dict[str, RateItem] = {}
+
+    def ask(self, lane: str) -> Grant | None:
+        """Put an item with PostgreSQL's time into the lane's bucket."""
+        bucket = self._buckets[lane]
+        self._asked[lane] = RateItem(lane, self._clock.now())
+        return YES if bucket.put(self._asked[lane]) else None
+
+    def ask_again_at(self, lane: str) -> float:
+        """Return what the bucket says of the item that it refused."""
+        wait_ms = self._buckets[lane].waiting(self._asked[lane])
+        if not isinstance(wait_ms, int):
+            raise TypeError("A bucket of PostgreSQL answers at once.")
+        return time.monotonic() + max(0, wait_ms) / 1_000
+
+    def close(self) -> None:
+        """Leave PostgreSQL."""
+        self._pool.close()
+        connection.close()
+
+
+class ThrottledPy:
+    """throttled-py's GCRA in Redis."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        quota = per_sec(round(1 / scenario.interval_s), burst=1) if scenario.interval_s else per_sec(MILLION)
+        store = RedisStore(server=settings.REDIS_URL)
+        self._throttled = Throttled(using=RateLimiterType.GCRA.value, quota=quota, store=store)
+        self._refused: dict[str, RateLimitResult] = {}
+
+    def ask(self, lane: str) -> Grant | None:
+        """Ask for one."""
+        result = self._throttled.limit(lane)
+        if result.limited:
+            self._refused[lane] = result
+            return None
+        return YES
+
+    def ask_again_at(self, lane: str) -> float:
+        """Return what came with the refusal."""
+        wait_s: float = self._refused[lane].state.retry_after
+        return time.monotonic() + wait_s
+
+    def close(self) -> None:
+        """Leave Redis to its pool."""
+
+
+class Limits:
+    """limits' moving window in Redis."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        storage = limits.storage.RedisStorage(f"redis+{settings.REDIS_URL}")
+        self._window = limits.strategies.MovingWindowRateLimiter(storage)
+        self._item = limits.RateLimitItemPerSecond(round(1 / scenario.interval_s) if scenario.interval_s else MILLION)
+
+    def ask(self, lane: str) -> Grant | None:
+        """Ask for one."""
+        return YES if self._window.hit(self._item, lane) else None
+
+    def ask_again_at(self, lane: str) -> float:
+        """Return when the window has room again, by the callers' clock, which stamps its entries."""
+        wait_s: float = self._window.get_window_stats(self._item, lane).reset_time - time.time()
+        return time.monotonic() + wait_s
+
+    def close(self) -> None:
+        """Leave Redis to its pool."""
+
+
+LIMITERS: dict[str, Callable[[Scenario], Limiter]] = {
+    "weir": lambda _: Weir(count=1),
+    f"weir_runs_of_{RUN}": lambda _: Weir(count=RUN),
+    "pyrate_limiter": PyrateLimiter,
+    "throttled_py": ThrottledPy,
+    "limits": Limits,
+}
+
+
+def set_up(scenario: Scenario) -> None:
+    """Forget what any limiter knows of the lanes, and give Weir's their rate."""
+    tear_down(scenario)
+    interval_s = scenario.interval_s or 1 / WEIR_FASTEST
+    for lane in scenario.names:
+        slots.set_rate(lane, f"{round(1 / interval_s)}/s", grace=SHORTEST_GRACE if interval_s < SLOW_S else None)
+
+
+def tear_down(scenario: Scenario) -> None:
+    """Forget what any limiter knows of the lanes."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+        for lane in scenario.names:
+            cursor.execute(f'DROP TABLE IF EXISTS "ratelimit___{lane}"')
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.flushall()

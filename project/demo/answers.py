@@ -1,0 +1,135 @@
+"""What the demo's web sites answer: the first part of a path says how a site behaves; any other path is a page.
+
+No Django, no asyncio, no `project`: sites.py runs with this beside it, and nothing else of ours.
+"""
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from http import HTTPStatus
+from itertools import chain, repeat
+from urllib.parse import unquote_to_bytes
+
+PIECE = bytes(65_536)
+REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+HAVE_NO_BODY = {*range(100, 200), 204, 304}
+STATUS = slice(len(b"HTTP/1.1 "), len(b"HTTP/1.1 200"))
+NO_LENGTH = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What goes back: after `delay_s` head and body, then the stream, `pause_s` before each of its pieces."""
+
+    head: bytes
+    body: bytes = b""
+    stream: Iterable[bytes] = ()
+    delay_s: float = 0.0
+    pause_s: float = 0.0
+    closes: bool = False
+
+    @property
+    def status(self) -> bytes:
+        """Return the status as it is sent; empty where nothing is."""
+        return self.head[STATUS]
+
+
+def answer(status: int, body: bytes = b"", *headers: bytes) -> Answer:
+    """Return an answer whose length is stated, or that has no body because its status allows none."""
+    start = b"HTTP/1.1 %d %s" % (status, REASONS.get(status, b"Unknown"))
+    if status in HAVE_NO_BODY:
+        return Answer(head=b"\r\n".join((start, *headers, b"", b"")))
+    length = b"Content-Length: %d" % len(body)
+    return Answer(head=b"\r\n".join((start, *headers, length, b"", b"")), body=body)
+
+
+class Answers:
+    """How one site answers: by the path, and by what it was asked before."""
+
+    def __init__(self, body_size: int) -> None:
+        headers = (b"Content-Type: text/html", b'ETag: "w"', b"Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT")
+        self.page = answer(200, b"w" * body_size, *headers)
+        self.last_page = replace(answer(200, self.page.body, *headers, b"Connection: close"), closes=True)
+        self.times_asked: Counter[bytes] = Counter()
+        self.busy_since: dict[bytes, float] = {}
+
+    def to(self, method: bytes, path: bytes) -> Answer:
+        """Return what this site says to a request; to HEAD the same without a body."""
+        if method not in {b"GET", b"HEAD"}:
+            return replace(answer(405 if method else 400), closes=True)
+        name, _, rest = path[1:].partition(b"/")
+        try:
+            full = BEHAVIOURS[name](self, rest) if name in BEHAVIOURS else self.page
+        except (ValueError, OverflowError) as error:
+            full = answer(400, str(error).encode())
+        return full if method == b"GET" else replace(full, body=b"", stream=())
+
+
+def number(rest: bytes) -> int:
+    """Return the number that the rest of a path begins with; ValueError if there is none."""
+    return int(rest.partition(b"?")[0].partition(b"/")[0])
+
+
+def flaky(site: Answers, rest: bytes) -> Answer:
+    """Return 503 for the first n requests of a key at this site, then the page."""
+    site.times_asked[rest] += 1
+    return answer(503, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
+
+
+def busy(site: Answers, rest: bytes) -> Answer:
+    """Return the page, but from the n-th request on, for some ms, a status: `n/ms/status/seconds` and anything.
+
+    What is asked with the same four counts together at this site. The seconds are its Retry-After; `-` is none.
+    """
+    first, ms, status, seconds = rest.split(b"/")[:4]
+    key = b"/".join((first, ms, status, seconds))
+    site.times_asked[key] += 1
+    if site.times_asked[key] < int(first):
+        return site.page
+    since = site.busy_since.setdefault(key, time.monotonic())
+    if time.monotonic() - since > int(ms) / 1_000:
+        return site.page
+    headers = () if seconds == b"-" else (b"Retry-After: " + seconds,)
+    return answer(int(status), b"busy", *headers)
+
+
+def drip(site: Answers, _rest: bytes) -> Answer:
+    """Return the page at a byte a second."""
+    return replace(site.page, body=b"", stream=repeat(b"w", len(site.page.body)), pause_s=1.0)
+
+
+def big(_site: Answers, rest: bytes) -> Answer:
+    """Return so many bytes, made while they are sent."""
+    size = number(rest)
+    pieces, last = divmod(size, len(PIECE))
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+    return Answer(head=head, stream=chain(repeat(PIECE, pieces), (PIECE[:last],)))
+
+
+@cache
+def gzipped_zeros(megabytes: int) -> bytes:
+    """Return so many megabytes of zeros, gzipped to a thousandth; at first this takes 3 ms a megabyte."""
+    gzip = zlib.compressobj(wbits=31)
+    megabyte = bytes(1_000_000)
+    return b"".join((*(gzip.compress(megabyte) for _ in range(megabytes)), gzip.flush()))
+
+
+BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's first part; others give the page
+    b"once": lambda site, _: site.last_page,
+    b"slow": lambda site, rest: replace(site.page, delay_s=number(rest) / 1_000),
+    b"status": lambda _, rest: answer(number(rest), b"status"),
+    b"flaky": flaky,
+    b"busy": busy,
+    b"redirect": lambda _, rest: answer(302, b"", b"Location: " + unquote_to_bytes(rest)),
+    b"loop": lambda _, rest: answer(302, b"", b"Location: /loop/%d" % ((number(rest) + 1) % 100)),
+    b"close": lambda *_: Answer(head=b"", closes=True),
+    b"drip": drip,
+    b"big": big,
+    b"gzipbomb": lambda _, rest: answer(200, gzipped_zeros(number(rest)), b"Content-Encoding: gzip"),
+    b"badheader": lambda *_: answer(200, b"bad header", b"X-Bad: \xff\xfe"),
+    b"nolength": lambda site, _: Answer(head=NO_LENGTH, body=site.page.body, closes=True),
+    b"robots.txt": lambda *_: answer(404, b"not found"),
+}

@@ -1,0 +1,5 @@
+-- Which of these slots still stand: not void by a recall? Reads only.
+SELECT slot.id
+FROM ratelimit_slot AS slot
+JOIN ratelimit_site AS site ON site.id = slot.site_id
+WHERE slot.id = ANY(%(slots)s) AND slot.id > site.recalled_slot

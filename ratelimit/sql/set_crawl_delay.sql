@@ -1,0 +1,10 @@
+-- Note what robots.txt asks for (NULL: nothing). Where that changes the lane's interval, what is reserved is recalled,
+-- and the start that it is booked until keeps its distance from the last one at the new interval.
+UPDATE ratelimit_site AS site
+SET crawl_delay = %(crawl_delay)s,
+    next_start = site.next_start + greatest(site."interval", %(crawl_delay)s) - site.effective_interval,
+    recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+    recalled_at = clock_timestamp()
+FROM (SELECT id FROM ratelimit_site WHERE id = %(site)s FOR NO KEY UPDATE) AS locked
+WHERE site.id = locked.id AND site.crawl_delay IS DISTINCT FROM %(crawl_delay)s
+RETURNING site.id

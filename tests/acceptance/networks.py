@@ -1,0 +1,103 @@
+"""Networks for the processes of a test: the sites have one, each client another, joined by virtual cables.
+
+Each is a network namespace of Linux. It lasts as long as a process in it: one that waits for the end of this one.
+Nothing of the host's own network changes, and nothing is left, even of a test that was killed.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SITES = "198.18"  # this network and the next are for tests of networks (RFC 2544)
+CABLES = "198.19"
+ALLOW_NETS = f"{SITES}.0.0/16"
+# Who is not root is it in a user namespace, where that is permitted.
+AS_ROOT = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+ENTER_AS_ROOT = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
+
+
+class Unavailable(Exception):
+    """This system gives a test no networks of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A network of its own; `enter` is what the command of a process in it begins with."""
+
+    pid: int
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """Return the command that runs another one here, as the same process."""
+        return ("nsenter", f"--target={self.pid}", "--net", *ENTER_AS_ROOT)
+
+    def holds(self, pid: int) -> bool:
+        """Tell whether a process is in it."""
+        return Path(f"/proc/{pid}/ns/net").samefile(f"/proc/{self.pid}/ns/net")
+
+    def set_up(self, *lines: str) -> None:
+        """Have `ip` do this, line by line; raises Unavailable, with its words, where it cannot."""
+        done = subprocess.run(
+            [*self.enter, "ip", "-batch", "-"], input="\n".join(lines), capture_output=True, check=False, text=True
+        )
+        if done.returncode:
+            raise Unavailable(done.stderr.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Networks:
+    """The network where all addresses of SITES are, and those from which they can be reached."""
+
+    sites: Network
+    clients: tuple[Network, ...]
+
+
+@contextmanager
+def separate(clients: int) -> Iterator[Networks]:
+    """Make networks: one for sites, and so many for clients, each with an address of its own.
+
+    Raises Unavailable, saying why, where the system does not allow that.
+    """
+    with ExitStack() as leaving:
+        try:
+            made = _joined(leaving, clients)
+        except FileNotFoundError as error:
+            raise Unavailable(f"There is no {error.filename}.") from error
+        yield made
+
+
+def _joined(leaving: ExitStack, clients: int) -> Networks:
+    sites = leaving.enter_context(_network())
+    sites.set_up("link set lo up", f"route add local {SITES}.0.0/16 dev lo")
+    made = []
+    for number in range(clients):
+        client = leaving.enter_context(_network(sites.enter))  # from there, for the same user namespace
+        here, there = f"{CABLES}.{number}.1", f"{CABLES}.{number}.2"
+        sites.set_up(
+            f"link add client{number} type veth peer name sites netns {client.pid}",
+            f"address add {here}/30 dev client{number}",
+            f"link set client{number} up",
+        )
+        client.set_up(f"address add {there}/30 dev sites", "link set sites up", f"route add default via {here}")
+        made.append(client)
+    return Networks(sites=sites, clients=tuple(made))
+
+
+@contextmanager
+def _network(inside: Sequence[str] = ()) -> Iterator[Network]:
+    process = subprocess.Popen(
+        [*inside, "unshare", "--net", *(() if inside else AS_ROOT), "sh", "-c", "echo made; exec cat"],
+        stdin=subprocess.PIPE,  # which ends with us, however we end
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if process.stdout.readline() != "made\n":
+            raise Unavailable(process.stderr.read().strip())
+        yield Network(pid=process.pid)

@@ -1,0 +1,73 @@
+"""What tests of robots.txt share: a lane, the robots fetch on its way, and what it came to."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import claim, database_now
+from workers.fetches.claim import Job
+from workers.fetches.dispatch import dispatch
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from workers.fetches.outcomes import Answer, Event, judge
+from workers.fetches.store import store
+
+ORIGIN = "https://site.example"
+ROBOTS = f"{ORIGIN}/robots.txt"
+PAGE = f"{ORIGIN}/page"
+DAY = timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _obeyed(settings: LazySettings) -> None:
+    """Have robots.txt obeyed, which the settings of the tests turn off."""
+    settings.WEIR_OBEY_ROBOTS = True
+
+
+def known(origin: str = ORIGIN, state: RobotsState = RobotsState.ALLOWED, **fields: Any) -> RobotsFile:
+    """Have something known of an origin's robots.txt, just fetched unless the fields say else."""
+    now = database_now()
+    site, _ = Site.objects.get_or_create(
+        name=origin.partition("//")[2], defaults={"interval": timedelta(milliseconds=100)}
+    )
+    whole = {
+        "site": site,
+        "state": RobotsState.RULES if "rules" in fields else state,
+        "fetched_at": now,
+        "refresh_at": now + DAY - timedelta(hours=1),
+        "expires_at": now + DAY,
+        **fields,
+    }
+    file, _ = RobotsFile.objects.update_or_create(origin=origin, defaults=whole)
+    return file
+
+
+def robots_fetches() -> list[Fetch]:
+    """Return the fetches of robots.txt files, the oldest first."""
+    return list(Fetch.objects.filter(is_robots=True).order_by("pk"))
+
+
+def claimed() -> list[Job]:
+    """Dispatch what is due, and claim what is reserved."""
+    dispatch()
+    return claim(list(Fetch.objects.filter(state=State.RESERVED).values_list("pk", flat=True)))
+
+
+def stored(event: Event) -> None:
+    """Store what an attempt came to, as the fetcher's writer does."""
+    store([judge(event, max_body=5 * 2**20, chance=0.0)])
+
+
+def answered(job: Job, status: int = 200, body: bytes = b"", *headers: tuple[bytes, bytes]) -> None:
+    """Have the site answer."""
+    stored(Answer(job=job, status_code=status, headers=headers, body=body, lateness_ms=1.0, elapsed_ms=2.0))
+
+
+def all_due() -> None:
+    """Let the time pass that anything waits for: queued fetches are due, and lanes are free."""
+    long_ago = database_now() - timedelta(hours=1)
+    Fetch.objects.filter(state=State.QUEUED).update(not_before=long_ago)
+    Site.objects.update(next_start=long_ago)
+    Slot.objects.update(start_time=long_ago)

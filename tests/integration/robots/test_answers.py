@@ -1,0 +1,273 @@
+"""What asking for a robots.txt came to is noted: what may be fetched, for how long that counts, and how often."""
+
+import gzip
+from datetime import timedelta
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site
+from tests.integration.conftest import Message, database_now
+from tests.integration.robots.conftest import (
+    DAY,
+    ORIGIN,
+    PAGE,
+    ROBOTS,
+    all_due,
+    answered,
+    claimed,
+    known,
+    robots_fetches,
+    stored,
+)
+from workers.fetches.claim import Job
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from workers.fetches.outcomes import Trouble
+from workers.fetches.robots import MAX_BYTES
+from workers.fetches.robots_answers import AHEAD, UNREACHABLE_FOR
+from workers.fetches.sweep import sweep
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+RULES = b"User-agent: *\nDisallow: /private\n"
+HOUR = timedelta(hours=1)
+
+
+def asked_for(url: str = PAGE) -> Job:
+    """Have a robots.txt asked for, and return the job that requests it."""
+    request_fetch(url)
+    [job] = claimed()
+    assert job.is_robots
+    return job
+
+
+def asked_until_it_failed(url: str = PAGE, status: int = 503) -> None:
+    """Have a robots.txt answered with an error as often as it is asked for."""
+    answered(asked_for(url), status)
+    for _ in range(2):
+        all_due()
+        [job] = [job for job in claimed() if job.is_robots]
+        answered(job, status)
+
+
+def since(file: RobotsFile) -> tuple[timedelta, timedelta]:
+    """Return for how long a robots.txt counts before it is refreshed, and in all."""
+    return file.refresh_at - file.fetched_at, file.expires_at - file.fetched_at
+
+
+# --- what it means ------------------------------------------------------------------------------------------------
+
+
+def test_rules_are_kept_for_a_day_and_refreshed_an_hour_before() -> None:
+    """The text is kept as it is, with the origin's lane; the fetch itself keeps no body."""
+    answered(asked_for(), 200, RULES)
+    file = RobotsFile.objects.get()
+    assert (file.origin, file.site, file.state, file.rules) == (ORIGIN, Site.objects.get(), "rules", RULES.decode())
+    assert (file.crawl_delay, file.error) == (None, "")
+    assert since(file) == (DAY - timedelta(seconds=AHEAD), DAY)
+    assert timedelta(0) <= database_now() - file.fetched_at < timedelta(minutes=1)
+    assert [fetch.state for fetch in robots_fetches()] == [State.DONE]
+    assert not FetchBody.objects.exists()
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
+def test_where_there_is_none_everything_is_allowed(status: int) -> None:
+    """RFC 9309 (2.3.1.3): any 4xx, whatever page comes with it."""
+    answered(asked_for(), status, RULES)
+    file = RobotsFile.objects.get()
+    assert (file.state, file.rules) == (RobotsState.ALLOWED, "")
+    assert since(file) == (DAY - timedelta(seconds=AHEAD), DAY)
+
+
+def test_how_the_page_is_encoded_that_says_there_is_none_is_nobody_s_business() -> None:
+    """A page for people, in an encoding that we did not ask for, does not make the site unreachable."""
+    answered(asked_for(), 404, b"\x0b\x02\x80", (b"Content-Encoding", b"br"))
+    assert RobotsFile.objects.get().state == RobotsState.ALLOWED
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_site_in_trouble_is_asked_again_and_then_left_in_peace_for_a_while(status: int) -> None:
+    """RFC 9309 (2.3.1.4): nothing may be fetched; it says why, and counts for a minute only."""
+    asked_until_it_failed(status=status)
+    file = RobotsFile.objects.get()
+    assert file.state == RobotsState.UNREACHABLE
+    assert file.error == f"the site answered {status} (attempt 3 of 3)"
+    assert since(file) == (timedelta(seconds=UNREACHABLE_FOR),) * 2
+
+
+def test_an_answer_that_means_nothing_is_none() -> None:
+    """A redirect to nowhere neither allows nor disallows anything."""
+    answered(asked_for(), 301)
+    file = RobotsFile.objects.get()
+    assert (file.state, file.error) == (RobotsState.UNREACHABLE, "the site answered 301")
+
+
+def test_what_cannot_be_fetched_at_all_is_unreachable() -> None:
+    """Refused addresses, broken bodies, endless redirects: the reason of the failure is kept."""
+    stored(Trouble(job=asked_for(), error="10.0.0.1 is private", permanent=True))
+    assert RobotsFile.objects.get().error == "10.0.0.1 is private"
+
+
+def test_one_whose_fetchers_die_is_unreachable() -> None:
+    """Also where sweep ends it: nobody waits for ever for what a killed fetcher was asking."""
+    asked_for()
+    Fetch.objects.filter(is_robots=True).update(attempts=2, lease_until=database_now() - HOUR)
+    assert sweep() == 1
+    file = RobotsFile.objects.get()
+    assert file.state == RobotsState.UNREACHABLE
+    assert "its fetcher died" in file.error
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_of_one_that_is_too_large_the_beginning_counts(compressed: bool) -> None:
+    """It is cut off, not refused, compressed or not."""
+    body = RULES + b"#" * MAX_BYTES + b"\nUser-agent: *\nDisallow: /late\n"
+    headers = [(b"Content-Encoding", b"gzip")] if compressed else []
+    answered(asked_for(), 200, gzip.compress(body) if compressed else body, *headers)
+    file = RobotsFile.objects.get()
+    assert (file.state, file.rules) == (RobotsState.RULES, RULES.decode())
+
+
+def test_redirects_are_followed_for_the_origin_that_was_asked() -> None:
+    """RFC 9309 (2.3.1.2): wherever the file was found, it speaks for the origin whose it is, in that one's lane."""
+    answered(asked_for("http://site.example/page"), 301, b"", (b"Location", b"https://www.site.example/r.txt"))
+    all_due()
+    [job] = [job for job in claimed() if job.is_robots]
+    assert (job.url, job.redirects) == ("https://www.site.example/r.txt", 1)
+    answered(job, 200, RULES)
+    file = RobotsFile.objects.get()
+    assert (file.origin, file.site.name, file.rules) == ("http://site.example", "site.example", RULES.decode())
+
+
+def test_dispatch_hears_of_it(messages: list[Message]) -> None:
+    """What waited for it goes on at once."""
+    job = asked_for()
+    messages.clear()
+    answered(job, 404)
+    assert ("workers.tasks.dispatch", ()) in messages
+
+
+def test_a_users_own_fetch_of_a_robots_txt_is_a_fetch_like_any_other() -> None:
+    """It has a body, and decides nothing."""
+    known()
+    fetch = request_fetch(ROBOTS)
+    [job] = claimed()
+    assert not job.is_robots
+    answered(job, 200, b"User-agent: *\nDisallow: /\n")
+    assert bytes(FetchBody.objects.get(fetch=fetch).content) == b"User-agent: *\nDisallow: /\n"
+    assert RobotsFile.objects.get().state == RobotsState.ALLOWED
+
+
+# --- for how long -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rate", "refreshed_after", "expires_after"),
+    [("1/h", 23 * HOUR, DAY), ("1/8h", 16 * HOUR, DAY), ("1/day", DAY, 2 * DAY)],
+)
+def test_in_a_slow_lane_it_lasts_for_two_slots(rate: str, refreshed_after: timedelta, expires_after: timedelta) -> None:
+    """A lane that starts once a day would otherwise ask for nothing but robots.txt."""
+    slots.set_rate("site.example", rate)
+    answered(asked_for(), 200, RULES)
+    assert since(RobotsFile.objects.get()) == (refreshed_after, expires_after)
+
+
+def test_in_a_slow_lane_a_failure_lasts_for_two_slots() -> None:
+    """Those that wait for it come by while it still counts, and have their attempts counted."""
+    slots.set_rate("site.example", "1/h")
+    asked_until_it_failed()
+    assert since(RobotsFile.objects.get()) == (2 * HOUR, 2 * HOUR)
+
+
+def test_rules_that_still_count_outlive_a_failure_to_refresh_them() -> None:
+    """They are used until they expire, and asked for again in a minute."""
+    now = database_now()
+    known(rules=RULES.decode(), refresh_at=now - HOUR, expires_at=now + HOUR)
+    asked_until_it_failed()
+    file = RobotsFile.objects.get()
+    assert (file.state, file.rules, file.expires_at) == (RobotsState.RULES, RULES.decode(), now + HOUR)
+    assert timedelta(seconds=30) < file.refresh_at - database_now() <= timedelta(seconds=UNREACHABLE_FOR)
+
+
+def test_rules_that_do_not_count_any_more_do_not_outlive_it() -> None:
+    """RFC 9309 lets nobody use them for longer than a day."""
+    now = database_now()
+    known(rules=RULES.decode(), refresh_at=now - DAY, expires_at=now - HOUR)
+    asked_until_it_failed()
+    assert (RobotsFile.objects.get().state, RobotsFile.objects.get().rules) == (RobotsState.UNREACHABLE, "")
+
+
+def test_new_rules_take_the_place_of_the_old() -> None:
+    """All of what was known is replaced."""
+    now = database_now()
+    known(state=RobotsState.UNREACHABLE, error="x", fetched_at=now - DAY, refresh_at=now - HOUR, expires_at=now - HOUR)
+    answered(asked_for(), 200, RULES)
+    file = RobotsFile.objects.get()
+    assert (file.state, file.error, file.rules) == (RobotsState.RULES, "", RULES.decode())
+    assert since(file) == (23 * HOUR, DAY)
+
+
+# --- Crawl-delay --------------------------------------------------------------------------------------------------
+
+
+def delaying(seconds: float) -> bytes:
+    return f"User-agent: *\nCrawl-delay: {seconds:g}\n".encode()
+
+
+def crawl_delay() -> timedelta | None:
+    return Site.objects.get(name="site.example").crawl_delay
+
+
+def test_a_crawl_delay_becomes_the_lane_s() -> None:
+    """It raises the interval; the rate that was set stays on record."""
+    slots.set_rate("site.example", "1/s")
+    answered(asked_for(), 200, delaying(7.5))
+    site = Site.objects.get()
+    assert (RobotsFile.objects.get().crawl_delay, site.crawl_delay) == (timedelta(seconds=7.5),) * 2
+    assert (site.interval, site.effective_interval) == (timedelta(seconds=1), timedelta(seconds=7.5))
+
+
+def test_it_never_makes_a_lane_faster() -> None:
+    """The rate that was set still holds."""
+    slots.set_rate("site.example", "1/10s")
+    answered(asked_for(), 200, delaying(0.000_000_001))
+    assert Site.objects.get().effective_interval == timedelta(seconds=10)
+
+
+def test_without_one_the_lane_has_its_own_interval_again() -> None:
+    """What a site asks for no longer is forgotten with the next look."""
+    slots.set_rate("site.example", "1/s")
+    now = database_now()
+    known(rules=delaying(60).decode(), crawl_delay=timedelta(seconds=60), refresh_at=now - HOUR, expires_at=now + HOUR)
+    slots.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=60))
+    answered(asked_for(), 200, RULES)
+    assert crawl_delay() is None
+
+
+def test_the_longest_of_a_lane_s_origins_counts() -> None:
+    """Scheme and hosts share the lane, and so they share its slowness; what expired has no say."""
+    now = database_now()
+    known("http://site.example", rules="", crawl_delay=timedelta(seconds=20))
+    known(
+        "ftp://site.example", rules="", crawl_delay=timedelta(seconds=90), refresh_at=now - HOUR, expires_at=now - HOUR
+    )
+    answered(asked_for(), 200, delaying(5))
+    assert crawl_delay() == timedelta(seconds=20)
+
+
+def test_who_cannot_be_reached_is_not_asked_any_faster() -> None:
+    """The last word about how often stands until there is another."""
+    slots.set_rate("site.example", "1/s")
+    now = database_now()
+    known(rules="", crawl_delay=timedelta(seconds=30), refresh_at=now - HOUR, expires_at=now - HOUR)
+    asked_until_it_failed()
+    assert crawl_delay() == timedelta(seconds=30)
+
+
+def test_a_lane_that_obeys_no_robots_txt_has_no_crawl_delay() -> None:
+    """Also where its robots.txt was on its way already when that was decided."""
+    job = asked_for()
+    slots.set_rate("site.example", "1/s", obeys_robots=False)
+    answered(job, 200, delaying(60))
+    assert crawl_delay() is None

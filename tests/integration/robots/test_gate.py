@@ -1,0 +1,297 @@
+"""The gate: what has been claimed is requested only where the robots.txt of its origin lets it through."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+
+from ratelimit import slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import Message, database_now
+from tests.integration.robots.conftest import ORIGIN, PAGE, ROBOTS, claimed, known, robots_fetches, stored
+from workers.fetches import robots_files, robots_gate
+from workers.fetches.claim import Job
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+from workers.fetches.outcomes import Event
+from workers.fetches.robots import Rules
+from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+RULES = "User-agent: *\nDisallow: /private\n"
+HOUR = timedelta(hours=1)
+Elapse = Callable[[float], None]
+
+
+@pytest.fixture
+def files() -> RobotsFiles:
+    """Return what a process knows that has just started."""
+    return RobotsFiles()
+
+
+@pytest.fixture
+def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
+    """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr("workers.fetches.robots_files.time.monotonic", lambda: real() + ahead[0])
+
+    def by(seconds: float) -> None:
+        ahead[0] += seconds
+
+    return by
+
+
+def at_the_gate(files: RobotsFiles, *urls: str) -> tuple[list[Job], list[Event]]:
+    """Claim fetches of these URLs, and have them sorted."""
+    request_fetches(urls)
+    return robots_gate.sort(claimed(), files)
+
+
+def turned_away(files: RobotsFiles, url: str = PAGE) -> Fetch:
+    """Return a fetch after the gate turned it away."""
+    jobs, [event] = at_the_gate(files, url)
+    assert jobs == []
+    stored(event)
+    return Fetch.objects.get(is_robots=False)
+
+
+def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which each text is added that is parsed."""
+    parsed: list[str] = []
+
+    def noting(text: str, product: str) -> Rules:
+        parsed.append(text)
+        return Rules(text, product)
+
+    monkeypatch.setattr(robots_files, "Rules", noting)
+    return parsed
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Return a list to which each statement is added, with the number of origins that it is about."""
+    statements: list[tuple[str, int]] = []
+    real = robots_files._run
+
+    def noting(name: str, parameters: Any) -> Any:
+        statements.append((name, len(parameters["origins"])))
+        return real(name, parameters)
+
+    monkeypatch.setattr(robots_files, "_run", noting)
+    return statements
+
+
+# --- let through, or not ------------------------------------------------------------------------------------------
+
+
+def test_what_the_rules_allow_goes_on_and_what_they_disallow_does_not(files: RobotsFiles) -> None:
+    """The order stays, and none is lost."""
+    known(rules=RULES)
+    jobs, events = at_the_gate(files, f"{ORIGIN}/a", f"{ORIGIN}/private/b", f"{ORIGIN}/c")
+    assert [job.url for job in jobs] == [f"{ORIGIN}/a", f"{ORIGIN}/c"]
+    assert [event.job.url for event in events] == [f"{ORIGIN}/private/b"]
+
+
+def test_a_disallowed_fetch_fails_at_once(files: RobotsFiles) -> None:
+    """It says why; nothing was requested, so no attempt is counted and its slot is given back."""
+    known(rules=RULES)
+    fetch = turned_away(files, f"{ORIGIN}/private/")
+    assert (fetch.state, fetch.error) == (State.FAILED, f"robots.txt of {ORIGIN} disallows it")
+    assert (fetch.attempts, fetch.started_at, fetch.status_code) == (0, None, None)
+    slot = Slot.objects.get()
+    assert (slot.finished_at, slot.released_at is None) == (None, False)
+
+
+def test_the_group_that_names_us_counts(files: RobotsFiles, settings: LazySettings) -> None:
+    """Our product token is what WEIR_FETCH_USER_AGENT begins with."""
+    settings.WEIR_FETCH_USER_AGENT = "ShopBot/2.0 (+https://shop.example/bot)"
+    known(rules="User-agent: shopbot\nDisallow: /\n\nUser-agent: *\nAllow: /\n")
+    assert turned_away(files).state == State.FAILED
+
+
+def test_without_a_robots_txt_everything_goes_on(files: RobotsFiles) -> None:
+    """A site that has none has nothing to disallow."""
+    known(state=RobotsState.ALLOWED)
+    jobs, events = at_the_gate(files, PAGE, f"{ORIGIN}/private/")
+    assert (len(jobs), events) == (2, [])
+
+
+def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Message]) -> None:
+    """The fetch is queued again without an attempt, and its robots.txt is asked for."""
+    known()
+    request_fetch(PAGE)
+    jobs = claimed()
+    RobotsFile.objects.all().delete()
+    messages.clear()
+    let_through, [event] = robots_gate.sort(jobs, files)
+    assert let_through == []
+    assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
+    assert ("workers.tasks.dispatch", ()) in messages
+    stored(event)
+    fetch = Fetch.objects.get(is_robots=False)
+    assert (fetch.state, fetch.attempts, fetch.error) == (State.QUEUED, 0, f"waits for {ROBOTS}")
+    assert timedelta(0) < fetch.not_before - database_now() <= timedelta(seconds=robots_gate.WAIT)
+    assert Slot.objects.get().released_at is not None
+
+
+def test_what_is_not_known_any_more_waits_as_well(files: RobotsFiles) -> None:
+    """Rules that expired let nobody through."""
+    now = database_now()
+    known(refresh_at=now - HOUR, expires_at=now - HOUR)
+    request_fetch(PAGE)
+    [robots] = robots_fetches()
+    robots.delete()
+    jobs, events = robots_gate.sort(claimed(), files)
+    assert (jobs, len(events), len(robots_fetches())) == ([], 1, 1)
+
+
+def test_while_a_robots_txt_cannot_be_read_the_attempts_of_who_waits_are_counted(files: RobotsFiles) -> None:
+    """The fetch comes back after that has expired, and says why."""
+    expires_at = database_now() + timedelta(seconds=40)
+    known(state=RobotsState.UNREACHABLE, error="the site answered 503", refresh_at=expires_at, expires_at=expires_at)
+    fetch = turned_away(files)
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert fetch.error == f"robots.txt of {ORIGIN} cannot be read: the site answered 503"
+    assert timedelta(0) < fetch.not_before - expires_at < timedelta(seconds=3)
+    assert Slot.objects.get().released_at is not None
+
+
+def test_a_dead_site_s_fetches_fail_with_the_reason(files: RobotsFiles) -> None:
+    """Nobody waits for ever for a robots.txt."""
+    known(state=RobotsState.UNREACHABLE, error="no answer")
+    request_fetch(PAGE, max_attempts=1)
+    _, [event] = robots_gate.sort(claimed(), files)
+    stored(event)
+    fetch = Fetch.objects.get(is_robots=False)
+    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert fetch.error == f"robots.txt of {ORIGIN} cannot be read: no answer (attempt 1 of 1)"
+
+
+def test_what_is_nearly_old_still_lets_through_and_is_refreshed(files: RobotsFiles) -> None:
+    """Nobody waits for rules that were asked for again in time."""
+    known(rules=RULES)
+    request_fetch(PAGE)
+    RobotsFile.objects.update(refresh_at=database_now() - timedelta(seconds=1))
+    jobs, events = robots_gate.sort(claimed(), files)
+    assert (len(jobs), events) == (1, [])
+    assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
+
+
+def test_a_robots_txt_itself_needs_none(files: RobotsFiles) -> None:
+    """It is what the others wait for."""
+    jobs, events = at_the_gate(files, PAGE)
+    assert ([job.url for job in jobs], events) == ([ROBOTS], [])
+
+
+def test_after_a_redirect_its_target_s_robots_txt_counts(files: RobotsFiles) -> None:
+    """Every hop is claimed anew, and asks the origin that it leads to."""
+    known()
+    known("https://www.site.example", rules="User-agent: *\nDisallow: /\n")
+    request_fetch(PAGE)
+    Fetch.objects.update(hop_url="https://www.site.example/page", redirects=1)
+    jobs, [event] = robots_gate.sort(claimed(), files)
+    stored(event)
+    assert (jobs, Fetch.objects.get().error) == ([], "robots.txt of https://www.site.example disallows it")
+
+
+@pytest.mark.parametrize("of", ["setting", "site"])
+def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, settings: LazySettings, of: str) -> None:
+    """No look, no question: neither with the setting off, nor for a site that is set so."""
+    known(rules="User-agent: *\nDisallow: /\n")
+    if of == "setting":
+        settings.WEIR_OBEY_ROBOTS = False
+    else:
+        slots.set_rate("site.example", "10/s", obeys_robots=False)
+        Site.objects.update(recalled_at=None)  # or dispatch leaves the lane alone for half a second
+    request_fetch(PAGE)
+    jobs = claimed()
+    with CaptureQueriesContext(connection) as queries:
+        let_through, events = robots_gate.sort(jobs, files)
+    assert (len(let_through), events, len(queries)) == (1, [], 0)
+
+
+def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are ours by then, and must not be dropped: they wait, without an attempt."""
+    known()
+    request_fetch(PAGE)
+    jobs = claimed()
+
+    def away(*_arguments: object) -> None:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(files, "known", away)
+    let_through, [event] = robots_gate.sort(jobs, files)
+    stored(event)
+    assert (let_through, Fetch.objects.get().state, Fetch.objects.get().attempts) == ([], State.QUEUED, 0)
+
+
+# --- what a process knows -----------------------------------------------------------------------------------------
+
+
+def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse) -> None:
+    """One look serves all messages of a minute; another one does not parse what has not changed."""
+    statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
+    known(rules=RULES)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    for _ in range(3):
+        assert files.known(lanes)[ORIGIN].rules is not None
+    elapse(LOOK_AGAIN - 1)
+    files.known(lanes)
+    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
+    elapse(2)
+    assert files.known(lanes)[ORIGIN].rules is not None
+    assert (len(statements), len(parsed)) == (2, 1)
+
+
+def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message with many origins asks once what is known, and once for the rest."""
+    statements = asked(monkeypatch)
+    origins = [f"https://{number}.example" for number in range(10)]
+    lanes = {origin: known(origin).site_id for origin in origins}
+    RobotsFile.objects.filter(origin__in=origins[:4]).delete()
+    assert len(files.known(lanes)) == 6
+    assert statements == [("robots_known", 10), ("robots_ask", 4)]
+    assert len(robots_fetches()) == 4
+
+
+def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elapse) -> None:
+    """Whichever process fetched them."""
+    known(rules=RULES)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    assert files.known(lanes)[ORIGIN].state == RobotsState.RULES
+    known(state=RobotsState.ALLOWED, rules="")
+    RobotsFile.objects.update(state=RobotsState.ALLOWED)
+    elapse(LOOK_AGAIN)
+    assert files.known(lanes)[ORIGIN].state == RobotsState.ALLOWED
+
+
+def test_what_expires_is_not_used_any_longer(files: RobotsFiles, elapse: Elapse) -> None:
+    """Also between two looks: the time is that of this process' monotonic clock."""
+    soon = database_now() + timedelta(seconds=30)
+    known(expires_at=soon, refresh_at=soon)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    assert ORIGIN in files.known(lanes)
+    RobotsFile.objects.all().delete()
+    assert ORIGIN in files.known(lanes)
+    elapse(31)
+    assert files.known(lanes) == {}
+
+
+@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_CHARACTERS"])
+def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """By number and by size; what was used last stays."""
+    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
+    lanes = {
+        f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
+    }
+    assert len(files.known(lanes)) == 5, "what one message needs is there for it"
+    assert list(files._known) == list(lanes)[2:]
+    files.known(dict(list(lanes.items())[2:3]))
+    files.known(dict(list(lanes.items())[:1]))
+    assert list(files._known) == [list(lanes)[place] for place in (4, 2, 0)]
+    assert files._characters == 3 * len(RULES)

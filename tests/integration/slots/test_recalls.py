@@ -1,0 +1,92 @@
+"""A lane that is paused, backed off or given another rate voids what is reserved in it, whoever holds it."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from ratelimit import slots
+from ratelimit.models import Site
+from ratelimit.pacing import CONFIRMED_FOR_S
+from tests.integration.conftest import InThreads, database_now
+from tests.integration.slots.conftest import LANE, lane, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RECALLS: dict[str, Callable[[], object]] = {
+    "paused": lambda: slots.pause(LANE, timedelta(minutes=10)),
+    "backed off": lambda: slots.back_off(LANE, 600),
+    "slower": lambda: slots.set_rate(LANE, "1/h"),
+    "faster": lambda: slots.set_rate(LANE, "100/s"),
+    "crawl delay": lambda: slots.set_crawl_delay(Site.objects.get().pk, timedelta(minutes=1)),
+}
+
+
+@pytest.mark.parametrize("how", RECALLS)
+def test_what_is_reserved_before_is_void_and_what_is_reserved_after_stands(how: str) -> None:
+    """Holders that ask, one by one or for what was recalled lately, are told."""
+    site = lane()
+    before = take(3)
+    assert slots.confirm(before)
+    assert slots.recalls(60) == []
+    RECALLS[how]()
+    after = take(3)
+    assert not slots.confirm(before)
+    assert slots.confirm(after)
+    [recall] = slots.recalls(60)
+    assert recall.site_id == site.pk
+    assert before.slots[-1].id < (recall.last_slot or 0) < after.slots[0].id
+
+
+def test_old_recalls_are_not_told_any_more() -> None:
+    """The question costs little because it is about a short time."""
+    lane()
+    slots.pause(LANE)
+    assert len(slots.recalls(60)) == 1
+    Site.objects.update(recalled_at=database_now() - timedelta(seconds=61))
+    assert slots.recalls(60) == []
+
+
+def test_a_faster_rate_does_not_wait_for_what_was_booked_at_the_old_one() -> None:
+    """Within a second starts come at the new rate, and none while a recalled slot may still be used."""
+    lane("1/10s")
+    held = [take() for _ in range(3)]
+    began = time.monotonic()
+    lane("100/s")
+    first = take()
+    assert began + CONFIRMED_FOR_S <= first.slots[0].start_at < began + 1.0
+    assert not any(slots.confirm(reservation) for reservation in held)
+    assert wait_s(take()) - wait_s(first) < 0.1
+
+
+def test_a_given_back_start_that_was_recalled_is_not_taken() -> None:
+    """Its place in the lane may have gone to others at the new rate."""
+    lane("1/10s")
+    held = [take() for _ in range(3)]
+    slots.release(held[1].slots[0].id)
+    lane("1/9s")
+    assert wait_s(take()) < wait_s(held[1]) - 0.5
+    assert wait_s(take()) > wait_s(held[1]) + 3
+
+
+def test_who_reserves_while_the_clock_is_set_back_keeps_the_interval_too(in_threads: InThreads) -> None:
+    """Whatever stands in the end is an interval apart."""
+    lane("1/s")
+    taken = [take() for _ in range(3)]
+
+    def one(number: int) -> None:
+        if number == 0:
+            slots.set_rate(LANE, "20/s")
+            return
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            taken.append(take())
+            time.sleep(0.15)
+
+    in_threads(3, one)
+    taken += [take(), take()]
+    standing = sorted(r.slots[0].start_at for r in taken if slots.confirm(r))
+    assert len(standing) >= 2
+    assert min(later - earlier for earlier, later in pairwise(standing)) >= 0.05

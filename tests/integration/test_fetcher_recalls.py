@@ -1,0 +1,185 @@
+"""What a fetcher holds is void when its lane is recalled, and one site uses up no more than its share."""
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+
+from project.demo import gaps, sites
+from ratelimit import slots
+from ratelimit.models import Site
+from tests.integration.conftest import Eventually
+from tests.integration.fetching import fetched, reserve_all
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.fetcher import Fetcher
+from workers.fetches.models import Fetch, FetchBody, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+
+def lane(running: sites.Sites, place: int, rate: str, max_concurrency: int | None = None) -> str:
+    name = f"{running.hosts[place]}:{running.port}"
+    slots.set_rate(name, rate, max_concurrency=max_concurrency)
+    return name
+
+
+def paths(running: sites.Sites, place: int = 0) -> list[str]:
+    return [arrival.path for arrival in gaps.read_log(running.log)[0] if arrival.host == running.hosts[place]]
+
+
+def counts() -> set[tuple[str, int]]:
+    return set(Fetch.objects.values_list("state", "attempts"))
+
+
+def test_a_refusal_stops_the_whole_lane_and_no_other(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """After a 429 nothing more is asked of that site: what waited goes back without an attempt, the lane backs off."""
+    refusing, other = lane(running_sites, 0, "10/s"), lane(running_sites, 1, "10/s")
+    request_fetch(running_sites.url(0, "/status/429"), priority=1)
+    request_fetches([running_sites.url(place, f"/ok/{n}") for place in (0, 1) for n in range(8)])
+    fetcher.run_batch(reserve_all())
+    fetcher.close(1.0)
+    assert paths(running_sites) == ["/status/429"]
+    assert len(paths(running_sites, 1)) == 8
+    assert counts() == {(State.QUEUED, 1), (State.QUEUED, 0), (State.DONE, 1)}
+    assert slots.estimate(refusing) > 4
+    assert slots.estimate(other) < 1
+    assert Site.objects.get(name=refusing).backoff_level == 1
+
+
+def test_a_recall_from_elsewhere_is_heard_at_once(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """A pause reaches what a fetcher holds within a fraction of a second."""
+    name = lane(running_sites, 0, "5/s")
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(10)])
+    thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+    thread.start()
+    eventually(lambda: len(paths(running_sites)) >= 2, "the first requests")
+    slots.pause(name)
+    paused_ns = time.time_ns()
+    thread.join(1)
+    assert not thread.is_alive(), "its jobs wait for nothing any more"
+    fetcher.close(1.0)
+    assert all(arrival.at_ns < paused_ns + 200_000_000 for arrival in gaps.read_log(running_sites.log)[0])
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_a_fetcher_that_cannot_ask_starts_nothing(
+    running_sites: sites.Sites, fetcher: Fetcher, other_connection: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    """While PostgreSQL does not answer, a recall might be missed: slots are left unused."""
+    lane(running_sites, 0, "5/s")
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(8)])
+    slot_ids = reserve_all()
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    while not paths(running_sites):
+        time.sleep(0.01)
+    with other_connection.transaction():
+        other_connection.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
+        locked_ns = time.time_ns()
+        thread.join(5)
+        assert not thread.is_alive()
+    fetcher.close(3.0)
+    last_ns = max(arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0])
+    assert last_ns < locked_ns + 600_000_000
+    assert 1 <= len(paths(running_sites)) < 6
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """The fetcher drops what it holds and asks for the other in its place; nothing is asked twice or early."""
+    lane(running_sites, 0, "1/s")
+    request_fetch(running_sites.url(0, "/ok/first"))
+    cancelled = request_fetch(running_sites.url(0, "/ok/cancelled"))
+    slot_ids = reserve_all()
+    successor = request_fetch(running_sites.url(0, "/ok/successor"))
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    while not paths(running_sites):
+        time.sleep(0.01)
+    assert cancel(cancelled.pk)
+    thread.join(3)
+    while paths(running_sites) == ["/ok/first"]:
+        time.sleep(0.01)
+    fetcher.close(1.0)
+    assert paths(running_sites) == ["/ok/first", "/ok/successor"]
+    assert min(gaps.gaps_ns(gaps.read_log(running_sites.log)[0])) >= 1_000_000_000
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id) == (State.DONE, slot_ids[1])
+    assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
+
+
+def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """The third request waits until one of two has been answered, though its slot has come."""
+    lane(running_sites, 0, "100/s", max_concurrency=2)
+    fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
+    for fetch in fetches:
+        assert fetched(fetch, fetcher).state == State.DONE
+    at_ns = [arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0]]
+    assert len(at_ns) == 6
+    assert all(third - first >= 300_000_000 for first, third in zip(at_ns, at_ns[2:], strict=False))
+    assert any(second - first < 250_000_000 for first, second in pairwise(at_ns))
+
+
+def test_a_site_that_hangs_uses_up_its_share_only(
+    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+) -> None:
+    """Of what a process may hold a fifth may be unanswered requests to one site; others go on."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 20
+    lane(running_sites, 0, "100/s")
+    lane(running_sites, 1, "100/s")
+    request_fetches([running_sites.url(0, f"/slow/1500/{n}") for n in range(10)])
+    others = request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(10)])
+    fetcher.run_batch(reserve_all())
+    assert len(paths(running_sites, 0)) == 4
+    for other in others:
+        assert fetched(other, fetcher).state == State.DONE
+    fetcher.close(3.0)
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+class Page(BaseHTTPRequestHandler):
+    """A page with validators, which says 304 to who has it already."""
+
+    def do_GET(self) -> None:
+        unchanged = self.headers.get("If-None-Match") == '"v1"' and self.path == "/page"
+        self.send_response(304 if unchanged else 200)
+        self.send_header("ETag", '"v1"')
+        self.send_header("Content-Length", "0" if unchanged else "4")
+        self.end_headers()
+        self.wfile.write(b"" if unchanged else b"page")
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """Return the address of a site that knows If-None-Match."""
+    with ThreadingHTTPServer(("127.1.250.250", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.1.250.250:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_revalidation_ends_with_the_body_of_the_last_good_result(page: str, fetcher: Fetcher) -> None:
+    """A 304 refers to the earlier body; without an earlier one, or without validators for it, the body comes."""
+    slots.set_rate(page.removeprefix("http://"), "100/s")
+    first = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert (first.status_code, first.content, first.unchanged_from_id) == (200, b"page", None)
+    second = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert (second.state, second.status_code) == (State.DONE, 304)
+    assert (second.content, second.unchanged_from_id) == (b"page", first.pk)
+    third = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert third.unchanged_from_id == first.pk, "of the body itself, not of what refers to it"
+    assert fetched(request_fetch(f"{page}/page"), fetcher).status_code == 200
+    assert fetched(request_fetch(f"{page}/other", revalidate=True), fetcher).status_code == 200
+    assert FetchBody.objects.filter(fetch=second.pk, content=b"").count() <= 1

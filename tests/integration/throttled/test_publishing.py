@@ -1,0 +1,377 @@
+"""Publishing sends postponed tasks out in their order, no more than can start soon, and loses none."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import psycopg
+import pytest
+from celery.app.task import Context
+from celery.signals import task_revoked, task_unknown
+from django.db import connection
+from django.db.models import F
+from kombu.utils import json
+from structlog.testing import capture_logs
+
+from postgres import statements
+from ratelimit import slots
+from ratelimit.models import Site
+from tests.integration.conftest import InThreads, database_now
+from tests.integration.plans import explain
+from tests.integration.throttled import one_worker
+from tests.integration.throttled.one_worker import (
+    LANE,
+    Broker,
+    arguments,
+    book,
+    expire_leases,
+    open_lane,
+    postponed,
+    work,
+)
+from workers import tasks
+from workers.models import PostponedTask
+from workers.throttled import postponing, publishing
+from workers.throttled.publishing import publish_due
+
+pytestmark = pytest.mark.usefixtures("broker")
+
+SLOW = "1/s"
+HOUR = timedelta(hours=1)
+PARAMETERS = {"lookahead": 2.0, "delivery": 30.0, "most": 200, "batch": 500}
+
+
+def waiting(count: int, *, lane: str = LANE, max_wait: float = 10.0) -> None:
+    """Have so many tasks wait in a lane, numbered from 0."""
+    options = {"task_id": "id", "headers": None, "retries": 0}
+    since = database_now() - HOUR
+    PostponedTask.objects.bulk_create(
+        PostponedTask(
+            site=lane,
+            task="tests.plain",
+            signature=json.dumps({"task": "tests.plain", "args": [number], "kwargs": {}, "options": options}),
+            max_wait=max_wait,
+            not_before=since + timedelta(milliseconds=number),
+        )
+        for number in range(count)
+    )
+
+
+def refused(site: str, _max_wait: float) -> NoReturn:
+    """Stand in for `throttle` in a lane that others have just booked."""
+    raise slots.SlotTooFar(site, 60)
+
+
+def sent(broker: Broker) -> list[Any]:
+    """Return the first argument of each message that waits in the broker."""
+    return [message.body[0][0] for message in broker.messages]
+
+
+def put_off_until_due() -> None:
+    """Have every pause be over."""
+    PostponedTask.objects.update(not_before=F("not_before") - HOUR)
+
+
+# --- how many, and in which order ---------------------------------------------------------------------------------
+
+
+def test_only_those_go_out_that_can_start_soon_in_their_order(broker: Broker) -> None:
+    """Of many that wait for a slow site, those of the next two seconds; and no more while these have not started."""
+    slots.set_rate(LANE, SLOW)
+    waiting(50)
+    assert publish_due() == 2
+    assert sent(broker) == [0, 1]
+    assert [publish_due() for _ in range(3)] == [0, 0, 0]
+    assert work(broker.next()) == "SUCCESS"
+    Site.objects.update(next_start=F("next_start") - timedelta(seconds=1))
+    assert publish_due() == 1
+    assert sent(broker) == [1, 2]
+
+
+def test_all_go_out_in_the_course_of_time_and_start_in_their_order(broker: Broker) -> None:
+    """First in, first out: tick by tick until nothing waits."""
+    slots.set_rate(LANE, "40/s", grace=timedelta(milliseconds=80))
+    numbers = list(range(30))
+    postponed(broker, *numbers)
+    while PostponedTask.objects.exists():
+        publish_due()
+        while broker.messages:
+            assert work(broker.next()) == "SUCCESS"
+    assert arguments() == numbers
+
+
+def test_a_task_goes_out_only_when_it_would_not_wait_longer_than_it_may() -> None:
+    """With a short `max_wait` a worker would only put it back; and who is behind it does not go before it."""
+    book(1)
+    waiting(1, max_wait=0.2)
+    waiting(1, max_wait=10.0)
+    assert publish_due() == 0
+    PostponedTask.objects.filter(max_wait=0.2).update(max_wait=1.5)
+    assert publish_due() == 2
+
+
+@pytest.mark.parametrize("stop", [lambda: slots.pause(LANE), lambda: slots.back_off(LANE, 60)])
+@pytest.mark.parametrize("burst", [1, 5])
+def test_nothing_goes_out_to_a_lane_that_is_closed(burst: int, stop: Any) -> None:
+    """A pause or a back-off holds for postponed tasks; when it ends, they go out."""
+    slots.set_rate(LANE, "10/s", burst=burst)
+    waiting(3)
+    stop()
+    assert publish_due() == 0
+    open_lane()
+    assert publish_due() == 3
+
+
+def test_a_burst_goes_out_together() -> None:
+    """What may start at once after a quiet time is published at once."""
+    slots.set_rate(LANE, "1/10s", burst=4)
+    waiting(10)
+    assert publish_due() == 4
+
+
+def test_each_lane_has_its_own_room() -> None:
+    """A lane with ten thousand tasks keeps none of another lane's back."""
+    slots.set_rate("slow.example", "1/h")
+    slots.reserve("slow.example")
+    slots.set_rate("other.example", SLOW)
+    waiting(20, lane="slow.example")
+    waiting(20)
+    waiting(20, lane="other.example")
+    publish_due()
+    assert set(PostponedTask.objects.exclude(published_at=None).values_list("site", flat=True)) == {
+        LANE,
+        "other.example",
+    }
+    assert PostponedTask.objects.exclude(published_at=None).filter(site="other.example").count() == 2
+
+
+def test_a_large_batch_goes_out_in_portions(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than one statement takes goes out in one call, in order."""
+    monkeypatch.setattr(publishing, "BATCH", 4)
+    waiting(10)
+    assert publish_due() == 7
+    assert sent(broker) == list(range(7))
+
+
+def test_publishers_at_once_send_nothing_twice_and_no_more_than_there_is_room_for(
+    broker: Broker, in_threads: InThreads
+) -> None:
+    """Beat may double a tick."""
+    slots.set_rate(LANE, "3/s")
+    waiting(100)
+    in_threads(4, lambda _number: publish_due())
+    alone = PostponedTask.objects.exclude(published_at=None).count()
+    assert sorted(sent(broker)) == list(range(alone))
+    PostponedTask.objects.update(published_at=None, lease_until=None)
+    assert publish_due() == alone
+
+
+def test_a_lane_in_which_somebody_else_is_publishing_is_left_to_him(other_connection: psycopg.Connection[Any]) -> None:
+    """Who has locked the first task of a lane has the lane; nobody waits for him."""
+    slots.set_rate("other.example", SLOW)
+    waiting(10)
+    waiting(10, lane="other.example")
+    first = PostponedTask.objects.filter(site=LANE).order_by("not_before")[0]
+    other_connection.execute("SELECT id FROM workers_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
+    assert publish_due() == 2
+    assert not PostponedTask.objects.filter(site=LANE).exclude(published_at=None).exists()
+    other_connection.rollback()
+    assert publish_due() > 0
+
+
+# --- what is lost -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("takes", [0, 2])
+def test_without_a_broker_nothing_is_lost(takes: int, broker: Broker) -> None:
+    """What the broker did not take waits again, at its place, and goes out when it is back."""
+    waiting(5)
+    broker.takes = takes
+    assert publish_due() == takes
+    assert PostponedTask.objects.waiting().count() == 5 - takes
+    assert set(PostponedTask.objects.waiting().values_list("publications", flat=True)) == {0}
+    broker.takes = None
+    assert publish_due() == 5 - takes
+    assert sent(broker) == [0, 1, 2, 3, 4]
+
+
+def test_a_message_that_is_lost_is_sent_again(broker: Broker) -> None:
+    """After the stated time, not before; and it is told."""
+    waiting(1)
+    publish_due()
+    broker.messages.clear()
+    task = PostponedTask.objects.get()
+    assert task.lease_until is not None
+    assert timedelta(seconds=25) < task.lease_until - database_now() <= timedelta(seconds=publishing.DELIVERY)
+    assert publish_due() == 0
+    expire_leases()
+    with capture_logs() as logs:
+        assert publish_due() == 1
+    assert [(log["event"], log["tasks"], log["workers_lost"]) for log in logs] == [
+        ("postponed_tasks_published_again", {"tests.plain": 1}, 0)
+    ]
+    assert work(broker.next()) == "SUCCESS"
+
+
+def test_a_task_that_never_arrives_is_published_ever_more_rarely() -> None:
+    """It keeps its place once; then it makes room for others for a minute, two, four ... an hour at most."""
+    waiting(1)
+    publish_due()
+    expire_leases()
+    pauses = []
+    for _ in range(9):
+        assert publish_due() == 1
+        expire_leases()
+        assert publish_due() == 0
+        pauses.append(round((PostponedTask.objects.get().not_before - database_now()).total_seconds()))
+        put_off_until_due()
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert PostponedTask.objects.get().publications == 10
+
+
+def test_a_task_that_arrives_at_last_starts_and_is_forgiven(broker: Broker) -> None:
+    """A worker that holds it ends the counting."""
+    waiting(1)
+    for _ in range(2):
+        publish_due()
+        expire_leases()
+    publish_due()
+    put_off_until_due()
+    book(60)
+    publish_due()
+    assert work(broker.next()) == "IGNORED"
+    assert PostponedTask.objects.get().publications == 0
+
+
+def test_a_message_that_was_only_late_starts_the_task_once(broker: Broker) -> None:
+    """However many copies of it arrive."""
+    waiting(1)
+    publish_due()
+    for _ in range(2):
+        expire_leases()
+        publish_due()
+        put_off_until_due()
+    assert len(broker.messages) == 2
+    assert [work(broker.next()) for _ in range(2)] == ["SUCCESS", "IGNORED"]
+
+
+def test_a_late_message_may_start_a_task_that_waits_again(broker: Broker) -> None:
+    """The row is there, nobody holds it, and the slot is free: that is all a start needs."""
+    waiting(1)
+    publish_due()
+    expire_leases()
+    publishing._take_back_lost()
+    assert PostponedTask.objects.waiting().count() == 1
+    assert work(broker.next()) == "SUCCESS"
+    assert publish_due() == 0
+
+
+def test_a_message_that_was_taken_though_the_broker_seemed_down_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer was lost, the worker was faster than the publisher: what it has done to the row stays."""
+    waiting(2)
+    publish = Broker.publish
+
+    def taken_and_given_back(self: Broker, body: Any, **options: Any) -> None:
+        publish(self, body, **options)
+        assert work(self.next()) == "IGNORED"
+        raise OSError("the answer is lost")
+
+    monkeypatch.setattr(Broker, "publish", taken_and_given_back)
+    monkeypatch.setattr("workers.throttled.waiting.throttle", refused)
+    assert publish_due() == 0
+    assert list(PostponedTask.objects.values_list("publications", "published_at")) == [(0, None)] * 2
+
+
+def test_a_row_that_cannot_be_sent_hinders_no_other(broker: Broker) -> None:
+    """It is logged, and tried again like one whose message was lost."""
+    waiting(3)
+    broken = PostponedTask.objects.order_by("not_before")[0]
+    PostponedTask.objects.filter(pk=broken.pk).update(signature="no JSON")
+    with capture_logs() as logs:
+        publish_due()
+    assert sent(broker) == [1, 2]
+    assert [(log["event"], log["row"]) for log in logs] == [("postponed_task_not_published", broken.pk)]
+    assert PostponedTask.objects.filter(pk=broken.pk).exists()
+
+
+# --- what workers throw away --------------------------------------------------------------------------------------
+
+
+def test_a_task_that_a_worker_does_not_know_takes_no_room_from_others(broker: Broker) -> None:
+    """The worker says so: the next tick publishes the next, and the unknown one ever more rarely."""
+    slots.set_rate(LANE, SLOW)
+    waiting(4)
+    PostponedTask.objects.update(task="shop.tasks.removed")
+    tasks_sent = []
+    for _ in range(6):
+        publish_due()
+        tasks_sent += sent(broker)
+        while broker.messages:
+            message = SimpleNamespace(headers=broker.next().headers)
+            task_unknown.send(sender=None, message=message, exc=None, name="shop.tasks.removed", id="id")
+    assert sorted(tasks_sent) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert PostponedTask.objects.filter(publications=2, not_before__gt=database_now()).count() == 4
+
+
+def test_a_new_message_of_a_task_that_a_worker_does_not_know_is_celerys_affair(broker: Broker) -> None:
+    """There is no row to look after."""
+    one_worker.plain.delay(7)
+    task_unknown.send(sender=None, message=SimpleNamespace(headers=broker.next().headers), exc=None, name="", id="")
+    assert not PostponedTask.objects.exists()
+
+
+def test_a_revoked_task_is_not_published_again(broker: Broker) -> None:
+    """A worker that throws its message away tells the row, which goes."""
+    waiting(2)
+    publish_due()
+    message = broker.next()
+    request = Context({**message.headers, "args": [], "kwargs": {}})
+    task_revoked.send(sender=None, request=request, terminated=False, signum=None, expired=False)
+    assert [task.pk for task in PostponedTask.objects.all()] == [broker.next().headers[postponing.HEADER][0]]
+
+
+def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) -> None:
+    """So that a worker can tell Celery that it has expired; it does not start, whatever that worker's clock says."""
+    book(60)
+    one_worker.plain.apply_async((7,), expires=3_600)
+    one_worker.plain.apply_async((8,), expires=3_600)
+    assert [work(broker.next()) for _ in range(2)] == ["IGNORED"] * 2
+    first, second = PostponedTask.objects.order_by("pk")
+    assert first.expires_at is not None
+    assert abs(first.expires_at - database_now() - HOUR) < timedelta(minutes=1)
+    PostponedTask.objects.filter(pk=first.pk).update(expires_at=F("expires_at") - 2 * HOUR)
+    open_lane()
+    assert publish_due() == 2
+    assert [task.pk for task in PostponedTask.objects.all()] == [second.pk]
+    assert [work(broker.next()) for _ in range(2)] == ["IGNORED", "SUCCESS"]
+    assert arguments() == [8]
+
+
+def test_the_scheduled_task_publishes(broker: Broker) -> None:
+    """Beat's door leads to the room."""
+    waiting(1)
+    assert tasks.publish_postponed.run() is None
+    assert sent(broker) == [0]
+
+
+# --- what it costs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: bool) -> None:
+    """A tick reads a few rows of the table, whatever the number of tasks that wait; nothing else is written."""
+    slots.set_rate(LANE, SLOW)
+    waiting(10_000)
+    publish_due()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'workers_postponedtask'::regclass")
+        if has_statistics:
+            cursor.execute("ANALYZE workers_postponedtask")
+    for name, parameters in (
+        ("publish", PARAMETERS),
+        ("take_back", {"batch": 500, "pause": 60.0, "longest": 3600.0}),
+    ):
+        nodes = explain(statements._load("workers.throttled", name), dict(parameters), options="ANALYZE, ")
+        looked_at = [node for node in nodes if node.get("Relation Name") == "workers_postponedtask"]
+        assert looked_at
+        assert sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_at) < 30, name

@@ -1,0 +1,60 @@
+"""Refusals: answers by which a site says that it is asked too much, and how long it wants to be left alone: pure."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+TOO_MANY_REQUESTS = 429
+UNAVAILABLE = 503
+REFUSING = frozenset({TOO_MANY_REQUESTS, UNAVAILABLE})
+_SECONDS = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """One start was refused; at most one of `seconds` and `until` is stated."""
+
+    site: str
+    slot_id: int
+    seconds: float | None = None
+    until: datetime | None = None  # by the site's clock, where it did not say what that shows now
+
+
+def refusal(*, site: str, slot_id: int, retry_after: str, date: str) -> Refusal:
+    """Read an answer's headers Retry-After and Date (RFC 9110, 10.2.3), as they are or empty.
+
+    A moment is taken as a time from the answer's own Date, so that a wrong clock is wrong in both. What is not in the
+    future, and what is neither a number nor a date, counts as not stated.
+    """
+    text = retry_after.strip()
+    if _SECONDS.fullmatch(text):
+        return Refusal(site=site, slot_id=slot_id, seconds=float(text) or None)
+    moment, answered_at = _moment(text), _moment(date)
+    if moment is None or answered_at is None:
+        return Refusal(site=site, slot_id=slot_id, until=moment)
+    seconds = (moment - answered_at).total_seconds()
+    return Refusal(site=site, slot_id=slot_id, seconds=seconds if seconds > 0 else None)
+
+
+def merged(refusals: Iterable[Refusal]) -> list[Refusal]:
+    """Return one refusal a site, which asks for as much as any of them."""
+    by_site: dict[str, Refusal] = {}
+    for new in refusals:
+        old = by_site.get(new.site, new)
+        by_site[new.site] = Refusal(
+            site=new.site,
+            slot_id=max(old.slot_id, new.slot_id),
+            seconds=max((s for s in (old.seconds, new.seconds) if s is not None), default=None),
+            until=max((u for u in (old.until, new.until) if u is not None), default=None),
+        )
+    return list(by_site.values())
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,85 @@
+"""What came of asking for robots.txt files: rules, leave to fetch everything, or nothing for now."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import Max
+from django.db.models.functions import Now
+
+from postgres import statements
+from ratelimit import slots
+from workers.fetches.enqueue import sites_of
+from workers.fetches.models import RobotsFile, RobotsState, State
+from workers.fetches.outcomes import CLIENT_ERRORS, Outcome
+from workers.fetches.robots import Rules, origin_of, text_of
+from workers.fetches.targets import parse_target
+from workers.fetches.user_agent import product_token
+from workers.publish import publish
+
+LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
+AHEAD = 3_600.0  # seconds before its end at which it is asked for again
+UNREACHABLE_FOR = 60.0
+SUCCESS = range(200, 300)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What one answer means: the columns of RobotsFile that it decides."""
+
+    state: RobotsState
+    rules: str = ""
+    crawl_delay: timedelta | None = None
+    error: str = ""
+
+
+def read(outcome: Outcome, user_agent: str) -> Reading:
+    """Return what a robots fetch that ended means: 2xx rules, 4xx none, everything else not now (RFC 9309, 2.3.1)."""
+    if outcome.state == State.FAILED:
+        return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
+    if outcome.status_code in CLIENT_ERRORS:
+        return Reading(state=RobotsState.ALLOWED)
+    if outcome.status_code not in SUCCESS:
+        return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
+    text = text_of(outcome.content or b"")
+    delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
+    delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
+    return Reading(state=RobotsState.RULES, rules=text, crawl_delay=delay)
+
+
+def note(ended: Iterable[tuple[str, Outcome]]) -> None:
+    """Note what became of robots fetches, each with the URL that was asked for first: its origin is meant.
+
+    The lanes of these origins get the longest Crawl-delay that any origin there asks for, and dispatch is woken, as
+    what waited can go on. What is not noted, because the process dies before it, is asked for again.
+    """
+    readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
+    if not readings:
+        return
+    lanes = [parse_target(url).lane for url in readings]
+    sites = sites_of(set(lanes))
+    statements.run(
+        "workers.fetches",
+        "robots_note",
+        {
+            "origin": [origin_of(url) for url in readings],
+            "site_id": [sites[lane] for lane in lanes],
+            "state": [reading.state for reading in readings.values()],
+            "rules": [reading.rules for reading in readings.values()],
+            "crawl_delay": [reading.crawl_delay for reading in readings.values()],
+            "error": [reading.error for reading in readings.values()],
+            "lifetime": LIFETIME,
+            "ahead": AHEAD,
+            "unreachable_for": UNREACHABLE_FOR,
+        },
+    )
+    for site_id, delay in _crawl_delays(set(sites.values())):
+        slots.set_crawl_delay(site_id, delay)
+    publish("workers.tasks.dispatch")
+
+
+def _crawl_delays(site_ids: set[int]) -> Iterable[tuple[int, timedelta | None]]:
+    """Return what each of the lanes that obey is asked for, by those of its origins that still count."""
+    files = RobotsFile.objects.filter(site__in=site_ids, expires_at__gt=Now()).exclude(site__obeys_robots=False)
+    return files.values_list("site").annotate(Max("crawl_delay")).order_by("site")

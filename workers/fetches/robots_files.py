@@ -1,0 +1,142 @@
+"""robots.txt files: asked for like any other URL, in a slot of their lane, and known for a day.
+
+1. Who has queued fetches has the robots.txt of their origins queued as well, where it is not known (`ask`).
+2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`) and turns away what they disallow
+   (robots_gate.py).
+3. When a robots.txt has come, or has not, that is noted (robots_answers.py).
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db.models.functions import Least, Now
+
+from postgres import statements
+from workers.fetches import backlog
+from workers.fetches.models import RobotsFile, RobotsState
+from workers.fetches.robots import PATH, Rules
+from workers.fetches.user_agent import product_token
+
+_run = partial(statements.run, "workers.fetches")
+
+PRIORITY = 32_767
+MAX_ATTEMPTS = 3
+LOOK_AGAIN = 60.0  # seconds after which a process looks whether what it knows is still true
+MOST_ORIGINS = 20_000
+MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
+
+
+def ask(lanes: Mapping[str, int]) -> list[int]:
+    """Queue the robots.txt of these origins, each in its lane (a site's id), unless it is known or being asked for.
+
+    Returns the lanes in which something was queued: they are to be marked (backlog.mark).
+    """
+    if not lanes:
+        return []
+    rows = _run(
+        "robots_ask",
+        {
+            "origins": list(lanes),
+            "urls": [origin + PATH for origin in lanes],
+            "sites": list(lanes.values()),
+            "obey": settings.WEIR_OBEY_ROBOTS,
+            "priority": PRIORITY,
+            "max_attempts": MAX_ATTEMPTS,
+        },
+    )
+    return [row.site_id for row in rows]
+
+
+def ask_again(origins: Iterable[str]) -> int:
+    """Let what is known of these origins count no more, and have it asked for; returns of how many something was known.
+
+    Processes that know it already notice within a minute.
+    """
+    files = RobotsFile.objects.filter(origin__in=list(origins))
+    files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
+    lanes = dict(files.values_list("origin", "site_id"))
+    backlog.mark(ask(lanes))
+    return len(lanes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What one process knows of an origin's robots.txt. Times are on its monotonic clock."""
+
+    state: RobotsState
+    error: str
+    rules: Rules | None  # where the state is RULES
+    size: int  # characters of the rules
+    fetched_at: datetime
+    looked_up_at: float
+    expires_at: float
+
+
+class RobotsFiles:
+    """The robots.txt files that this process has looked up lately, parsed. For one thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Known] = OrderedDict()  # the one used last stands last
+        self._characters = 0
+
+    def known(self, lanes: Mapping[str, int]) -> dict[str, Known]:
+        """Return what is known of these origins (with the ids of their sites), and have the rest asked for.
+
+        No query where this process knows them all, else one; one more, and messages, where something is to be asked.
+        """
+        now = time.monotonic()
+        fresh = {origin for origin in lanes if self._is_fresh(origin, now)}
+        if missing := [origin for origin in lanes if origin not in fresh]:
+            still_good = self._look_up(missing)
+            backlog.mark(ask({origin: lanes[origin] for origin in missing if origin not in still_good}))
+        found = {origin: self._known[origin] for origin in lanes if origin in self._known}
+        for origin in found:
+            self._known.move_to_end(origin)
+        self._forget_oldest()
+        return found
+
+    def _is_fresh(self, origin: str, now: float) -> bool:
+        known = self._known.get(origin)
+        return known is not None and now < min(known.expires_at, known.looked_up_at + LOOK_AGAIN)
+
+    def _look_up(self, origins: list[str]) -> set[str]:
+        """Bring what is known of these origins up to date; return those that need not be asked for."""
+        had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
+        self._characters -= sum(known.size for known in had.values())
+        now = time.monotonic()
+        rows = _run(
+            "robots_known",
+            {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
+        )
+        for row in rows:
+            self._known[row.origin] = _as_known(row, had.get(row.origin), now)
+        self._characters += sum(self._known[row.origin].size for row in rows)
+        return {row.origin for row in rows if not row.is_due}
+
+    def _forget_oldest(self) -> None:
+        while len(self._known) > MOST_ORIGINS or self._characters > MOST_CHARACTERS:
+            _, forgotten = self._known.popitem(last=False)
+            self._characters -= forgotten.size
+
+
+def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401  a row of robots_known.sql
+    """Return what a row says; a text that this process had already is not parsed again."""
+    expires_at = now + row.expires_in_s
+    if row.rules is None and had is not None:
+        return replace(had, looked_up_at=now, expires_at=expires_at)
+    is_rules = row.state == RobotsState.RULES
+    return Known(
+        state=RobotsState(row.state),
+        error=row.error,
+        rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)) if is_rules else None,
+        size=len(row.rules),
+        fetched_at=row.fetched_at,
+        looked_up_at=now,
+        expires_at=expires_at,
+    )

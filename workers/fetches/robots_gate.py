@@ -1,0 +1,57 @@
+"""The gate between claiming and requesting: what the robots.txt of its origin disallows is not requested.
+
+For the claimer's thread: it waits for the database, and may parse half a megabyte of rules.
+"""
+
+import time
+from collections.abc import Iterable
+
+import structlog
+from django.db import Error
+
+from workers.fetches.claim import Job
+from workers.fetches.models import RobotsState
+from workers.fetches.outcomes import Disallowed, Event, GivenBack, Trouble
+from workers.fetches.robots import PATH, origin_of
+from workers.fetches.robots_files import Known, RobotsFiles
+
+log = structlog.get_logger(__name__)
+
+WAIT = 1.0  # seconds that a fetch waits for its robots.txt before it asks for a slot again
+
+
+def sort(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Event]]:
+    """Return the jobs that may be requested, and what becomes of the others; in their order, none is dropped."""
+    let_through: list[Job] = []
+    turned_away: list[Event] = []
+    jobs = list(jobs)
+    known = _known(jobs, files)
+    for job in jobs:
+        event = _refusal(job, known.get(origin_of(job.url))) if job.obeys_robots else None
+        if event is None:
+            let_through.append(job)
+        else:
+            turned_away.append(event)
+    return let_through, turned_away
+
+
+def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
+    lanes = {origin_of(job.url): job.site_id for job in jobs if job.obeys_robots}
+    try:
+        return files.known(lanes) if lanes else {}
+    except Error:  # the jobs are ours by now and must not be dropped: they wait
+        log.exception("robots_not_looked_up")
+        return {}
+
+
+def _refusal(job: Job, known: Known | None) -> Event | None:
+    """Return what becomes of a job whose robots.txt does not let it through now; None where it does."""
+    origin = origin_of(job.url)
+    if known is None:
+        return GivenBack(job=job, delay_s=WAIT, reason=f"waits for {origin}{PATH}")
+    if known.state == RobotsState.UNREACHABLE:
+        error = f"robots.txt of {origin} cannot be read: {known.error}"
+        return Trouble(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))
+    if known.rules is None or known.rules.allows(job.url):
+        return None
+    return Disallowed(job=job, error=f"robots.txt of {origin} disallows it")

@@ -1,0 +1,3 @@
+from workers.throttled.decorator import throttled_task
+
+__all__ = ["throttled_task"]

@@ -1,0 +1,96 @@
+"""throttled_task: a Celery task that starts only in its site's slot, global over all workers.
+
+@throttled_task(site="api.example.com", max_wait=30)
+@shared_task
+def update_stock(sku): ...
+"""
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from celery import Task
+
+from ratelimit import lanes
+from ratelimit.throttle import throttle
+from workers.throttled import waiting
+
+AnyTask = TypeVar("AnyTask")
+THROTTLED = "_is_throttled"  # an attribute of the task
+
+
+def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) -> Callable[[AnyTask], AnyTask]:
+    """Have a Celery task start only in its site's slot; written above `@shared_task` or `@app.task`.
+
+    `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
+    The task waits for its slot in the worker, at most `max_wait` seconds; where the slot is farther away, it is put
+    back into PostgreSQL and published again when its turn has come (`workers.throttled.publishing`). Called directly,
+    or with `apply`, it waits too, and raises slots.SlotTooFar, as nobody could put it back.
+
+    Raises TypeError for what is no Celery task, one that is throttled already, and a `site` that is neither text nor
+    callable; ValueError for a `max_wait` that is negative, not finite, or not shorter than the task's time limits,
+    which include the waiting; InvalidLane (a ValueError) for a text that names no site.
+    """
+    if not math.isfinite(max_wait) or max_wait < 0:
+        raise ValueError(f"max_wait must be a number of seconds, not negative and not infinite, but is {max_wait}.")
+    lane = _lane(site)
+
+    def decorate(task: AnyTask) -> AnyTask:
+        _throttle(_checked(task, max_wait), lane, max_wait)
+        return task
+
+    return decorate
+
+
+def _lane(site: str | Callable[..., str]) -> Callable[..., str]:
+    """Return what says a task's lane, given its arguments."""
+    if isinstance(site, str):
+        fixed = lanes.canonical(site)
+        return lambda *_args, **_kwargs: fixed
+    if not callable(site):
+        raise TypeError(f"site must be a host, such as api.example.com, or a function that returns one, not {site!r}.")
+
+    def called(*args: Any, **kwargs: Any) -> str:
+        named: object = site(*args, **kwargs)
+        if not isinstance(named, str):
+            raise lanes.InvalidLane(f"The function `site` of a throttled task must return a host, not {named!r}.")
+        return lanes.canonical(named)
+
+    return called
+
+
+def _checked(task: object, max_wait: float) -> Task[Any, Any]:
+    """Return the task itself, which what Celery's decorators return only stands for."""
+    if not isinstance(task, Task):
+        raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is no Celery task.")
+    itself: Task[Any, Any] = task.app.tasks[task.name]
+    if hasattr(itself, THROTTLED):
+        raise TypeError(f"The task {task.name} is throttled already: one throttled_task is enough.")
+    for limit in (itself.soft_time_limit, itself.time_limit):
+        if limit is not None and limit <= max_wait:
+            raise ValueError(
+                f"max_wait ({max_wait} s) must be shorter than the time limit of {task.name} ({limit} s): "
+                "time limits include the waiting."
+            )
+    return itself
+
+
+def _throttle(task: Task[Any, Any], lane: Callable[..., str], max_wait: float) -> None:
+    """Put the wait before what the task runs: whoever runs it, a worker, `apply` or a direct call, comes through here.
+
+    Within Celery's `autoretry_for`, so that it also covers errors while waiting, such as those of the database.
+    """
+    name = "_orig_run" if hasattr(task, "_orig_run") else "run"
+    run = getattr(task, name)
+
+    @wraps(run)
+    def run_in_slot(*args: Any, **kwargs: Any) -> object:
+        if waiting.is_for_a_message(task.request):
+            with waiting.slot_for_message(task, lambda: lane(*args, **kwargs), max_wait):
+                return run(*args, **kwargs)
+        with throttle(lane(*args, **kwargs), max_wait):
+            return run(*args, **kwargs)
+
+    setattr(task, name, run_in_slot)
+    setattr(task, THROTTLED, True)

@@ -1,0 +1,137 @@
+"""The rows of postponed tasks, as workers see them: written, taken, held, given back, deleted at the start.
+
+Each function commits by itself. A message that was published from a row names it in a header, with the number of the
+task's retries: a later retry of the same task inherits the header, but is a new message.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+from celery import Task
+from celery.exceptions import Ignore
+from celery.utils.time import maybe_make_aware
+from django.db import connection
+from django.db.models.functions import Now
+from kombu.utils import json
+
+from postgres import statements
+from ratelimit.pacing import HAND_OVER_MARGIN_S
+from workers.models import PostponedTask
+
+HEADER = "weir_postponed"
+# Seconds beyond `max_wait` after which a worker that holds a task counts as dead, and the task is published again.
+SILENCE = 30.0
+_run = partial(statements.run, "workers.throttled")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A row that this worker holds: nobody else starts its task while the lease lasts."""
+
+    row: int
+    token: UUID
+    site: str
+    not_before: datetime
+
+
+def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
+    """Return the row from which a message with these headers was published; None for a new message."""
+    match (headers or {}).get(HEADER):
+        case [int(row), published_retries] if published_retries == retries:
+            return row
+    return None
+
+
+def take(row: int, max_wait: float) -> Place | None:
+    """Hold the row, for as long as a worker may wait; None where it is gone or another worker holds it."""
+    token = uuid4()
+    rows = _run("take", {"row": row, "token": token, "seconds": max_wait + SILENCE})
+    return Place(row=row, token=token, site=rows[0].site, not_before=rows[0].not_before) if rows else None
+
+
+def hold(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> Place:
+    """Write the row of a task that this worker waits with."""
+    token = uuid4()
+    row = PostponedTask.objects.create(
+        **_fields(task, site, max_wait, not_before),
+        published_at=Now(),
+        held_by=token,
+        lease_until=Now() + timedelta(seconds=max_wait + SILENCE),
+    )
+    row.refresh_from_db(fields=["not_before"])
+    return Place(row=row.pk, token=token, site=site, not_before=row.not_before)
+
+
+def queue(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> None:
+    """Write the row of a task that waits in PostgreSQL until it is published (`workers.throttled.publishing`)."""
+    PostponedTask.objects.create(**_fields(task, site, max_wait, not_before))
+
+
+def others_wait(site: str) -> bool:
+    """Tell whether tasks of the lane wait in PostgreSQL: who comes later must not go before them."""
+    return PostponedTask.objects.waiting().filter(site=site).exists()
+
+
+def start(place: Place, slot: int) -> bool:
+    """Delete the row, as its task starts in this slot; False where that took longer than the slot lasts.
+
+    Raises Ignore where the row is no longer this worker's: it was cancelled, or was silent for too long.
+    """
+    asked_at = time.monotonic()
+    rows = _run("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
+    if not rows:
+        raise Ignore
+    use_until_s = rows[0].use_until_s
+    return use_until_s is not None and time.monotonic() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
+
+
+def give_back(place: Place) -> None:
+    """Let the task wait in PostgreSQL again, at its old place."""
+    PostponedTask.objects.filter(pk=place.row, held_by=place.token).update(
+        published_at=None, held_by=None, lease_until=None
+    )
+
+
+def drop(place: Place) -> None:
+    """Delete the row of a task that failed while it waited."""
+    PostponedTask.objects.filter(pk=place.row, held_by=place.token).delete()
+
+
+def forget(row: int) -> None:
+    """Delete the row of a message that a worker threw away for good: revoked, or expired."""
+    with _own_connection():
+        PostponedTask.objects.filter(pk=row).delete()
+
+
+def lose(row: int) -> None:
+    """Have the row published again, as the worker that got its message does not know the task."""
+    with _own_connection():
+        PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
+
+
+@contextmanager
+def _own_connection() -> Iterator[None]:
+    """Leave no connection behind: in a worker's parent process nobody would ever find out that it is broken."""
+    try:
+        yield
+    finally:
+        connection.close()
+
+
+def _fields(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
+    request = task.request
+    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # which may hide what is secret
+    return {
+        "site": site,
+        "task": task.name,
+        "signature": json.dumps(task.signature_from_request(**shown)),
+        "max_wait": max_wait,
+        "expires_at": request.expires and maybe_make_aware(datetime.fromisoformat(str(request.expires)), UTC),
+        **({"not_before": not_before} if not_before else {}),
+    }

@@ -1,0 +1,84 @@
+-- Mark as published, for `delivery` seconds, the next tasks of every lane: those that would start within `lookahead`
+-- seconds, and within their own `max_wait`, if they reserved now, one after the other, behind what the lane is booked
+-- with and what was published before and is not in a worker's hands yet. At most `most` of a lane, `batch` in all.
+-- Promises: first in, first out within a lane; nothing is published twice, nor more than there is room for, however many
+-- run this at once: whoever locks the first task of a lane has the lane, others skip it. A lane's row is not locked.
+-- Costs one look at an index a lane, whatever the number of tasks that wait in it. Returns them in their order, and
+-- whether Celery's `expires` is over.
+WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name to the next
+    (SELECT site FROM workers_postponedtask WHERE published_at IS NULL ORDER BY site LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT task.site FROM workers_postponedtask AS task
+        WHERE task.published_at IS NULL AND task.site > lane.site
+        ORDER BY task.site
+        LIMIT 1
+    )
+    FROM lane
+    WHERE lane.site IS NOT NULL
+), timed AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), opened AS MATERIALIZED (  -- by the rules of ratelimit/sql/reserve.sql, for reservations of one start each
+    SELECT
+        lane.site, now, step, (site.burst - 1) * site."interval" AS allowance,
+        greatest(now, site.paused_until, site.backed_off_until) AS soonest,
+        greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
+    FROM lane
+    CROSS JOIN timed
+    JOIN ratelimit_site AS site ON site.name = lane.site
+    CROSS JOIN LATERAL (SELECT site."interval" + site.effective_grace AS step) AS stepped
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS tasks FROM workers_postponedtask AS task
+        WHERE task.site = lane.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
+    ) AS on_its_way
+), roomy AS MATERIALIZED (
+    SELECT
+        opened.*,
+        least(%(most)s::int, 1 + floor(extract(epoch FROM
+            now + make_interval(secs => %(lookahead)s::float8) - arrival + allowance
+        ) / extract(epoch FROM step)))::int AS room
+    FROM opened
+    WHERE greatest(soonest, arrival - allowance) <= now + make_interval(secs => %(lookahead)s::float8)
+), held AS MATERIALIZED (
+    SELECT roomy.*
+    FROM roomy
+    CROSS JOIN LATERAL (
+        SELECT id FROM workers_postponedtask AS task
+        WHERE task.site = roomy.site AND task.published_at IS NULL AND task.not_before <= roomy.now
+        ORDER BY task.not_before, task.id
+        LIMIT 1
+    ) AS first
+    JOIN workers_postponedtask AS task ON task.id = first.id
+    WHERE task.published_at IS NULL  -- looked at again once the lock is held
+    FOR UPDATE OF task SKIP LOCKED
+), queued AS MATERIALIZED (
+    SELECT held.*, next.id, next.not_before, next.max_wait
+    FROM held
+    CROSS JOIN LATERAL (
+        SELECT id, task.not_before, max_wait FROM workers_postponedtask AS task
+        WHERE task.site = held.site AND task.published_at IS NULL AND task.not_before <= held.now
+        ORDER BY task.not_before, task.id
+        LIMIT held.room
+        FOR UPDATE SKIP LOCKED
+    ) AS next
+), fitting AS (
+    SELECT site, id, not_before, bool_and(
+        greatest(soonest, arrival + k * step - allowance)
+            <= now + make_interval(secs => least(max_wait, %(lookahead)s::float8))
+    ) OVER (PARTITION BY site ORDER BY k) AS fits
+    FROM (
+        SELECT queued.*, row_number() OVER (PARTITION BY site ORDER BY not_before, id) - 1 AS k FROM queued
+    ) AS numbered
+), chosen AS (
+    SELECT id FROM fitting WHERE fits ORDER BY site, not_before, id LIMIT %(batch)s
+), published AS (
+    UPDATE workers_postponedtask AS task
+    SET published_at = clock_timestamp(), publications = least(publications + 1, 32767),
+        lease_until = clock_timestamp() + make_interval(secs => %(delivery)s::float8)
+    FROM chosen
+    WHERE task.id = chosen.id
+    RETURNING task.id, task.site, task.not_before, task.signature, task.expires_at
+)
+SELECT id, signature, coalesce(expires_at < clock_timestamp(), false) AS is_expired
+FROM published
+ORDER BY site, not_before, id

@@ -1,0 +1,119 @@
+"""What a worker does with the message of a throttled task: wait for the slot, or put the task back.
+
+1. The message of a postponed task takes the task's row. Where the row is gone, or another worker holds it, the message
+   came twice, and is ignored.
+2. A new message asks for a slot within AT_ONCE seconds: most tasks start without a row.
+3. Is the slot farther away, but within `max_wait`? Then a row is written that this worker holds, and it waits on. If
+   the worker is killed, the row's lease runs out, and the task is published again.
+4. Is it farther than that, or do other tasks of the lane wait in PostgreSQL already? Then the row waits, too, and
+   the message is done with: celery.exceptions.Ignore.
+5. In the slot the row is deleted by whoever holds it. If that took so long that the slot is over, it waits for another.
+
+No lock and no transaction is held meanwhile.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from typing import Any
+
+import structlog
+from celery import Task
+from celery.app.task import Context
+from celery.exceptions import Ignore
+from django.db import Error
+
+from ratelimit.slots import SlotTooFar
+from ratelimit.throttle import throttle
+from workers.throttled import postponing
+from workers.throttled.postponing import Place
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 1.0  # seconds of waiting that are not worth a row
+STARTED = "_throttled_start"  # an attribute of a request whose task has begun
+
+
+def is_for_a_message(request: Context) -> bool:
+    """Tell whether a worker runs the task for its message; else somebody called it, and gets its errors."""
+    return not (request.called_directly or request.is_eager or request.get(STARTED))
+
+
+@contextmanager
+def slot_for_message(task: Task[Any, Any], lane: Callable[[], str], max_wait: float) -> Iterator[None]:
+    """Wait for the slot of the message that the task is run for; the body starts in it.
+
+    Raises Ignore where the task was put back, or its message came twice.
+    """
+    give_up_at = time.monotonic() + max_wait
+    place = _taken(task, max_wait)
+    site, not_before = (place.site, place.not_before) if place else (lane(), None)
+    while True:
+        left = max(0.0, give_up_at - time.monotonic())
+        with ExitStack() as slot:
+            try:
+                slot_id = _enter(slot, site, left if place else min(left, AT_ONCE), place)
+            except SlotTooFar as too_far:
+                site, waits_here = too_far.site, too_far.retry_after <= left
+                place = _refused(task, site, max_wait, place, not_before, waits_here=waits_here)
+                continue
+            if place is None or postponing.start(place, slot_id):
+                task.request.update({STARTED: True})
+                yield
+                return
+        place = None  # its row is gone, but the slot was over
+
+
+def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
+    """Take the task's row, if its message was published from one; raises Ignore where it cannot be had."""
+    row = postponing.named_row(task.request.headers, task.request.retries)
+    if row is None:
+        return None
+    try:
+        place = postponing.take(row, max_wait)
+    except Error as error:
+        log.warning("postponed_task_left_to_its_row", row=row, error=str(error))
+        raise Ignore from error
+    if place is None and not (task.acks_late and (task.request.delivery_info or {}).get("redelivered")):
+        raise Ignore
+    return place  # None: a worker that had begun was killed, and with acks_late the task is to be run again
+
+
+def _enter(slot: ExitStack, site: str, max_wait: float, place: Place | None) -> int:
+    """Wait for a slot.
+
+    What goes wrong meanwhile fails the task, and its row goes. Without PostgreSQL it cannot: all is left to the row.
+    """
+    try:
+        return slot.enter_context(throttle(site, max_wait))
+    except SlotTooFar:
+        raise
+    except Error as error:
+        if place is None:
+            raise
+        log.warning("postponed_task_left_to_its_row", row=place.row, error=str(error))
+        raise Ignore from error
+    except Exception:
+        if place:
+            postponing.drop(place)
+        raise
+
+
+def _refused(
+    task: Task[Any, Any],
+    site: str,
+    max_wait: float,
+    place: Place | None,
+    not_before: datetime | None,
+    *,
+    waits_here: bool,
+) -> Place:
+    """Return the place with which this worker waits on; raises Ignore where the task is put back instead."""
+    if place:  # others have booked the lane since it was published
+        postponing.give_back(place)
+        raise Ignore
+    if waits_here and not postponing.others_wait(site):
+        return postponing.hold(task, site, max_wait, not_before)
+    postponing.queue(task, site, max_wait, not_before)
+    raise Ignore
