@@ -1,0 +1,124 @@
+"""The forecast's arithmetic against brute force: dispatch played through tick by tick and slot by slot."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.fetches.booking import Dispatching, Lane, start_after
+
+DISPATCHING = Dispatching(next_tick_s=0.0, tick_s=1.0, lookahead_s=2.0, travel_s=0.125, longest_run=500)
+
+
+def exactly(low: int, high: int) -> st.SearchStrategy[float]:
+    """Return times in whole 1/1024 s, which floats add without an error."""
+    return st.integers(low * 1024, high * 1024).map(lambda number: number / 1024)
+
+
+@st.composite
+def lanes(draw: st.DrawFn) -> Lane:
+    interval = draw(st.integers(1, 5 * 1024)) / 1024
+    return Lane(
+        interval_s=interval,
+        spacing_s=interval + draw(st.integers(0, 64)) / 1024,
+        grace_s=draw(st.integers(1, 256)) / 1024,
+        burst=draw(st.integers(1, 4)),
+        max_concurrency=draw(st.none() | st.integers(1, 5)),
+        booked_for_s=draw(exactly(-5, 5)),
+        held_for_s=draw(exactly(-5, 10)),
+        held_starts_s=tuple(draw(st.lists(exactly(0, 2), max_size=3))),
+    )
+
+
+@st.composite
+def ways(draw: st.DrawFn) -> Dispatching:
+    tick = draw(st.sampled_from([0.5, 1.0, 2.0]))
+    return Dispatching(
+        next_tick_s=draw(exactly(0, 1)),
+        tick_s=tick,
+        lookahead_s=draw(st.sampled_from([1.0, 2.0, 3.5])),
+        travel_s=draw(st.sampled_from([0.0, 0.125])),
+        longest_run=draw(st.integers(1, 40)),
+    )
+
+
+@dataclass
+class Played:
+    """A lane with an endless queue, of which each tick of dispatch books what it may."""
+
+    lane: Lane
+    way: Dispatching
+    next_start: float = field(init=False)
+    starts: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.next_start = self.lane.booked_for_s
+
+    def tick(self, now: float) -> None:
+        """Do what one statement of dispatch does with the lane: sql/dispatch.sql, part by part."""
+        lane, ahead = self.lane, now + self.way.lookahead_s
+        lead = lane.interval_s * lane.burst - lane.interval_s
+        if not (self.next_start - lead < ahead and lane.held_for_s < ahead):
+            return
+        soonest = max(now + self.way.travel_s, lane.held_for_s)
+        arrival = max(soonest, self.next_start)
+        under_way = sum(start > now for start in [*lane.held_starts_s, *self.starts])
+        run: list[float] = []
+        while (
+            arrival + len(run) * lane.spacing_s <= ahead + lead
+            and len(run) < self.way.longest_run
+            and (lane.max_concurrency is None or under_way + len(run) < lane.max_concurrency)
+        ):
+            run.append(max(soonest, arrival + len(run) * lane.spacing_s - lead))
+        if run:
+            use_until = arrival + (len(run) - 1) * lane.spacing_s + lane.grace_s
+            self.next_start = use_until + lane.interval_s
+            self.starts += run
+
+
+@given(lanes(), ways(), st.integers(0, 60))
+def test_the_start_is_that_of_dispatch_played_through(lane: Lane, way: Dispatching, ahead: int) -> None:
+    """Whatever the rate, burst, bookings, pause, concurrency and look-ahead, to the last bit."""
+    played, now = Played(lane, way), way.next_tick_s
+    while len(played.starts) <= ahead:
+        played.tick(now)
+        now += way.tick_s
+    assert start_after(ahead, lane, way) == pytest.approx(played.starts[ahead], rel=0, abs=1e-9)
+
+
+@given(lanes(), ways(), st.integers(0, 60))
+def test_who_has_more_before_it_starts_later(lane: Lane, way: Dispatching, ahead: int) -> None:
+    """Never at the same time or sooner, but within a burst, and after a pause that all waited for."""
+    first, second = start_after(ahead, lane, way), start_after(ahead + 1, lane, way)
+    assert first < second or (lane.burst > 1 and first == second)
+
+
+@pytest.mark.parametrize(
+    ("rate", "grace_s", "ahead", "at_s"),
+    [
+        # an idle lane: when its message has travelled
+        (1 / 3, 0.02, 0, 0.125),
+        # 1/10s: one interval, and a grace to hand over, for each one before it
+        (10.0, 0.25, 1, 0.125 + 10.25),
+        (10.0, 0.25, 100, 0.125 + 1025.0),
+        # 1/day for a year
+        (86_400.0, 0.25, 365, 0.125 + 365 * 86_400.25),
+    ],
+)
+def test_slow_lanes_start_an_interval_and_a_grace_apart(rate: float, grace_s: float, ahead: int, at_s: float) -> None:
+    """What can be reckoned by hand."""
+    lane = Lane(interval_s=rate, spacing_s=rate * 1.01, grace_s=grace_s, booked_for_s=-1.0)
+    assert start_after(ahead, lane, DISPATCHING) == pytest.approx(at_s)
+
+
+def test_a_fast_lane_is_slower_than_its_rate_by_spacing_and_hand_over() -> None:
+    """100 starts a second: of an hour's backlog, 1 % goes into spacing, and a grace of 20 ms into each tick's run."""
+    lane = Lane(interval_s=0.01, spacing_s=0.0101, grace_s=0.02, booked_for_s=0.0)
+    assert 3_600 * 1.01 * 1.02 < start_after(360_000, lane, DISPATCHING) < 3_600 * 1.01 * 1.021
+
+
+def test_a_million_fetches_are_reckoned_at_once() -> None:
+    """However long the queue, the answer takes a moment."""
+    lane = Lane(interval_s=0.9, spacing_s=0.909, grace_s=0.0225, booked_for_s=0.0)
+    assert start_after(1_000_000, lane, DISPATCHING) > 900_000
