@@ -96,7 +96,7 @@ class Lane(RuleBasedStateMachine):
     @rule(
         rate=st.sampled_from(sorted(INTERVALS)),
         burst=st.integers(1, 4),
-        grace=st.none() | st.sampled_from([timedelta(milliseconds=10), timedelta(milliseconds=400)]),
+        grace=st.none() | st.sampled_from([timedelta(milliseconds=15), timedelta(milliseconds=400)]),
     )
     def set_rate(self, rate: str, burst: int, grace: timedelta | None) -> None:
         self.recall()
