@@ -9,6 +9,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HeldRun:
+    """A run that has been booked: how many of it may be under way at once, and its starts."""
+
+    at_once: int
+    starts_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Lane:
     """What dispatch reckons with in a lane."""
 
@@ -16,10 +24,11 @@ class Lane:
     spacing_s: float
     grace_s: float
     burst: int = 1
-    max_concurrency: int | None = None
     booked_for_s: float  # until the next free start; below 0: so long free already
     held_for_s: float = -math.inf  # until a pause or back-off ends
-    held_starts_s: tuple[float, ...] = ()  # of fetches that have their slots already; only max_concurrency counts them
+    robots: int = 0  # queued robots.txt files, which go first, and alone
+    max_concurrency: int | None = None
+    held_runs: tuple[HeldRun, ...] = ()  # what counts for max_concurrency
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +43,14 @@ class Dispatching:
 
 
 def start_after(ahead: int, lane: Lane, dispatching: Dispatching) -> float:
-    """Return when a queued fetch starts that has `ahead` others before it, all of which are due.
+    """Return when a queued fetch starts that has `ahead` others, robots.txt files among them, before it; all are due.
 
     Tick by tick, the lane is booked up to the look-ahead, one run a tick; each run is spaced a little wider than the
     interval, and costs a grace when it is handed over. With `max_concurrency`, a fetch is taken to end when it starts:
     how long a site takes is not known, and where that is long, the start is later.
     """
     lead_s = (lane.burst - 1) * lane.interval_s
-    now, next_start, held = dispatching.next_tick_s, lane.booked_for_s, list(lane.held_starts_s)
+    now, next_start, robots, held = dispatching.next_tick_s, lane.booked_for_s, lane.robots, lane.held_runs
     while True:
         opens = max(next_start - lead_s, lane.held_for_s) - dispatching.lookahead_s
         if now <= opens:
@@ -49,19 +58,26 @@ def start_after(ahead: int, lane: Lane, dispatching: Dispatching) -> float:
         soonest = max(now + dispatching.travel_s, lane.held_for_s)
         arrival = max(soonest, next_start)
         fit, rest_s = divmod(now + dispatching.lookahead_s - arrival + lead_s, lane.spacing_s)
-        room = min(int(fit) + 1, dispatching.longest_run)
+        room = min(int(fit) + 1, dispatching.longest_run, robots or dispatching.longest_run)
         if lane.max_concurrency is not None:
-            held = [start for start in held if start > now]
-            room = max(0, min(room, lane.max_concurrency - len(held)))
-            held += [max(soonest, arrival + k * lane.spacing_s - lead_s) for k in range(room)]
+            at_once = lane.max_concurrency - sum(_under_way(run, now) for run in held)
+            room = room if at_once > 0 else 0
+            starts_s = tuple(max(soonest, arrival + k * lane.spacing_s - lead_s) for k in range(room))
+            held = (*(run for run in held if _under_way(run, now)), HeldRun(at_once=max(at_once, 0), starts_s=starts_s))
         if ahead < room:
             return max(soonest, arrival + ahead * lane.spacing_s - lead_s)
         if room:
-            alike = _alike_ticks(ahead - room, rest_s, lane, dispatching) if room == fit + 1 else NONE
+            robots = max(0, robots - room)
+            alike = _alike_ticks(ahead - room, rest_s, lane, dispatching) if room == fit + 1 and not robots else NONE
             ahead -= room + alike.starts
             next_start = arrival + _length_s(1, room, lane) + _length_s(alike.runs, alike.starts, lane)
             now += alike.ticks * dispatching.tick_s
         now += dispatching.tick_s
+
+
+def _under_way(run: HeldRun, now: float) -> int:
+    """Return how many of a run's fetches count for max_concurrency."""
+    return min(run.at_once, sum(start > now for start in run.starts_s))
 
 
 def _length_s(runs: int, starts: int, lane: Lane) -> float:

@@ -8,7 +8,7 @@ back-off to come.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -19,9 +19,10 @@ from django.db import transaction
 from postgres import statements
 from ratelimit import lanes
 from ratelimit.models import PAUSED_FOREVER
-from workers.fetches.booking import Dispatching, Lane, start_after
+from workers.fetches.booking import Dispatching, HeldRun, Lane, start_after
 from workers.fetches.dispatch import LONGEST_RUN, TRAVEL
 from workers.fetches.enqueue import known_sites, sites_of
+from workers.fetches.robots import PATH
 from workers.schedule import SCHEDULE
 
 _run = partial(statements.run_within, "workers.fetches")
@@ -44,6 +45,7 @@ class Forecast:
     queued: int
     not_due: int  # of them: those whose time comes after the others are cleared, and which are left out
     ahead: int  # of them: those that start before a new request
+    asks_robots: bool  # a new request waits for the robots.txt of its origin, which starts before it
     added: int
     starts_in_s: float  # a request of priority 0; infinite while paused until resumed
     clears_in_s: float  # until the last start of the backlog and what is added; 0 if there is nothing
@@ -61,20 +63,29 @@ def forecast(host: str, add: int = 0) -> Forecast:
     name = lanes.canonical(host)
     with transaction.atomic():
         is_new = not known_sites({name})
-        site_id = sites_of({name})[name]
-        told = _reckoned(_look(site_id), add, is_new=is_new)
+        look = partial(_look, sites_of({name})[name], name)
+        told = _reckoned(look(), add, is_new=is_new)
         if told.not_due:
-            told = _reckoned(_look(site_id, told.starts_in_s, told.clears_in_s), add, is_new=is_new)
+            told = _reckoned(look(told.starts_in_s, told.clears_in_s), add, is_new=is_new)
         if is_new:  # asking about a site does not create it
             transaction.set_rollback(True)
     return told
 
 
-def _look(site_id: int, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> list[Any]:
+def _look(site_id: int, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> list[Any]:
     """Count with those that become due before such starts are booked, which is up to the look-ahead earlier."""
     booked = (seconds - settings.WEIR_LOOKAHEAD for seconds in (starts_in_s, clears_in_s))
     starts_within, clears_within = (min(max(0.0, seconds), FARTHEST_S) for seconds in booked)
-    return _run("forecast", {"site": site_id, "starts_within": starts_within, "clears_within": clears_within})
+    origins = [f"https://{name}", f"http://{name}"]
+    parameters = {
+        "site": site_id,
+        "starts_within": starts_within,
+        "clears_within": clears_within,
+        "obey": settings.WEIR_OBEY_ROBOTS,
+        "origins": origins,
+        "robots_urls": [origin + PATH for origin in origins],
+    }
+    return _run("forecast", parameters)
 
 
 def _reckoned(rows: list[Any], add: int, *, is_new: bool) -> Forecast:
@@ -85,24 +96,30 @@ def _reckoned(rows: list[Any], add: int, *, is_new: bool) -> Forecast:
         spacing_s=row.spacing_s,
         grace_s=row.grace_s,
         burst=row.burst,
-        max_concurrency=row.max_concurrency,
         booked_for_s=row.booked_for_s,
         held_for_s=held_for_s,
-        held_starts_s=tuple(row.held_starts_s),
+        robots=row.robots,
+        max_concurrency=row.max_concurrency,
+        held_runs=tuple(HeldRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
     )
+    # A new request of an origin whose robots.txt is not known has that queued before it.
+    asked = replace(lane, robots=lane.robots + 1) if row.asks_robots else lane
+    start_of = partial(_start_after, is_on=row.has_backlog)
+    last = row.backlog + add - 1
     return Forecast(
         site=row.name,
         is_new=is_new,
-        interval=row.interval,
+        interval=row.effective_interval,
         max_concurrency=row.max_concurrency,
         state=row.state,
         held_for_s=max(0.0, held_for_s),
         queued=row.queued,
         not_due=row.queued - row.backlog,
         ahead=row.ahead,
+        asks_robots=row.asks_robots,
         added=add,
-        starts_in_s=_start_after(row.ahead, lane, is_on=row.has_backlog),
-        clears_in_s=_start_after(row.backlog + add - 1, lane, is_on=row.has_backlog) if row.backlog + add else 0.0,
+        starts_in_s=start_of(row.ahead + row.asks_robots, asked),
+        clears_in_s=start_of(last + row.asks_robots, asked) if add else start_of(last, lane) if row.backlog else 0.0,
         now=row.now,
     )
 
