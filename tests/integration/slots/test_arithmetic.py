@@ -167,14 +167,15 @@ class Lane(RuleBasedStateMachine):
     @precondition(lambda self: self.paused_until < NEVER)
     @rule(places=st.sets(st.integers(1, 8), min_size=1), whole=st.booleans(), again=st.integers(0, 3))
     def give_back(self, places: set[int], whole: bool, again: int) -> None:
-        """Give slots of the last grants back, all or the last of each, and reserve some again."""
+        """Give slots of the last grants back, all or the last of each, and reserve some as estimated."""
         for grant in (self.grants[-place] for place in places if place <= len(self.grants)):
             given_back = list(grant.planned)[0 if whole else -1 :]
             assert slots.release(*given_back) == len(given_back)
             assert slots.release(*given_back) == 0
             for slot in given_back:
                 del grant.planned[slot]
-        self.reserve([1] * again)
+        for _ in range(again):
+            self.reserve_as_estimated()
 
     @rule()
     def confirm(self) -> None:
@@ -208,7 +209,7 @@ class Lane(RuleBasedStateMachine):
     def judge_hand_overs(self) -> None:
         """The last that one holder may do and the first that the next one may lie apart by the next one's rate."""
         for one, other in combinations(self.grants, 2):
-            before, after = sorted((one, other), key=lambda grant: min(grant.planned.values(), default=0))
+            before, after = sorted((one, other), key=lambda grant: grant.use_until)
             if one.rate is not other.rate:  # whatever their order: what was reserved at an old rate comes first
                 before, after = one, other
                 if after.rate.burst > 1:
@@ -219,8 +220,7 @@ class Lane(RuleBasedStateMachine):
     def judge_rates(self) -> None:
         """While one rate holds, all starts together keep it, whoever of the holders are late."""
         for rate in self.rates:
-            held = [grant for grant in self.grants if grant.rate is rate]
-            held.sort(key=lambda grant: min(grant.planned.values(), default=0))
+            held = sorted((g for g in self.grants if g.rate is rate), key=lambda grant: grant.use_until)
             for manners in ([Grant.punctual], [Grant.late], [Grant.punctual, Grant.late], [Grant.late, Grant.punctual]):
                 assert rate.allows(
                     [start for grant, starts in zip(held, cycle(manners), strict=False) for start in starts(grant)]
