@@ -57,9 +57,10 @@ def _probe(lane: str, rate: str, probes: int) -> list[tuple[float, float]]:
     from ratelimit.throttle import throttle  # noqa: PLC0415
 
     slots.set_rate(lane, rate)
+    time.sleep(random.uniform(0, 2))  # noqa: S311  not all at once, each time again
     found = []
     for _ in range(probes):
-        if others := random.randint(0, RATES[rate]):  # noqa: S311  nothing is secret
+        if others := random.randint(0, RATES[rate]):  # noqa: S311  as above
             slots.reserve(lane, others, max_wait=FAR)
         wait_s = slots.estimate(lane)
         predicted = time.monotonic() + wait_s

@@ -6,20 +6,17 @@ commit that enqueued it until the kernel received the first request at the site.
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import redis
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
+from benchmarks import own_processes
 from benchmarks.figures import Figure
-from project import embedded, processes
-from project.celery import app
 from project.demo import gaps, sites
 from project.demo.gaps import percentile
 from ratelimit import slots
@@ -32,7 +29,6 @@ BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
 EVERY_S = 0.053  # between two probes: not in step with beat
 ROUNDS = 5  # of probes
 WARM_UP = 20  # probes that do not count: processes open connections and import what they need
-FETCHERS = 2
 PATIENCE_S = 60.0
 
 # Where the sites stand in the list of all.
@@ -128,7 +124,7 @@ def measure(folder: Path) -> list[Figure]:
     place = folder / "fairness"
     place.mkdir(parents=True, exist_ok=True)
     (place / "requests.log").unlink(missing_ok=True)
-    with sites.running(UNKNOWN.stop, place) as running, _weir(place / "weir.log"):
+    with sites.running(UNKNOWN.stop, place) as running, own_processes.running(place / "weir.log"):
         scene = Scene(running)
         scene.set_rates(BUSY, BUSY_RATE)
         scene.probe(WARM_UP)
@@ -170,17 +166,6 @@ def _delays(what: str, found: Round, alone: Round | None = None) -> list[Figure]
             more = value - percentile(alone.took_ms, q)
             figures.append(Figure(name=f"fairness_delay_{what}_p{q}", value=more, unit="ms"))
     return [*figures, Figure(name=f"fairness_missed_slots_{what}", value=found.missed_slots, unit="slots")]
-
-
-@contextmanager
-def _weir(log: Path) -> Iterator[None]:
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME))) as broker:
-        broker.flushall()
-    with processes.running(dict(os.environ), counts={"worker": 1, "fetcher": FETCHERS, "beat": 1}, log=log) as weir:
-        weir.wait_until(lambda: processes.workers_answer(app, weir.workers), "the workers do not answer")
-        yield
 
 
 def _forget_queues() -> None:
