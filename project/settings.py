@@ -175,7 +175,7 @@ DEFAULT_FROM_EMAIL: str = env.str("DEFAULT_FROM_EMAIL", default="webmaster@local
 
 # --- Weir -----------------------------------------------------------------------------------------------------------
 WEIR_DEFAULT_RATE: str = env.str("WEIR_DEFAULT_RATE", default="1/s")  # a site nobody set a rate for
-WEIR_LOOKAHEAD: float = env.float("WEIR_LOOKAHEAD", default=2.0)  # seconds: how far ahead dispatch books a lane
+WEIR_LOOKAHEAD: float = env.float("WEIR_LOOKAHEAD", default=3.0)  # seconds: how far ahead dispatch books a lane
 WEIR_RETRY_AFTER_MAX: float = env.float("WEIR_RETRY_AFTER_MAX", default=86400.0)  # seconds: longer ones are cut to it
 WEIR_SLOT_RETENTION: float = env.float("WEIR_SLOT_RETENTION", default=3600.0)  # seconds a past slot is kept
 WEIR_FETCH_RETENTION: float = env.float("WEIR_FETCH_RETENTION", default=30 * 86400.0)  # seconds a result is kept

@@ -43,7 +43,7 @@ class Site(models.Model):
     covers_subdomains = models.BooleanField(default=False)
 
     # What `reserve` and `dispatch` reckon with, stated once. PostgreSQL's greatest() ignores NULL. The grace of 2.5 %
-    # (20-250 ms) is what a hand-over between two holders costs; the spacing of 1 % lets a holder that fell behind by a
+    # (25-250 ms) is what a hand-over between two holders costs; the spacing of 1 % lets a holder that fell behind by a
     # timer's error catch up.
     effective_interval = models.GeneratedField(
         expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
@@ -56,7 +56,7 @@ class Site(models.Model):
                     models.ExpressionWrapper(
                         Greatest(F("interval"), F("crawl_delay")) * Value(0.025), output_field=models.DurationField()
                     ),
-                    Value(timedelta(milliseconds=20)),
+                    Value(timedelta(milliseconds=25)),
                 ),
                 Value(timedelta(milliseconds=250)),
             ),

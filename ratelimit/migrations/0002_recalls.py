@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
                                 ),
                                 output_field=models.DurationField(),
                             ),
-                            models.Value(datetime.timedelta(microseconds=20000)),
+                            models.Value(datetime.timedelta(microseconds=25000)),
                         ),
                         models.Value(datetime.timedelta(microseconds=250000)),
                     ),

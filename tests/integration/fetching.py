@@ -15,6 +15,7 @@ def reserve_all() -> list[int]:
         "dispatch",
         {
             "lookahead": 30.0,
+            "refill": 30.0,
             "lanes": 100,
             "longest_run": 100,
             "delivery": 2.0,

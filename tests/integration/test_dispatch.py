@@ -365,7 +365,7 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     """Over 400,000 fetches the picking of the queue reads its index alone, and a dispatch takes less than a second."""
     with connection.cursor() as cursor:
         statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
-        parameters = {"lookahead": LOOKAHEAD, "lanes": 2_000, "longest_run": 500, "after": 0}
+        parameters = {"lookahead": LOOKAHEAD, "refill": 1.5, "lanes": 2_000, "longest_run": 500, "after": 0}
         parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]

@@ -1,6 +1,6 @@
 """Dispatch: gives slots to queued fetches and sends them to the fetchers.
 
-1. One statement books every lane that is booked less than the look-ahead ahead (sql/dispatch.sql).
+1. One statement books up to the look-ahead every lane whose bookings run out soon (sql/dispatch.sql).
 2. Lanes that looked empty are turned off, and looked at again (backlog.py).
 3. The slots travel in messages of about a hundred; a lane's run is never split over two, because its holder keeps the
    interval between its own starts. Which fetch a slot is for is looked up when it is claimed: where one is cancelled,
@@ -22,7 +22,10 @@ from workers.publish import publish
 _run = partial(statements.run, "workers.fetches")
 
 LANES_A_STATEMENT = 2_000
-LONGEST_RUN = 500
+LONGEST_RUN = 2_000  # slots: two seconds of the fastest lane
+# Seconds: a lane that is booked less far ahead is booked anew. More than a tick of the schedule, which may be late, and
+# less than the look-ahead, because longer runs are handed over less often.
+REFILL = 1.5
 SLOTS_A_MESSAGE = 100
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
@@ -43,6 +46,7 @@ def dispatch() -> int:
             "dispatch",
             {
                 "lookahead": settings.WEIR_LOOKAHEAD,
+                "refill": min(REFILL, settings.WEIR_LOOKAHEAD),
                 "lanes": LANES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,

@@ -20,7 +20,7 @@ from postgres import statements
 from ratelimit import lanes
 from ratelimit.models import PAUSED_FOREVER
 from workers.fetches.booking import Dispatching, HeldRun, Lane, start_after
-from workers.fetches.dispatch import LONGEST_RUN, TRAVEL
+from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
 from workers.fetches.enqueue import known_sites, sites_of
 from workers.fetches.robots import PATH
 from workers.schedule import SCHEDULE
@@ -134,6 +134,7 @@ def _start_after(ahead: int, lane: Lane, *, is_on: bool) -> float:
         Dispatching(
             next_tick_s=TICK_S / 2 if is_on else 0.0,  # on average
             tick_s=TICK_S,
+            refill_s=min(REFILL, settings.WEIR_LOOKAHEAD),
             lookahead_s=settings.WEIR_LOOKAHEAD,
             travel_s=TRAVEL,
             longest_run=LONGEST_RUN,

@@ -39,8 +39,8 @@ def test_reservations_are_an_interval_and_a_grace_apart() -> None:
 @pytest.mark.parametrize(
     ("rate", "settings", "grace_ms"),
     [
-        ("1000/s", {}, 20),
-        ("3/s", {}, 20),
+        ("1000/s", {}, 25),
+        ("3/s", {}, 25),
         ("1/s", {}, 25),
         ("1/4s", {}, 100),
         ("1/h", {}, 250),
@@ -48,7 +48,7 @@ def test_reservations_are_an_interval_and_a_grace_apart() -> None:
     ],
 )
 def test_a_slot_may_be_used_for_its_grace(rate: str, settings: dict[str, timedelta], grace_ms: int) -> None:
-    """The grace is 2.5 % of the interval between 20 and 250 ms, or what the site's row says."""
+    """The grace is 2.5 % of the interval between 25 and 250 ms, or what the site's row says."""
     lane(rate, **settings)
     take()
     slot = Slot.objects.get(pk=take().slots[0].id)

@@ -1,4 +1,4 @@
--- Give slots to the best queued fetches of every lane that is booked less than `lookahead` seconds ahead.
+-- Give slots to the best queued fetches of every lane that is booked less than `refill` seconds ahead, up to `lookahead`.
 -- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle lanes start `apart` seconds
 -- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
 -- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
@@ -12,7 +12,7 @@ WITH lane AS MATERIALIZED (
         id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
     FROM ratelimit_site
     WHERE has_backlog
-        AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
+        AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(refill)s::float8)
         AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND (
