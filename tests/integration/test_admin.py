@@ -3,6 +3,7 @@
 import pytest
 from django.conf import LazySettings
 from django.contrib.admin.utils import quote
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
@@ -11,6 +12,7 @@ from ratelimit import slots
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
+from workers.fetches import admin as fetches_admin
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
@@ -95,6 +97,29 @@ def test_fetches_are_cancelled_by_an_action_unless_it_is_too_late(admin_client: 
     assert "1 fetch cancelled." in act(admin_client, FETCHES, "cancel", waiting.pk, ended.pk)
     states = dict(Fetch.objects.values_list("pk", "state"))
     assert states == {waiting.pk: State.CANCELLED, ended.pk: State.FAILED, other.pk: State.QUEUED}
+
+
+def test_failed_fetches_are_retried_by_an_action(admin_client: Client) -> None:
+    """Chosen fetches that failed wait again; what is no URL and what has not failed stays, and is said or not."""
+    failed, refused, waiting, other = request_fetches(
+        ["http://a.example/1", "ftp://refused", "http://a.example/2"] * 2
+    )[:4]
+    Fetch.objects.filter(pk__in=[failed.pk, other.pk]).update(state=State.FAILED, error="lost", finished_at=Now())
+    shown = act(admin_client, FETCHES, "retry", failed.pk, refused.pk, waiting.pk)
+    assert "1 fetch queued again." in shown
+    assert "1 stays failed: no URL that Weir fetches." in shown
+    states = dict(Fetch.objects.values_list("pk", "state"))
+    assert [states[fetch.pk] for fetch in (failed, refused, waiting, other)] == ["queued", "failed", "queued", "failed"]
+
+
+def test_the_action_retries_so_many_at_most(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A click has an end; what is left is said."""
+    ids = [fetch.pk for fetch in request_fetches([f"http://a.example/{number}" for number in range(3)])]
+    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    monkeypatch.setattr(fetches_admin, "MOST_RETRIED", 2)
+    assert "At most 2 are retried at once" in act(admin_client, FETCHES, "retry", *ids)
+    assert "1 fetch queued again." in (last := act(admin_client, FETCHES, "retry", *ids))
+    assert "At most" not in last
 
 
 def test_robots_files_are_listed_and_filtered_by_state(admin_client: Client) -> None:

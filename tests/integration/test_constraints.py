@@ -1,7 +1,9 @@
 """The database refuses rows that cannot be, whoever writes them: each constraint with a row that breaks it."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -22,7 +24,7 @@ SITES: list[tuple[str, dict[str, Any]]] = [
     ("site_interval_positive", {"interval": timedelta(0)}),
     ("site_interval_positive", {"interval": timedelta(seconds=-1)}),
     ("site_burst_positive", {"burst": 0}),
-    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=9)}),
+    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
     ("site_grace_not_too_short", {"grace": timedelta(0)}),
     ("site_concurrency_positive", {"max_concurrency": 0}),
 ]
@@ -98,6 +100,16 @@ def test_an_impossible_fetch_is_refused(constraint: str, fields: dict[str, Any],
     fetch = Fetch.objects.create(**whole)
     assert refused_by(lambda: Fetch.objects.create(**{**whole, **fields})) == constraint
     assert refused_by(lambda: Fetch.objects.filter(pk=fetch.pk).update(**fields)) == constraint
+
+
+def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
+    """Two unfinished fetches never share a key; one that has ended, or has none, is in nobody's way."""
+    whole = {"url": "https://site.example/", "site": site}
+    key = {"dedupe_key": UUID(int=1)}
+    for fields in ({}, {}, {"state": State.FAILED, **ENDED, **key}, {"state": State.FAILED, **ENDED, **key}, key):
+        Fetch.objects.create(**{**whole, **fields})
+    for state in ({}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+        assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "fetch_unfinished_once"
 
 
 @pytest.mark.parametrize(("constraint", "fields"), ROBOTS)

@@ -77,6 +77,20 @@ def test_urls_are_queued_in_order_without_any_worker() -> None:
     assert output.splitlines()[0] == f"2 fetches, ids {first}-{last}"
 
 
+def test_a_url_that_is_unfinished_is_not_queued_again_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--dedupe` names the fetches that there are, each once, in whichever chunk its URL comes."""
+    monkeypatch.setattr(command, "CHUNK", 2)
+    fetch("http://a.example/1", "http://a.example/2", "--dedupe", "--no-wait")
+    numbers = (3, 2, 1, 1, 4, 2)
+    _, output, _ = fetch(*(f"http://a.example/{number}" for number in numbers), "--dedupe", "--no-wait", "--json")
+    told = json.loads(output)
+    assert sorted(urls()) == [f"http://a.example/{number}" for number in (1, 2, 3, 4)]
+    assert sorted(pk for low, high in told["ids"] for pk in range(low, high + 1)) == sorted(
+        Fetch.objects.values_list("pk", flat=True)
+    )
+    assert told["fetches"] == told["unfinished"] == 4
+
+
 def test_a_file_is_read_line_by_line(tmp_path: Path) -> None:
     """Blank lines, comments, spaces, a byte order mark and Windows line ends are no part of the URLs."""
     file = tmp_path / "urls.txt"
@@ -284,6 +298,14 @@ def test_fetches_of_others_are_not_counted() -> None:
     seen = progress(ours, most_lanes=5)
     assert (seen.unfinished, seen.failed, ours.count, len(ours.ranges)) == (3, 1, 4, 2)
     assert [(lane.site, lane.unfinished, lane.ended) for lane in seen.busiest] == [("a.example", 3, 0)]
+
+
+def test_ids_may_come_twice_and_in_any_order() -> None:
+    """Each counts once, and they are kept as few ranges, ascending and apart."""
+    ids = FetchIds()
+    for some in ([5, 3, 4], [], [9], [4, 7], [8, 1], [6]):
+        ids.add(some)
+    assert (ids.ranges, ids.count) == ([(1, 1), (3, 9)], 8)
 
 
 def test_what_retention_deleted_is_not_waited_for() -> None:

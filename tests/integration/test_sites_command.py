@@ -1,19 +1,22 @@
 """`manage.py sites`: what it lists, what it changes, and how it refuses."""
 
 import json
+import re
 import time
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
 from ratelimit import slots
 from ratelimit.models import Site
-from workers.fetches.enqueue import request_fetches
+from workers.fetches.enqueue import request_fetch, request_fetches
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -166,6 +169,100 @@ def test_pause_and_resume_say_what_holds() -> None:
     assert slots.estimate("a.example") <= 0
 
 
+# --- forecast -----------------------------------------------------------------------------------------------------
+
+
+def test_a_forecast_is_two_sentences() -> None:
+    """What holds and how much is queued; then when a new request would start, and when the backlog clears."""
+    slots.set_rate("a.example", "1/10s")
+    request_fetches([f"http://a.example/{number}" for number in range(1_204)])
+    told = sites("forecast", "a.example")
+    assert told.startswith("a.example: 6/m, 1,204 queued. A new request would start in 3h 25m (at ")
+    assert re.search(r" UTC\); the backlog would be cleared in 3h 25m \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
+
+
+def test_a_forecast_reckons_with_more_requests() -> None:
+    """`--add` says how long they would take; what is farther away has a date."""
+    slots.set_rate("a.example", "1/h")
+    told = sites("forecast", "A.Example", "--add", "100")
+    assert told.startswith("a.example: 1/h, 0 queued. A new request would start in 0.1s (at ")
+    assert re.search(r"; with 100 more, the backlog would be cleared in 4d 03h \(at \d{4}-\d\d-\d\d ", told)
+
+
+@pytest.mark.parametrize(
+    ("arrange", "sentences"),
+    [
+        (
+            lambda: slots.pause("a.example"),
+            ["a.example: 6/m, paused until resumed, 1 queued. Nothing starts before.\n"],
+        ),
+        (
+            lambda: slots.pause("a.example", timedelta(minutes=10)),
+            ["a.example: 6/m, paused for 10m 00s, 1 queued. A new request would start in 10m 10s (at "],
+        ),
+        (lambda: slots.back_off("a.example", 90), ["6/m, backed off for 1m 30s, 1 queued. "]),
+        (
+            lambda: slots.set_rate("a.example", "1/10s", max_concurrency=2),
+            ["6/m, at most 2 at once, 1 queued. ", "All of this is later where the site takes long to answer."],
+        ),
+        (
+            lambda: request_fetch("http://a.example/", not_before=datetime(2100, 1, 1, tzinfo=UTC)),
+            ["6/m, 2 queued. ", "Not due until then, and not counted: 1."],
+        ),
+    ],
+)
+def test_a_forecast_says_what_it_rests_on(arrange: Callable[[], object], sentences: list[str]) -> None:
+    """A pause, a back-off, a limit, and what is left out."""
+    slots.set_rate("a.example", "1/10s")
+    request_fetch("http://a.example/")
+    arrange()
+    told = sites("forecast", "a.example")
+    for sentence in sentences:
+        assert sentence in told
+
+
+def test_a_forecast_names_the_lane_and_whether_it_exists(settings: LazySettings) -> None:
+    """A host may be covered by another, or have no site yet; asking creates none."""
+    slots.set_rate("a.example", "1/10s", covers_subdomains=True)
+    assert sites("forecast", "www.a.example").startswith("a.example (which covers www.a.example): 6/m, 0 queued. ")
+    settings.WEIR_OBEY_ROBOTS = True
+    told = sites("forecast", "b.example")
+    assert told.startswith("b.example: 1/s, no site yet, 0 queued. A new request would start in 1.1s (at ")
+    assert told.endswith(". It waits for the site's robots.txt, which is asked for first.\n")
+    assert [site["site"] for site in listed()] == ["a.example"]
+
+
+def test_a_forecast_for_machines_has_all_fields() -> None:
+    """`--json`, before or behind, prints one object, in units named by the fields; what never comes is null."""
+    slots.set_rate("a.example", "1/10s")
+    request_fetch("http://a.example/")
+    told = json.loads(sites("forecast", "a.example", "--add", "2", "--json"))
+    assert told.pop("now").endswith("+00:00")
+    assert 10 < told.pop("starts_in_s") < told.pop("clears_in_s") < 25
+    assert told == {
+        "site": "a.example",
+        "is_new": False,
+        "rate": "6/m",
+        "max_concurrency": None,
+        "state": "running",
+        "held_for_s": 0.0,
+        "queued": 1,
+        "not_due": 0,
+        "ahead": 1,
+        "asks_robots": False,
+        "added": 2,
+    }
+    slots.pause("a.example")
+    told = json.loads(sites("--json", "forecast", "a.example"))
+    assert (told["held_for_s"], told["starts_in_s"], told["clears_in_s"]) == (None, None, None)
+
+
+def test_a_forecast_for_ages_has_no_date() -> None:
+    """What no calendar holds is told in days."""
+    slots.set_rate("a.example", "1/366d")
+    assert sites("forecast", "a.example", "--add", "1000000").endswith("would be cleared in 365999636d 21h.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -179,6 +276,8 @@ def test_pause_and_resume_say_what_holds() -> None:
         (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),
         (["pause", "nowhere.example", "--for", ""], "'' is not a length of time"),
         (["--limit", "-1"], "must not be negative"),
+        (["forecast", "https://a.example/"], "does not name a site: write its host"),
+        (["forecast", "a.example", "--add", "-1"], "add must be between 0 and 1,000,000, not -1."),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence_and_changes_nothing(arguments: list[str], sentence: str) -> None:

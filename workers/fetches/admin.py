@@ -10,10 +10,12 @@ from django.utils.text import Truncator
 from postgres.short_paginator import ShortPaginator
 from workers.fetches.enqueue import cancel
 from workers.fetches.models import Fetch, RobotsFile, State
+from workers.fetches.retrying import retry_failed
 from workers.fetches.robots_files import ask_again
 
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000
+MOST_RETRIED = 10_000
 CANCELLABLE = (State.QUEUED, State.RESERVED)
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class FetchAdmin(FetchModelAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     sortable_by = ()
-    actions = ("cancel",)
+    actions = ("cancel", "retry")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
         """Leave the headers, which may be long, to the page of one fetch."""
@@ -62,7 +64,7 @@ class FetchAdmin(FetchModelAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:
-        """Whoever may change fetches may cancel them; no fetch has a form."""
+        """Whoever may change fetches may cancel and retry them; no fetch has a form."""
         return obj is None and super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:  # noqa: ARG002  Django's signature
@@ -92,6 +94,17 @@ class FetchAdmin(FetchModelAdmin):
                 request,
                 f"At most {MOST_CANCELLED} are cancelled at once: repeat it for the rest.",
                 messages.WARNING,
+            )
+
+    @admin.action(description="Retry (failed ones)", permissions=["change"])
+    def retry(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
+        """Queue the failed ones of the chosen fetches again."""
+        retried = retry_failed(chosen, limit=MOST_RETRIED)
+        for sentence in retried.sentences():
+            self.message_user(request, sentence, messages.SUCCESS if retried.queued else messages.WARNING)
+        if retried.tried == MOST_RETRIED:
+            self.message_user(
+                request, f"At most {MOST_RETRIED:,} are retried at once: repeat it for the rest.", messages.WARNING
             )
 
 

@@ -7,9 +7,11 @@ The rows are written in the caller's transaction: what rolls back was never aske
 commits.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
@@ -35,6 +37,7 @@ def request_fetch(
     max_attempts: int = 5,
     on_done: str | None = None,
     revalidate: bool = False,
+    dedupe: bool = False,
 ) -> Fetch:
     """Ask for one URL; see `request_fetches`."""
     [fetch] = request_fetches(
@@ -44,6 +47,7 @@ def request_fetch(
         max_attempts=max_attempts,
         on_done=on_done,
         revalidate=revalidate,
+        dedupe=dedupe,
     )
     return fetch
 
@@ -56,6 +60,7 @@ def request_fetches(
     max_attempts: int = 5,
     on_done: str | None = None,
     revalidate: bool = False,
+    dedupe: bool = False,
 ) -> list[Fetch]:
     """Ask for many URLs, in their order, in a few statements; returns their rows.
 
@@ -66,6 +71,10 @@ def request_fetches(
     With `revalidate` the site is only asked whether the last good result of the URL still holds, if there is one: where
     it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
+    With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that was asked
+    for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at once;
+    while another's transaction with the same URL is open, this waits for its end.
+
     Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
     """
     if priority not in PRIORITIES:
@@ -74,39 +83,19 @@ def request_fetches(
         raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
     if not_before is not None and not_before.tzinfo is None:
         raise ValueError("not_before must be an aware datetime: give it a time zone.")
-    texts = list(urls)
-    targets = [_parsed(text) for text in texts]
-    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
         "on_done": on_done or "",
         "revalidate": revalidate,
     }
-    wanted = [
-        {"url": text, "hop_url": target.url, "site_id": sites[target.lane], "error": ""}
-        if isinstance(target, Target)
-        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target)}
-        for text, target in zip(texts, targets, strict=True)
-    ]
-    rows = statements.run_within(
-        "workers.fetches",
-        "enqueue",
-        {
-            "urls": [row["url"] for row in wanted],
-            "hop_urls": [row["hop_url"] for row in wanted],
-            "sites": [row["site_id"] for row in wanted],
-            "errors": [row["error"] for row in wanted],
-            "not_before": not_before,
-            **common,
-        },
-    )
-    # As if read back: the caller sees the database's clock in them.
-    fetches = [Fetch(**given, **common, **row._asdict()) for given, row in zip(wanted, rows, strict=True)]
-    for fetch in fetches:
-        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
+    wanted = _wanted(list(urls), common, dedupe=dedupe)
+    if dedupe:
+        fetches, new = _queue_once(wanted, not_before, common)
+    else:
+        fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
     # Robust: the fetches are safe by then, and an error would hit web code that has succeeded. Sweep finds them.
-    transaction.on_commit(lambda: _tell_workers(fetches), robust=True)
+    transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
 
 
@@ -123,10 +112,16 @@ def cancel(fetch_id: int) -> bool:
 
 
 def sites_of(names: set[str]) -> dict[str, int]:
-    """Return the id of each lane's site: its own, or the nearest ancestor's that covers subdomains.
+    """Return the id of each lane's site; lanes that have none are created at the default rate."""
+    known = known_sites(names)
+    if missing := names - known.keys():
+        slots.create_sites(missing)
+        known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
+    return known
 
-    Lanes that have neither are created at the default rate.
-    """
+
+def known_sites(names: set[str]) -> dict[str, int]:
+    """Return the id of each lane's site, its own or the nearest ancestor's that covers subdomains, if it has one."""
     if not names:
         return {}
     above = {name: ancestors(name) for name in names}
@@ -140,10 +135,84 @@ def sites_of(names: set[str]) -> dict[str, int]:
     else:
         covering = {}
     found = {name: own.get(name) or next((covering[a] for a in above[name] if a in covering), None) for name in names}
-    if missing := [name for name, site_id in found.items() if site_id is None]:
-        slots.create_sites(missing)
-        found.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
     return {name: site_id for name, site_id in found.items() if site_id is not None}
+
+
+def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
+    """Return what requests that one fetch can serve share: the URL in its normal form, the call, the kind of answer."""
+    return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
+
+
+def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
+    """Return what is to be stored for each text, besides what all have in common."""
+    targets = [_parsed(text) for text in texts]
+    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
+    return [
+        {
+            "url": text,
+            "hop_url": target.url,
+            "site_id": sites[target.lane],
+            "error": "",
+            "dedupe_key": dedupe_key(target.url, on_done=common["on_done"], revalidate=common["revalidate"])
+            if dedupe
+            else None,
+        }
+        if isinstance(target, Target)
+        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target), "dedupe_key": None}
+        for text, target in zip(texts, targets, strict=True)
+    ]
+
+
+def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]) -> list[Fetch | None]:
+    """Insert the fetches; None stands for one whose key an unfinished fetch has."""
+    rows = statements.run_within(
+        "workers.fetches",
+        "enqueue",
+        {
+            "urls": [row["url"] for row in wanted],
+            "hop_urls": [row["hop_url"] for row in wanted],
+            "sites": [row["site_id"] for row in wanted],
+            "errors": [row["error"] for row in wanted],
+            "dedupe_keys": [row["dedupe_key"] for row in wanted],
+            "not_before": not_before,
+            **common,
+        },
+    )
+    # As if read back: the caller sees the database's clock in them.
+    fetches = [
+        None if row.id is None else Fetch(**given, **common, **row._asdict())
+        for given, row in zip(wanted, rows, strict=True)
+    ]
+    for fetch in filter(None, fetches):
+        fetch._state.adding, fetch._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  Django's documented attribute
+    return fetches
+
+
+def _queue_once(
+    wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]
+) -> tuple[list[Fetch], list[Fetch]]:
+    """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
+
+    1. Insert one a key, in the order of the keys. Those that meet an unfinished fetch are left out.
+    2. Look for what they met, in a new snapshot: it may have been committed while 1 waited for it.
+    3. What ended between 1 and 2 is not found, and its key is free again: take all back and begin anew, for whoever
+       holds one key and asks for a lower one may be waited for. Each round means that somebody's fetch has ended.
+    """
+    firsts: dict[object, int] = {}
+    places = [firsts.setdefault(row["dedupe_key"] or place, place) for place, row in enumerate(wanted)]
+    distinct = sorted(firsts.values())
+    while True:
+        with transaction.atomic():
+            queued = _queue([wanted[place] for place in distinct], not_before, common)
+            met = [wanted[place]["dedupe_key"] for place, fetch in zip(distinct, queued, strict=True) if fetch is None]
+            found = {fetch.dedupe_key: fetch for fetch in Fetch.objects.unfinished().filter(dedupe_key__in=met)}
+            if len(found) == len(met):
+                break
+            transaction.set_rollback(True)
+    of_place = {
+        place: fetch or found[wanted[place]["dedupe_key"]] for place, fetch in zip(distinct, queued, strict=True)
+    }
+    return [of_place[place] for place in places], [fetch for fetch in queued if fetch is not None]
 
 
 def _parsed(text: str) -> Target | InvalidTarget:

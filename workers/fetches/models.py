@@ -35,7 +35,11 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
 
     def unfinished(self) -> Self:
         """Return those that will still change by themselves."""
-        return self.exclude(state__in=FINAL)
+        return self.filter(state__in=ACTIVE)
+
+    def failed(self) -> Self:
+        """Return those that `retry_failed` may begin again."""
+        return self.filter(state=State.FAILED)
 
 
 class Fetch(models.Model):
@@ -88,6 +92,7 @@ class Fetch(models.Model):
     )
     on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
     on_done_called_at = models.DateTimeField(null=True)
+    dedupe_key = models.UUIDField(null=True, help_text="what may be unfinished once only; null = any number of times")
     is_robots = models.BooleanField(default=False, db_default=False, help_text="asked for by Weir: a robots.txt")
 
     objects: ClassVar = FetchQuerySet.as_manager()
@@ -112,6 +117,12 @@ class Fetch(models.Model):
             ),
             models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
+            # Enqueue with `dedupe`: one unfinished fetch a key. A key is free again when its fetch ends.
+            models.UniqueConstraint(
+                fields=["dedupe_key"],
+                condition=Q(dedupe_key__isnull=False, state__in=[s.value for s in ACTIVE]),
+                name="fetch_unfinished_once",
+            ),
             # However many fetches wait for it: an origin's robots.txt is asked for once at a time.
             models.UniqueConstraint(
                 fields=["url"],

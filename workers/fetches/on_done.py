@@ -22,7 +22,8 @@ def call_on_done(ended: Iterable[tuple[int, str]]) -> None:
     """
     called = [fetch_id for fetch_id, _ in takewhile(lambda call: publish(call[1], call[0]), ended)]
     if called:
-        Fetch.objects.filter(pk__in=called).update(on_done_called_at=Now())
+        # Those that have not begun again meanwhile: a retried one has another end ahead, and another call.
+        Fetch.objects.filter(pk__in=called, finished_at__isnull=False).update(on_done_called_at=Now())
 
 
 def call_overdue() -> int:

@@ -19,16 +19,21 @@ class FetchIds:
     """Ids of fetches, kept as ranges: those that were queued together mostly follow each other."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)  # both ends included; ascending, apart
-    count: int = 0
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return sum(high - low + 1 for low, high in self.ranges)
 
     def add(self, ids: Iterable[int]) -> None:
-        """Take in new ids."""
-        for fetch_id in sorted(ids):
-            if self.ranges and fetch_id == self.ranges[-1][1] + 1:
-                self.ranges[-1] = (self.ranges[-1][0], fetch_id)
+        """Take in ids; those that are there already change nothing."""
+        ranges: list[tuple[int, int]] = []
+        for low, high in sorted([*self.ranges, *((fetch_id, fetch_id) for fetch_id in ids)]):
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
             else:
-                self.ranges.append((fetch_id, fetch_id))
-            self.count += 1
+                ranges.append((low, high))
+        self.ranges = ranges
 
     def parameters(self) -> dict[str, Any]:
         """Return what the statements call ids, first and last."""

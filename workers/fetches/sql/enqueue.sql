@@ -1,18 +1,33 @@
 -- Queue fetches, in the order of the arrays; one without a site has failed already and says why. Runs in the caller's
--- transaction. Returns what the database decided, in the same order.
-INSERT INTO fetches_fetch (
-    url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
-    redirects, attempts, headers, etag, last_modified
+-- transaction. Returns what the database decided, one row an element, in the same order.
+-- One whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where somebody's open transaction queues
+-- or ends that fetch, this waits until it is known how that ended; no row of others is locked. Keys are taken in
+-- their order, so that two callers with the same keys do not wait for each other; ids and ages follow the arrays.
+WITH wanted AS MATERIALIZED (
+    SELECT
+        nextval(pg_get_serial_sequence('fetches_fetch', 'id')) AS id,
+        coalesce(%(not_before)s, clock_timestamp()) AS due,
+        given.*
+    FROM unnest(%(urls)s::text[], %(hop_urls)s::text[], %(sites)s::bigint[], %(errors)s::text[], %(dedupe_keys)s::uuid[])
+        WITH ORDINALITY AS given (url, hop_url, site_id, error, dedupe_key, place)
+    ORDER BY place
+), queued AS (
+    INSERT INTO fetches_fetch (
+        id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
+        dedupe_key, redirects, attempts, headers, etag, last_modified
+    )
+    SELECT
+        id, url, hop_url, site_id,
+        CASE WHEN site_id IS NULL THEN 'failed' ELSE 'queued' END,
+        error,
+        CASE WHEN site_id IS NULL THEN clock_timestamp() END,
+        due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
+        dedupe_key, 0, 0, '[]', '', ''
+    FROM wanted
+    ORDER BY dedupe_key, place
+    ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING
+    RETURNING id, state, created_at, not_before, finished_at
 )
-SELECT
-    wanted.url, hop_url, site_id,
-    CASE WHEN site_id IS NULL THEN 'failed' ELSE 'queued' END,
-    error,
-    CASE WHEN site_id IS NULL THEN clock_timestamp() END,
-    coalesce(%(not_before)s, clock_timestamp()),
-    %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
-    0, 0, '[]', '', ''
-FROM unnest(%(urls)s::text[], %(hop_urls)s::text[], %(sites)s::bigint[], %(errors)s::text[])
-    WITH ORDINALITY AS wanted (url, hop_url, site_id, error, place)
+SELECT queued.*
+FROM wanted LEFT JOIN queued ON queued.id = wanted.id
 ORDER BY place
-RETURNING id, state, created_at, not_before, finished_at

@@ -44,6 +44,9 @@ class Command(BaseCommand):
         parser.add_argument("--file", help="read URLs from it: one a line; blank lines and # comments are ignored")
         parser.add_argument("--priority", type=int, default=0, help="higher goes first within a site (default 0)")
         parser.add_argument("--max-attempts", type=int, default=5, help="for errors, 429 and 5xx (default 5)")
+        parser.add_argument(
+            "--dedupe", action="store_true", help="a URL with an unfinished fetch of --dedupe's gets no second one"
+        )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop watching; the fetches go on")
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout, at the end")
@@ -56,7 +59,8 @@ class Command(BaseCommand):
                     _require_workers()
                     began_at = time.monotonic()
                 with Screen() as screen:
-                    _queue(urls, ids, screen, priority=options["priority"], max_attempts=options["max_attempts"])
+                    given = {name: options[name] for name in ("priority", "max_attempts", "dedupe")}
+                    _queue(urls, ids, screen, **given)
                     if not options["no_wait"] and not self._watch(ids, screen, began_at, options["timeout"]):
                         status = TIMED_OUT
             except KeyboardInterrupt:
@@ -146,11 +150,11 @@ def _require_workers() -> None:
     )
 
 
-def _queue(urls: Iterable[str], ids: FetchIds, screen: Screen, *, priority: int, max_attempts: int) -> None:
+def _queue(urls: Iterable[str], ids: FetchIds, screen: Screen, **given: Any) -> None:
     remaining = iter(urls)
     while chunk := list(islice(remaining, CHUNK)):
         try:
-            fetches = request_fetches(chunk, priority=priority, max_attempts=max_attempts)
+            fetches = request_fetches(chunk, **given)
         except ValueError as error:
             raise CommandError(str(error)) from error
         ids.add(fetch.pk for fetch in fetches)

@@ -1,7 +1,8 @@
 import argparse
 import json
-from collections.abc import Sequence
-from datetime import datetime
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -13,21 +14,23 @@ from ratelimit import lanes, slots
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
 from workers import terminal
+from workers.fetches.forecast import Forecast, forecast
 from workers.fetches.overview import SiteStatus, busiest_sites
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
+FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
 STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
 
 
 class Command(BaseCommand):
-    help = "List the sites (rate, backlog, state), or set, pause and resume one."
+    help = "List the sites (rate, backlog, state), set, pause and resume one, or say when its backlog clears."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
         parser.add_argument("--limit", type=limit, default=100, help="list the N busiest; 0 = all (default 100)")
-        actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume}")
+        actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume,forecast}")
 
         change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
         change.add_argument("host", help="api.example.com, or example.com:8080")
@@ -47,13 +50,21 @@ class Command(BaseCommand):
         resume = actions.add_parser("resume", help="end a pause or a back-off")
         resume.add_argument("host")
 
+        told = actions.add_parser("forecast", help="when a new request would start, and when the backlog clears")
+        told.add_argument("host")
+        told.add_argument("--add", type=whole_number, default=0, metavar="N", help="reckon with so many more requests")
+        told.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+
     def handle(self, *_args: object, **options: Any) -> None:
         if options["action"] is None:
             self._list(options["limit"] or None, as_json=options["json"])
             return
         try:
-            self._change(options)
-            self.stdout.write(_described(options["host"]))
+            if options["action"] == "forecast":
+                self._forecast(options["host"], options["add"], as_json=options["json"])
+            else:
+                self._change(options)
+                self.stdout.write(_described(options["host"]))
         except (ValueError, slots.UnknownSite) as error:
             raise CommandError(str(error)) from error
 
@@ -67,6 +78,10 @@ class Command(BaseCommand):
                 slots.pause(host, parse_duration(options["duration"]) if options["duration"] is not None else None)
             case "resume":
                 slots.resume(host)
+
+    def _forecast(self, host: str, add: int, *, as_json: bool) -> None:
+        told = forecast(host, add)
+        self.stdout.write(json.dumps(_foretold_as_data(told)) if as_json else _foretold(told, lanes.canonical(host)))
 
     def _list(self, most: int | None, *, as_json: bool) -> None:
         busiest, total = busiest_sites(most)
@@ -159,4 +174,65 @@ def _as_data(site: SiteStatus) -> dict[str, object]:
         "state": site.state,
         "paused_until": paused.isoformat() if paused and paused < PAUSED_FOREVER else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state == "backed off" else None,
+    }
+
+
+def _foretold(told: Forecast, lane: str) -> str:
+    """Say it in a few sentences."""
+    name = terminal.printable(told.site if told.site == lane else f"{told.site} (which covers {lane})")
+    parts = [format_rate(told.interval)]
+    if told.is_new:
+        parts.append("no site yet")
+    if told.max_concurrency is not None:
+        parts.append(f"at most {told.max_concurrency} at once")
+    if told.state != "running":
+        parts.append(
+            f"{told.state} "
+            + ("until resumed" if told.held_for_s == math.inf else f"for {terminal.span(told.held_for_s)}")
+        )
+    return " ".join([f"{name}: {', '.join(parts)}, {told.queued:,} queued.", *_expected(told)])
+
+
+def _expected(told: Forecast) -> Iterator[str]:
+    if told.starts_in_s == math.inf:
+        yield "Nothing starts before."
+        return
+    start = f"A new request would start in {terminal.span(told.starts_in_s)}{_at(told.now, told.starts_in_s)}"
+    if told.added or told.queued > told.not_due:
+        more = f"with {told.added:,} more, " if told.added else ""
+        cleared = f"{terminal.span(told.clears_in_s)}{_at(told.now, told.clears_in_s)}"
+        yield f"{start}; {more}the backlog would be cleared in {cleared}."
+    else:
+        yield f"{start}."
+    if told.not_due:
+        yield f"Not due until then, and not counted: {told.not_due:,}."
+    if told.asks_robots:
+        yield "It waits for the site's robots.txt, which is asked for first."
+    if told.max_concurrency is not None:
+        yield "All of this is later where the site takes long to answer."
+
+
+def _at(now: datetime, seconds: float) -> str:
+    """Return the time of day after so many seconds, or the date too, in brackets; nothing for the far future."""
+    if seconds > FARTHEST_S:
+        return ""
+    form = "%H:%M:%S UTC" if seconds < terminal.DAY else WHEN
+    return f" (at {now.astimezone(UTC) + timedelta(seconds=seconds):{form}})"
+
+
+def _foretold_as_data(told: Forecast) -> dict[str, object]:
+    seconds = {name: getattr(told, name) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
+    return {
+        "site": told.site,
+        "is_new": told.is_new,
+        "rate": format_rate(told.interval),
+        "max_concurrency": told.max_concurrency,
+        "state": told.state,
+        "queued": told.queued,
+        "not_due": told.not_due,
+        "ahead": told.ahead,
+        "asks_robots": told.asks_robots,
+        "added": told.added,
+        **{name: None if math.isinf(value) else round(value, 3) for name, value in seconds.items()},
+        "now": told.now.isoformat(),
     }

@@ -1,0 +1,306 @@
+"""What is foretold of a lane is what dispatch then does: real bookings, one simulated second after the other."""
+
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from ratelimit import slots
+from ratelimit.lanes import InvalidLane
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import database_now, waiting_for_nobody
+from tests.integration.plans import plan_of
+from tests.integration.robots.conftest import known
+from workers.fetches.dispatch import TRAVEL, dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.forecast import TICK_S, forecast
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+LANE = "site.example"
+URL = f"https://{LANE}/"
+NEAR = 0.1  # seconds: a slot more or less in a run, as the database takes its time
+
+
+class Seconds:
+    """Time as dispatch knows it, which passes when it is told to: what is stored of the future moves back."""
+
+    def __init__(self, since: datetime) -> None:
+        self._since = since
+        self._moved = 0.0
+
+    def offset(self, moment: datetime) -> float:
+        """Return when a stored time is, in seconds from the beginning."""
+        return (moment - self._since).total_seconds() + self._moved
+
+    def move_to(self, at: float) -> None:
+        """Have it be so many seconds after the beginning."""
+        seconds = at - self.offset(database_now())
+        by = timedelta(seconds=seconds)
+        Slot.objects.filter(start_time__gt=Now()).update(start_time=F("start_time") - by, use_until=F("use_until") - by)
+        Fetch.objects.filter(not_before__gt=Now()).update(not_before=F("not_before") - by)
+        Site.objects.update(**{name: F(name) - by for name in ("next_start", "paused_until", "backed_off_until")})
+        self._moved += seconds
+
+
+def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -> dict[int, float]:
+    """Let dispatch tick until something holds; return how many seconds after `since` which fetch starts, and ends."""
+    seconds, at = Seconds(since), first_tick
+    found: dict[int, float] = {}
+    while not until():
+        ended = [pk for pk, start in found.items() if start <= at]
+        Fetch.objects.filter(pk__in=ended, state=State.RESERVED).update(
+            state=State.DONE, status_code=200, finished_at=Now(), lease_until=None
+        )
+        seconds.move_to(at)
+        dispatch()
+        reserved = Fetch.objects.filter(state=State.RESERVED)
+        planned = dict(Slot.objects.filter(pk__in=reserved.values("slot_id")).values_list("pk", "start_time"))
+        for pk, slot in reserved.values_list("pk", "slot_id"):
+            if pk not in found:
+                found[pk] = seconds.offset(planned[slot or 0])
+        at += TICK_S
+    return found
+
+
+def waiting() -> int:
+    return Fetch.objects.filter(state=State.QUEUED).count()
+
+
+# --- against dispatch -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("under_way", [False, True], ids=["at rest", "under way"])
+@pytest.mark.parametrize(
+    ("rate", "queued", "options"),
+    [
+        ("10/s", 120, {}),
+        ("100/s", 500, {}),
+        ("1000/s", 1_600, {}),
+        ("3/s", 50, {}),
+        ("1/2s", 15, {}),
+        ("1/m", 3, {}),
+        ("10/s", 60, {"grace": timedelta(milliseconds=200)}),
+        ("2/s", 30, {"burst": 5}),
+    ],
+)
+def test_starts_are_foretold(rate: str, queued: int, options: dict[str, Any], under_way: bool) -> None:
+    """The start of a new request, and the last start of the backlog, are those that dispatch gives out later."""
+    slots.set_rate(LANE, rate, **options)
+    fetches = request_fetches([URL] * queued)
+    if under_way:
+        now = database_now()
+        played(now, 0.0, until=lambda: waiting() <= queued * 0.8)
+    left, told = waiting(), forecast(LANE)
+    new = request_fetch(URL)
+    found = played(told.now, TICK_S / 2, until=lambda: not waiting())
+    assert (told.queued, told.ahead, told.not_due) == (left, left, 0)
+    assert told.starts_in_s == pytest.approx(found[new.pk], abs=NEAR)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+
+
+@pytest.mark.parametrize("under_way", [False, True], ids=["at rest", "under way"])
+def test_starts_of_a_lane_with_few_at_once_are_foretold(under_way: bool) -> None:
+    """Runs wait for each other there; what sites take is not known, so that fetches end when they start."""
+    slots.set_rate(LANE, "5/s", max_concurrency=2)
+    fetches = request_fetches([URL] * 40)
+    if under_way:
+        played(database_now(), 0.0, until=lambda: waiting() <= 30)
+    told = forecast(LANE)
+    found = played(told.now, TICK_S / 2, until=lambda: not waiting())
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+
+
+def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings) -> None:
+    """It has a run of its own, and the first request comes with the next tick."""
+    settings.WEIR_OBEY_ROBOTS = True
+    slots.set_rate(LANE, "10/s")
+    told = forecast(LANE, add=3)
+    fetches = request_fetches([URL] * 3)
+    assert not forecast(LANE).asks_robots  # it is under way
+    found = played(told.now, 0.0, until=lambda: not waiting())
+    assert (told.asks_robots, told.ahead) == (True, 0)
+    assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=NEAR)
+    assert told.starts_in_s > 1
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+
+
+def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> None:
+    """Of either scheme: which one a request will have is not said; nor is it where robots.txt does not count."""
+    slots.set_rate("a.example", "1/s")
+    assert not forecast("a.example").asks_robots
+    settings.WEIR_OBEY_ROBOTS = True
+    assert forecast("a.example").asks_robots
+    known("http://a.example")
+    assert not forecast("a.example").asks_robots
+    assert forecast("a.example:8080").asks_robots
+
+
+# --- what counts ----------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_lane_starts_at_once() -> None:
+    """Its next request wakes dispatch, and its message travels."""
+    slots.set_rate(LANE, "1/h")
+    told = forecast(LANE)
+    assert (told.queued, told.ahead, told.starts_in_s, told.clears_in_s) == (0, 0, TRAVEL, 0.0)
+
+
+def test_what_was_reserved_by_others_is_waited_for() -> None:
+    """A lane is one clock, whoever booked it."""
+    slots.set_rate(LANE, "1/10s")
+    slots.reserve(LANE)
+    assert forecast(LANE).starts_in_s == pytest.approx(10.25, abs=NEAR)
+
+
+def test_only_what_goes_first_is_before_a_new_request() -> None:
+    """Higher priority goes before it, the same priority because it is older; lower priority is backlog only."""
+    slots.set_rate(LANE, "1/10s")
+    for priority in (5, 5, 0, -1, -1, -1):
+        request_fetch(URL, priority=priority)
+    told = forecast(LANE)
+    assert (told.queued, told.ahead) == (6, 3)
+    assert told.clears_in_s - told.starts_in_s == pytest.approx(2 * 10.25, abs=NEAR)
+
+
+def test_more_requests_are_reckoned_in() -> None:
+    """They come after the backlog; the first of them starts where a new request would."""
+    slots.set_rate(LANE, "1/10s")
+    request_fetches([URL] * 3)
+    told, more = forecast(LANE), forecast(LANE, add=100)
+    assert more.starts_in_s == pytest.approx(told.starts_in_s, abs=NEAR)
+    assert more.clears_in_s - told.clears_in_s == pytest.approx(100 * 10.25, abs=NEAR)
+
+
+def test_what_becomes_due_before_it_could_start_is_reckoned_in() -> None:
+    """A retry that waits for its back-off is part of the queue; what is due tomorrow is not, and is said."""
+    slots.set_rate(LANE, "1/10s")
+    request_fetches([URL] * 3)
+    soon, tomorrow = (database_now() + timedelta(seconds=seconds) for seconds in (15, 86_400))
+    request_fetch(URL, not_before=soon, priority=1)  # goes before a new request
+    request_fetch(URL, not_before=soon)  # after it
+    request_fetch(URL, not_before=tomorrow, priority=1)
+    told = forecast(LANE)
+    assert (told.queued, told.not_due, told.ahead) == (6, 1, 4)
+    assert told.starts_in_s == pytest.approx(TICK_S / 2 + TRAVEL + 4 * 10.25, abs=NEAR)
+    assert told.clears_in_s == pytest.approx(told.starts_in_s, abs=NEAR)
+
+
+def test_nothing_is_due_yet() -> None:
+    """A lane all of whose fetches are due later starts a new one now."""
+    slots.set_rate(LANE, "1/10s")
+    request_fetch(URL, not_before=database_now() + timedelta(days=1))
+    told = forecast(LANE)
+    assert (told.queued, told.not_due, told.ahead, told.clears_in_s) == (1, 1, 0, 0.0)
+    assert told.starts_in_s < 1
+
+
+@pytest.mark.parametrize(
+    ("hold", "state"),
+    [(lambda: slots.pause(LANE, timedelta(seconds=90)), "paused"), (lambda: slots.back_off(LANE, 90), "backed off")],
+)
+def test_a_pause_and_a_back_off_are_waited_for(hold: Callable[[], object], state: str) -> None:
+    """The first start is where they end; the backlog follows."""
+    slots.set_rate(LANE, "1/10s")
+    request_fetch(URL)
+    hold()
+    told = forecast(LANE)
+    assert told.state == state
+    assert told.held_for_s == pytest.approx(90, abs=NEAR)
+    assert told.clears_in_s == pytest.approx(90, abs=NEAR)
+    assert told.starts_in_s == pytest.approx(90 + 10.25, abs=NEAR)
+
+
+def test_a_pause_until_resumed_has_no_end() -> None:
+    """Nobody knows when somebody resumes it."""
+    slots.set_rate(LANE, "1/s")
+    request_fetches([URL] * 3)
+    request_fetch(URL, not_before=database_now() + timedelta(days=1))
+    slots.pause(LANE)
+    told = forecast(LANE, add=2)
+    assert (told.state, told.held_for_s) == ("paused", math.inf)
+    assert (told.starts_in_s, told.clears_in_s) == (math.inf, math.inf)
+
+
+def test_what_a_robots_txt_asks_for_counts() -> None:
+    """Its Crawl-delay raises the interval."""
+    slots.set_rate(LANE, "1/s")
+    request_fetch(URL)
+    Site.objects.update(crawl_delay=timedelta(seconds=20))
+    told = forecast(LANE)
+    assert told.interval == timedelta(seconds=20)
+    assert told.starts_in_s == pytest.approx(TICK_S / 2 + TRAVEL + 20.25, abs=NEAR)
+
+
+# --- which lane -----------------------------------------------------------------------------------------------------
+
+
+def test_a_host_may_be_covered_by_another() -> None:
+    """The lane is that to which a URL of the host would go."""
+    slots.set_rate("example.com", "1/10s", covers_subdomains=True)
+    slots.set_rate("own.example.com", "1/h")
+    request_fetches(["https://www.example.com/"] * 2)
+    told = forecast("WWW.example.com.")
+    assert (told.site, told.queued, told.is_new) == ("example.com", 2, False)
+    assert (forecast("own.example.com").site, forecast("own.example.com").queued) == ("own.example.com", 0)
+
+
+def test_a_site_that_does_not_exist_is_foretold_at_the_default_rate_and_not_created(settings: LazySettings) -> None:
+    """Asking changes nothing."""
+    settings.WEIR_DEFAULT_RATE = "1/10s"
+    told = forecast("new.example", add=11)
+    assert (told.site, told.is_new, told.interval, told.queued) == ("new.example", True, timedelta(seconds=10), 0)
+    assert told.starts_in_s == TRAVEL
+    assert told.clears_in_s == pytest.approx(TRAVEL + 10 * 10.25)
+    assert not Site.objects.exists()
+
+
+@pytest.mark.parametrize("add", [-1, 1_000_001])
+def test_an_impossible_number_is_refused(add: int) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1,000,000"):
+        forecast(LANE, add)
+
+
+def test_what_names_no_host_is_refused() -> None:
+    with pytest.raises(InvalidLane):
+        forecast("https://site.example/")
+
+
+# --- cost -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
+    """Reservations of the lane, and of its fetches, go on meanwhile."""
+    request_fetch(URL)
+    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    other_connection.execute("SELECT id FROM fetches_fetch FOR UPDATE")
+    with waiting_for_nobody():
+        assert forecast(LANE).queued == 1
+
+
+def test_it_looks_at_the_lane_alone() -> None:
+    """However many fetches there are elsewhere, those of the lane are found by index."""
+    slots.set_rate(LANE, "1/s", max_concurrency=2)
+    request_fetches([f"https://{number % 50}.example/{number}" for number in range(5_000)])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+    parameters: dict[str, object] = {
+        "site": Site.objects.get(name=LANE).pk,
+        "starts_within": 0.0,
+        "clears_within": 0.0,
+        "obey": True,
+        "origins": [f"https://{LANE}"],
+        "robots_urls": [f"https://{LANE}/robots.txt"],
+    }
+    nodes = plan_of("workers.fetches", "forecast", parameters)
+    looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
+    assert len(looks) >= 3
+    assert all("Index" in node["Node Type"] or node["Node Type"] == "Bitmap Heap Scan" for node in looks)

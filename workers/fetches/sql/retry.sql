@@ -1,0 +1,34 @@
+-- Queue failed fetches again, each from its own URL as if it were new: `hop_urls` and `sites` say which and where.
+-- Promises: one that is not failed any more is left alone. So is one whose dedupe key an unfinished fetch has, or an
+-- older one of these. Returns how many were failed, how many of them are queued now, and in which sites.
+WITH failed AS MATERIALIZED (
+    SELECT job.id, job.dedupe_key, wanted.hop_url, wanted.site_id
+    FROM fetches_fetch AS job
+    JOIN unnest(%(ids)s::bigint[], %(hop_urls)s::text[], %(sites)s::bigint[]) AS wanted (id, hop_url, site_id)
+        ON wanted.id = job.id
+    WHERE job.id = ANY(%(ids)s) AND job.state = 'failed'
+    ORDER BY job.id
+    FOR NO KEY UPDATE OF job
+), chosen AS MATERIALIZED (
+    SELECT DISTINCT ON (coalesce(dedupe_key::text, id::text)) id, hop_url, site_id
+    FROM failed
+    -- One look at the index a key, whatever the statistics: EXISTS may gather all unfinished fetches first.
+    WHERE (
+        SELECT id FROM fetches_fetch AS other
+        WHERE other.dedupe_key = failed.dedupe_key AND other.state IN ('queued', 'reserved', 'running')
+    ) IS NULL
+    ORDER BY coalesce(dedupe_key::text, id::text), id
+), moved AS (
+    UPDATE fetches_fetch AS job
+    SET state = 'queued', hop_url = chosen.hop_url, site_id = chosen.site_id,
+        redirects = 0, attempts = 0, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
+        started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
+        status_code = NULL, unchanged_from_id = NULL, headers = '[]', etag = '', last_modified = '', error = '', on_done_called_at = NULL
+    FROM chosen
+    WHERE job.id = chosen.id
+    RETURNING job.site_id
+)
+SELECT
+    (SELECT count(*) FROM failed) AS failed,
+    (SELECT count(*) FROM moved) AS queued,
+    array(SELECT DISTINCT site_id FROM moved) AS sites
