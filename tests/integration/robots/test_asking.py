@@ -126,6 +126,14 @@ def test_web_transactions_do_not_wait_for_each_other() -> None:
     assert len(robots_fetches()) == 1
 
 
+def test_who_asks_is_told_which_lanes_to_wake() -> None:
+    """Those in which something was queued; what is on its way already is no error, and no news."""
+    site_id = Site.objects.create(name="site.example", interval=timedelta(seconds=1)).pk
+    assert ask({ORIGIN: site_id, f"{ORIGIN}:8443": site_id}) == [site_id] * 2
+    assert ask({ORIGIN: site_id, "http://site.example": site_id}) == [site_id]
+    assert ask({ORIGIN: site_id}) == []
+
+
 def test_asking_for_nothing_needs_no_database(django_assert_num_queries: pytest.FixtureRequest) -> None:
     """Where no fetch has an origin there is no query."""
     with django_assert_num_queries(0):  # type: ignore[operator]

@@ -113,7 +113,7 @@ WITH lane AS MATERIALIZED (
 SELECT
     id AS site_id,
     coalesce(array_agg(slot_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS slot_ids,
-    count(fetch_id) < room AND NOT coalesce(bool_or(robots_first), false) AS drained
+    count(fetch_id) < room AS drained
 FROM assigned
 GROUP BY id, room
 ORDER BY id
