@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / ".weir" / "bench"
-NAMES = ("reservations", "dispatch", "end_to_end", "unread", "once")
+NAMES = ("reservations", "dispatch", "end_to_end", "scale", "fairness", "estimate", "forecast", "unread", "once")
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from project.demo import gaps, sites
 MANY, FEW = 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
 WARM_UP_S = 6.0
-MEASURED_S = 15.0
+MEASURED_S = 12.0
 TO_START_S = 20.0  # within which a side has begun
 LOG_LAGS_S = 0.2  # it is written every 50 ms
 

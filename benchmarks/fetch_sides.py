@@ -27,7 +27,7 @@ from workers.fetches.enqueue import request_fetches
 RATE, INTERVAL_S = "3/s", 1 / 3
 FETCHERS = 2
 SCRAPY_PEER = Path(__file__).with_name("scrapy_peer.py")
-MOST_MESSAGES = 40_000  # one task a fetch: many times what Celery does in a turn
+MOST_MESSAGES = 30_000  # one task a fetch: many times what Celery does in a turn
 
 Trees = Mapping[str, list[int]]  # processes by what their CPU time is called
 

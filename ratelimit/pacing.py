@@ -16,7 +16,7 @@ from dataclasses import dataclass
 NEVER = float("-inf")
 # Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
 # writing, and what is written then must still be in time.
-HAND_OVER_MARGIN_S = 0.005
+HAND_OVER_MARGIN_S = 0.010
 CONFIRMED_FOR_S = 0.5  # seconds for which the database's word that a slot stands is good
 
 

@@ -275,9 +275,10 @@ def resume(site: str) -> None:
 
 def purge(older_than: timedelta) -> int:
     """Delete the slots whose start lies more than `older_than` back, in short batches; returns their number."""
-    deleted = 0
-    while True:
-        batch: int = _run("purge", {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH})[0].deleted
-        deleted += batch
-        if batch < PURGE_BATCH:
-            return deleted
+    deleted, after, more = 0, 0, True
+    while more:
+        parameters = {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH, "after": after}
+        [batch] = _run("purge", parameters)
+        deleted += batch.deleted
+        after, more = batch.last, batch.more
+    return deleted

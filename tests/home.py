@@ -9,8 +9,7 @@ from pathlib import Path
 HOME = Path(os.environ.get("WEIR_TEST_HOME") or Path(__file__).resolve().parent.parent / ".weir" / "test")
 HOME /= os.environ.get("PYTEST_XDIST_WORKER", "")  # each of several at once has servers of its own
 os.environ["WEIR_HOME"] = str(HOME)
-os.environ["WEIR_OBEY_ROBOTS"] = (
-    "false"  # a request that no test asked for would be counted; tests of robots turn it on
-)
+# A request that no test asked for would be counted; tests of robots.txt turn it on.
+os.environ["WEIR_OBEY_ROBOTS"] = "false"
 for variable in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"):
     os.environ[variable] = ""  # empty, not absent: a developer's .env file must not fill it in

@@ -20,7 +20,7 @@ def publish(task_name: str, *arguments: object) -> bool:
 def publish_signature(signature: dict[str, Any]) -> bool:
     """Send the task that a Celery signature describes, with all its options; returns False as `publish` does.
 
-    By its name, so that it need not be known here. Whoever sends it is not its parent.
+    By its name, so that it need not be known here.
     """
     return _sent(
         signature["task"],

@@ -3,7 +3,7 @@
 What each promises, and how it is brought as near to "never closer than the interval" as its documentation allows:
 
 - *Weir* grants a start that lies ahead, to one caller, and says until when it may be used; no two callers' times
-  overlap. The price is the grace between two reservations, 10 ms at the least: a lane of 200/s is used to a third by
+  overlap. The price is the grace between two reservations, 15 ms at the least: a lane of 200/s is used to a quarter by
   reservations of one start, and almost wholly by runs. PostgreSQL commits each reservation to disk.
 - *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; 1 in an interval
   here. A table is one lane; it is locked without waiting, and who finds it locked is refused. Commits to disk like

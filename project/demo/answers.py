@@ -74,9 +74,9 @@ def number(rest: bytes) -> int:
 
 
 def flaky(site: Answers, rest: bytes) -> Answer:
-    """Return 503 for the first n requests of a key at this site, then the page."""
+    """Return 500 for the first n requests of a key at this site, then the page."""
     site.times_asked[rest] += 1
-    return answer(503, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
+    return answer(500, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
 
 
 def busy(site: Answers, rest: bytes) -> Answer:

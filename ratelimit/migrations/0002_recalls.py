@@ -12,6 +12,19 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RemoveConstraint(model_name="site", name="site_grace_not_too_short"),
+        migrations.RunSQL(  # a shorter grace would be used up by the hand-over margin
+            "UPDATE ratelimit_site SET grace = interval '15 ms' WHERE grace < interval '15 ms'", migrations.RunSQL.noop
+        ),
+        migrations.AddConstraint(
+            model_name="site",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("grace__isnull", True), ("grace__gte", datetime.timedelta(microseconds=15000)), _connector="OR"
+                ),
+                name="site_grace_not_too_short",
+            ),
+        ),
         migrations.AddField(
             model_name="site",
             name="backed_off_slot",

@@ -31,7 +31,9 @@ PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
 KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
 WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
-CALM_S = 75.0 if LONG else 7.0  # nobody is killed, and all lanes have work
+CALM_S = 75.0 if LONG else 6.0  # nobody is killed, and all lanes have work
+AHEAD_S = 3.0  # more work than that: what dispatch has booked is no backlog any more
+LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a second lost counts for more in a short time
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 
 
@@ -65,7 +67,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
             cluster.kill(killed[-1])
             _wait_for_requests(running, SITES)
             cluster.start("fetcher", killed[-1], celery=_celery(killed[-1], separate))
-        urls += _request(running, intervals, WARM_UP_S + CALM_S + 2, len(urls))
+        urls += _request(running, intervals, WARM_UP_S + CALM_S + AHEAD_S, len(urls))
         from_ns = time.time_ns() + int(WARM_UP_S * 1e9)
         until_ns = from_ns + int(CALM_S * 1e9)
         wait_for(lambda: time.time_ns() > until_ns, WARM_UP_S + CALM_S + 5, "the measured time")
@@ -81,7 +83,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     assert early(arrivals, intervals) == 0
     assert judge["reads_without_kernel_time"] == 0
     assert backlog == SITES, "every lane must have had work for the whole measured time"
-    assert share >= 0.95
+    assert share >= LEAST_SHARE
     assert {arrival.place > 1 for arrival in arrivals} == {False, True}, "new and kept connections"
     assert len({arrival.client for arrival in arrivals}) == (len(FETCHERS) if separate else 1)
     assert states() == {State.DONE: len(urls)}
@@ -151,10 +153,13 @@ def _report(arrivals: list[gaps.Arrival], intervals: dict[str, float]) -> None:
 
 
 def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
-    """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'."""
-    starts = dict(Slot.objects.values_list("pk", "start_time"))
+    """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'.
+
+    And how near to the end of its run any request came: what came after it would have been late for the next run.
+    """
+    slots = {pk: (start, until) for pk, start, until in Slot.objects.values_list("pk", "start_time", "use_until")}
     noted = {
-        url: (starts[slot or 0], ms or 0.0)
+        url: (*slots[slot or 0], ms or 0.0)
         for url, slot, ms in Fetch.objects.values_list("url", "slot_id", "lateness_ms")
     }
     arrived = {_url(running, arrival): arrival for arrival in calm}
@@ -162,7 +167,9 @@ def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
     for what, late_ms in {
         "new connections": [ms for url, ms in late.items() if arrived[url].place == 1],
         "kept connections": [ms for url, ms in late.items() if arrived[url].place > 1],
-        "all, as the fetchers have it": [noted[url][1] for url in arrived],
+        "all, as the fetchers have it": [noted[url][2] for url in arrived],
     }.items():
         p50, p99 = (gaps.percentile(late_ms, q) for q in (50, 99))
         print(f"lateness ms, {what} ({len(late_ms)}): p50 {p50:.1f}  p99 {p99:.1f}  most {max(late_ms):.1f}")
+    left_ms = min((until - start).total_seconds() * 1e3 - ms for start, until, ms in noted.values())
+    print(f"least time left of a run when a request was written, as the fetchers have it: {left_ms:.1f} ms")

@@ -213,6 +213,17 @@ def test_looking_again_finds_what_a_process_that_died_left_off() -> None:
     assert backlog.look_again() == 0
 
 
+def test_looking_again_makes_rounds_through_all_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is at so many lanes and the next one at the following, whether or not anything was found; then anew."""
+    monkeypatch.setattr(backlog, "LANES_A_LOOK", 2)
+    fetches = [request_fetch(f"https://site-{number}.example/") for number in range(5)]
+    Site.objects.update(has_backlog=False)
+    assert [backlog.look_again() for _ in range(4)] == [2, 2, 1, 0]
+    assert Site.objects.filter(has_backlog=True).count() == len(fetches)
+    Site.objects.update(has_backlog=False)
+    assert [backlog.look_again() for _ in range(3)] == [2, 1, 2]
+
+
 def test_marking_waits_for_nobody_whose_lane_is_on(other_connection: psycopg.Connection[Any]) -> None:
     """Web code that adds to a busy lane is not held up by who books it."""
     request_fetch(URL)

@@ -24,7 +24,7 @@ SITES: list[tuple[str, dict[str, Any]]] = [
     ("site_interval_positive", {"interval": timedelta(0)}),
     ("site_interval_positive", {"interval": timedelta(seconds=-1)}),
     ("site_burst_positive", {"burst": 0}),
-    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=9)}),
+    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
     ("site_grace_not_too_short", {"grace": timedelta(0)}),
     ("site_concurrency_positive", {"max_concurrency": 0}),
 ]

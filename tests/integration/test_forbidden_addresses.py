@@ -20,6 +20,7 @@ from project.demo import gaps, sites
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
 from workers.fetches import fetcher as fetching
+from workers.fetches import robots_gate
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher import Fetcher
@@ -139,6 +140,13 @@ def fetch_all(settings: LazySettings, messages: list[Message], eventually: Event
         fetcher.close(1.0)
 
 
+@pytest.fixture(params=[False, True], ids=["pages", "robots.txt first"])
+def _robots(request: pytest.FixtureRequest, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have robots.txt asked for before a page, and not."""
+    settings.WEIR_OBEY_ROBOTS = request.param
+    monkeypatch.setattr(robots_gate, "WAIT", 0.05)
+
+
 @pytest.fixture
 def origin(settings: LazySettings, fetch_all: FetchAll, tmp_path: Path) -> Iterator[sites.Sites]:  # noqa: ARG001  its settings come first
     """Return the one site on this host that may be fetched from; it redirects to wherever it is asked to."""
@@ -160,8 +168,10 @@ def test_what_is_allowed_is_noticed(
     assert set(listener.connections) == set(connected_to) == {"127.0.0.1", "127.127.127.127", *HERE}
 
 
-@pytest.mark.usefixtures("names")
-def test_no_form_gets_through(fetch_all: FetchAll, listener: Listener, connected_to: list[str]) -> None:
+@pytest.mark.usefixtures("names", "_robots")
+def test_no_form_gets_through(
+    settings: LazySettings, fetch_all: FetchAll, listener: Listener, connected_to: list[str]
+) -> None:
     """Each form ends refused, with the reason that it should have, and no connection is tried at all."""
     ended = fetch_all(form.at(listener.server_port) for form in FORMS)
     print(f"\n{len(FORMS)} forms requested, {len(connected_to)} through")
@@ -172,9 +182,10 @@ def test_no_form_gets_through(fetch_all: FetchAll, listener: Listener, connected
         if fetch.state != State.FAILED or not re.search(form.refusal, fetch.error)
     }
     assert wrong == {}
+    assert Fetch.objects.filter(is_robots=True).exists() == settings.WEIR_OBEY_ROBOTS
 
 
-@pytest.mark.usefixtures("names")
+@pytest.mark.usefixtures("names", "_robots")
 def test_no_redirect_gets_through(
     fetch_all: FetchAll, origin: sites.Sites, listener: Listener, connected_to: list[str]
 ) -> None:

@@ -61,7 +61,7 @@ def test_storing_scans_no_table(reserved: list[int]) -> None:
     assert not scanned("workers.fetches", "store", {**columns, "hop_site": [None] * BATCH})
 
 
-@pytest.mark.parametrize("name", ["turn_off", "look_again"])
+@pytest.mark.parametrize("name", ["turn_off", "look_again", "overlooked"])
 @pytest.mark.parametrize("few_lanes", [False, True], ids=["no statistics", "few lanes, with statistics"])
 def test_a_look_at_lanes_does_not_walk_through_the_queue(reserved: list[int], name: str, few_lanes: bool) -> None:
     Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
@@ -69,7 +69,8 @@ def test_a_look_at_lanes_does_not_walk_through_the_queue(reserved: list[int], na
         Fetch.objects.exclude(slot_id__in=reserved).update(site_id=Site.objects.order_by("pk")[0].pk)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
-    nodes = plan_of("workers.fetches", name, {"sites": list(Site.objects.values_list("pk", flat=True))})
+    sites = list(Site.objects.values_list("pk", flat=True))
+    nodes = plan_of("workers.fetches", name, {"sites": sites, "after": 0, "lanes": LANES})
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)

@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypeVar
@@ -50,6 +49,7 @@ from workers.fetches.refusals import REFUSING, refusal
 from workers.fetches.robots import MAX_RAW_BYTES
 from workers.fetches.robots_files import RobotsFiles
 from workers.fetches.store import Writer
+from workers.fetches.under_way import UnderWay
 from workers.fetches.user_agent import has_contact
 from workers.fetches.watch import Watch
 
@@ -57,7 +57,6 @@ log = structlog.get_logger(__name__)
 
 Result = TypeVar("Result")
 NO_ANSWER = "the site closed the connection without an answer"
-MOST_RECALLS = 100_000  # lanes whose last recall is remembered
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 
@@ -85,10 +84,8 @@ class Fetcher:
         self._held = 0
         self._stopping = False
         self._robots_files = RobotsFiles()
-        self._under_way: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
+        self._under_way = UnderWay()
         self._unanswered: Counter[int] = Counter()  # requests, by site
-        self._recalled: dict[int, int] = {}  # by site: the last slot that is void
-        self._passed_on: dict[int, datetime] = {}  # by slot: when
         self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
@@ -127,7 +124,7 @@ class Fetcher:
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
         self._stopping = True
-        self._loop.call_soon_threadsafe(self._give_back, lambda _: True)
+        self._loop.call_soon_threadsafe(self._under_way.give_back)
 
     def close(self, timeout: float) -> None:
         """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything.
@@ -187,47 +184,22 @@ class Fetcher:
     def _start(self, jobs: list[Job], batch: Batch) -> None:
         for job in jobs:
             task = self._loop.create_task(self._fetch(job, batch))
-            self._under_way[task] = (job, batch)
+            self._under_way.add(task, job, batch)
             task.add_done_callback(self._hand_over)
-        self._give_back(lambda job: self._stopping or job.slot_id <= self._recalled.get(job.site_id, 0))
-
-    def _give_back(self, is_void: Callable[[Job], bool]) -> None:
-        """End those jobs of this process that have not been written yet."""
-        for task, (job, batch) in list(self._under_way.items()):
-            if batch.waits_for(job) and is_void(job):
-                task.cancel()
+        if self._stopping:
+            self._under_way.give_back()
 
     def _heard(self, recalls: list[Recall], asked_at: float) -> None:
         self._loop.call_soon_threadsafe(self._apply, recalls, asked_at)
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
         """Do what the recalls say, and only then rely on having asked."""
-        news = {
-            recall.site_id: recall.last_slot
-            for recall in recalls
-            if recall.last_slot is not None and self._recalled.get(recall.site_id, 0) < recall.last_slot
-        }
-        if news:
-            self._recalled |= news
-            for site_id in list(self._recalled)[:-MOST_RECALLS]:
-                del self._recalled[site_id]
-            self._give_back(lambda job: job.slot_id <= news.get(job.site_id, 0))
-        for recall in recalls:
-            if recall.passed_on is not None and self._passed_on.get(recall.passed_on) != recall.at:
-                self._pass_on(recall.passed_on, recall.at)
+        for job, still_waits in self._under_way.apply(recalls):
+            self._claimer.submit(self._take_over, job, still_waits=still_waits)
         self._confirmation.asked_at = asked_at
 
-    def _pass_on(self, slot_id: int, at: datetime) -> None:
-        """Let go of a job that was cancelled, and begin the one that has its slot now."""
-        for task, (job, batch) in list(self._under_way.items()):
-            if job.slot_id == slot_id:
-                self._passed_on[slot_id] = at
-                still_waits = batch.waits_for(job)
-                if still_waits:
-                    task.cancel()
-                self._claimer.submit(self._take_over, job, still_waits=still_waits)
-
     def _take_over(self, job: Job, *, still_waits: bool) -> None:
+        """Begin the job that has the place of this one, which was cancelled."""
         successor = _reconnecting(take_over, job)
         if successor is None:
             return
@@ -300,7 +272,7 @@ class Fetcher:
 
     def _refused(self, job: Job, response: aiohttp.ClientResponse) -> None:
         """Ask nothing more of this site from here, and have all others told."""
-        self._give_back(lambda waiting: waiting.site_id == job.site_id)
+        self._under_way.give_back(lambda waiting: waiting.site_id == job.site_id)
         retry_after, date = response.headers.get("Retry-After", ""), response.headers.get("Date", "")
         self._watch.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
 

@@ -1,8 +1,10 @@
 """throttled_task: a Celery task that starts only in its site's slot, global over all workers.
 
-@throttled_task(site="api.example.com", max_wait=30)
-@shared_task
-def update_stock(sku): ...
+    @throttled_task(site="api.example.com", max_wait=30)
+    @shared_task
+    def update_stock(sku): ...
+
+Celery's own `rate_limit` holds for each worker by itself.
 """
 
 import math

@@ -48,10 +48,13 @@ def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
     return None
 
 
-def take(row: int, max_wait: float) -> Place | None:
-    """Hold the row, for as long as a worker may wait; None where it is gone or another worker holds it."""
+def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | None:
+    """Hold the row, for as long as a worker may wait; None where it is gone, or another worker holds it.
+
+    A message that the broker delivers again takes it from whoever had it before.
+    """
     token = uuid4()
-    rows = _run("take", {"row": row, "token": token, "seconds": max_wait + SILENCE})
+    rows = _run("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
     return Place(row=row, token=token, site=rows[0].site, not_before=rows[0].not_before) if rows else None
 
 

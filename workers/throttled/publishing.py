@@ -71,6 +71,8 @@ def _send(row: int, signature_text: str) -> bool:
         signature = json.loads(signature_text)
         options = signature["options"]
         options["headers"] = {**(options["headers"] or {}), HEADER: [row, options["retries"]]}
+        # As in a retry, where Celery does the same; the task that publishes it is not its parent.
+        options["parent_id"] = options.get("parent_id") or options["task_id"]
         return publish_signature(signature)
     except Exception:
         log.exception("postponed_task_not_published", row=row)

@@ -70,12 +70,13 @@ def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
         return None
+    redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
     try:
-        place = postponing.take(row, max_wait)
+        place = postponing.take(row, max_wait, redelivered=redelivered)
     except Error as error:
         log.warning("postponed_task_left_to_its_row", row=row, error=str(error))
         raise Ignore from error
-    if place is None and not (task.acks_late and (task.request.delivery_info or {}).get("redelivered")):
+    if place is None and not (task.acks_late and redelivered):
         raise Ignore
     return place  # None: a worker that had begun was killed, and with acks_late the task is to be run again
 

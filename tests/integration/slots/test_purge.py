@@ -50,6 +50,35 @@ def test_purge_goes_on_until_a_batch_is_short(monkeypatch: pytest.MonkeyPatch) -
     assert not Slot.objects.exists()
 
 
+def test_what_was_reserved_far_ahead_hides_no_old_slot_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches go by the order of reservation: one that only holds starts still to come is not the end."""
+    monkeypatch.setattr(slots, "PURGE_BATCH", 10)
+    lane()
+    grown_old(25, timedelta(hours=-2))
+    Slot.objects.update(reserved_at=database_now() - timedelta(hours=3))
+    grown_old(5, timedelta(hours=2))
+    assert slots.purge(timedelta(hours=1)) == 5
+    assert Slot.objects.count() == 25
+
+
+def test_purge_ends_where_everything_was_reserved_lately(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour's slots are not read for the few that passed long ago."""
+    monkeypatch.setattr(slots, "PURGE_BATCH", 10)
+    batches: list[int] = []
+    run = slots._run
+
+    def counted(name: str, parameters: dict[str, object]) -> list[Any]:
+        batches.append(1)
+        return run(name, parameters)
+
+    lane()
+    grown_old(5, timedelta(hours=2))
+    grown_old(200, timedelta(minutes=30))
+    monkeypatch.setattr(slots, "_run", counted)
+    assert slots.purge(timedelta(hours=1)) == 5
+    assert len(batches) == 2
+
+
 def test_purge_leaves_what_others_hold(other_connection: psycopg.Connection[Any]) -> None:
     """A locked slot is left for the next time, and never waited for."""
     lane()

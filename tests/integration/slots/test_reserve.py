@@ -44,7 +44,7 @@ def test_reservations_are_an_interval_and_a_grace_apart() -> None:
         ("1/s", {}, 25),
         ("1/4s", {}, 100),
         ("1/h", {}, 250),
-        ("1/s", {"grace": timedelta(milliseconds=12)}, 12),
+        ("1/s", {"grace": timedelta(milliseconds=17)}, 17),
     ],
 )
 def test_a_slot_may_be_used_for_its_grace(rate: str, settings: dict[str, timedelta], grace_ms: int) -> None:

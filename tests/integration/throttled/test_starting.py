@@ -12,7 +12,7 @@ from ratelimit.models import Site, Slot
 from ratelimit.throttle import throttle
 from tests.integration.conftest import InThreads
 from tests.integration.throttled import one_worker
-from tests.integration.throttled.one_worker import LANE, Broker, Planned, arguments, started, work
+from tests.integration.throttled.one_worker import LANE, Broker, Planned, arguments, book, started, work
 from workers.models import PostponedTask
 
 KINDS = ("plain", "bound", "of_the_app", "by_class", "late", "autoretrying")
@@ -141,7 +141,7 @@ def test_a_task_that_runs_itself_again_is_refused_like_a_caller(
 
     def again(_task: str, number: int) -> None:
         if number:
-            far_away()
+            book(60)
             one_worker.plain.run(0)
 
     monkeypatch.setattr(one_worker, "note", again)

@@ -1,7 +1,7 @@
--- Turn lanes on that have queued fetches though they are off; `sites` NULL means all. Returns them.
+-- Turn those of the lanes on that have queued fetches though they are off. Returns them.
 UPDATE ratelimit_site AS site
 SET has_backlog = true
-WHERE (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s)) AND NOT has_backlog
+WHERE id = ANY(%(sites)s) AND NOT has_backlog
     -- One look at the queue's index a lane, whatever the statistics: EXISTS, or LIMIT alone, may walk through all rows.
     AND (
         SELECT id FROM fetches_fetch AS job

@@ -1,19 +1,22 @@
 -- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies; but none whose
 -- body a younger result refers to.
-WITH old AS (
+-- The clock is read once, so that the index fetch_finished ends the search; arrays find the rows by their index, where
+-- a join may read all bodies for each batch.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS kept_since
+), old AS MATERIALIZED (
     SELECT id FROM fetches_fetch
-    WHERE finished_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)
+    WHERE finished_at < (SELECT kept_since FROM clock)
         AND NOT EXISTS (
             SELECT FROM fetches_fetch AS later
-            WHERE later.unchanged_from_id = fetches_fetch.id
-                AND later.finished_at >= clock_timestamp() - make_interval(secs => %(older_than)s::float8)
+            WHERE later.unchanged_from_id = fetches_fetch.id AND later.finished_at >= (SELECT kept_since FROM clock)
         )
     ORDER BY finished_at
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 ), bodies AS (
-    DELETE FROM fetches_fetchbody USING old WHERE fetches_fetchbody.fetch_id = old.id
+    DELETE FROM fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM old))
 ), gone AS (
-    DELETE FROM fetches_fetch USING old WHERE fetches_fetch.id = old.id RETURNING 1
+    DELETE FROM fetches_fetch WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING 1
 )
 SELECT count(*) AS deleted FROM gone

@@ -1,0 +1,90 @@
+"""Estimate: how far from its prediction a start is, first come, first served.
+
+Each probe asks `slots.estimate` when it would start, in a lane that others have booked up to ten seconds ahead, and
+then waits its turn in `throttle`. Its error is the time between the prediction and the first moment of the body, by
+the process' monotonic clock.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.figures import Figure
+
+PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "1000"))
+PROCESSES, LANES = 4, 20  # in each process: one thread a lane
+RATES = {"1/s": 9, "2/s": 19, "5/s": 49}  # and how many starts others may have booked before a probe
+FAR = 60.0
+
+
+def measure(_folder: Path) -> list[Figure]:
+    """Return what the errors of all probes were."""
+    # The processes that this starts import this module before Django is there.
+    from django.db import connection  # noqa: PLC0415
+
+    from project.demo.gaps import percentile  # noqa: PLC0415
+    from ratelimit.models import Slot  # noqa: PLC0415
+
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
+    words = [sys.executable, "-m", "benchmarks.estimate", str(-(-PROBES // (PROCESSES * LANES)))]
+    probers = [subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE) for number in range(PROCESSES)]
+    probes = [probe for prober in probers for probe in json.loads(prober.communicate()[0])]
+    errors_ms = [abs(error_s) * 1000 for _, error_s in probes]
+    return [
+        Figure(name="estimate_probes", value=len(probes), unit="probes"),
+        Figure(name="estimate_wait_p50", value=percentile((wait_s for wait_s, _ in probes), 50), unit="s"),
+        Figure(name="estimate_wait_most", value=max(wait_s for wait_s, _ in probes), unit="s"),
+        Figure(
+            name="estimate_missed_slots", value=Slot.objects.filter(released_at__isnull=False).count(), unit="slots"
+        ),
+        Figure(name="estimate_error_p50", value=percentile(errors_ms, 50), unit="ms"),
+        Figure(name="estimate_error_p99", value=percentile(errors_ms, 99), unit="ms"),
+        Figure(name="estimate_error_most", value=max(errors_ms), unit="ms"),
+    ]
+
+
+def _probe(lane: str, rate: str, probes: int) -> list[tuple[float, float]]:
+    """Return the wait that was predicted and the error of each probe, in seconds."""
+    from django.db import connection  # noqa: PLC0415
+
+    from ratelimit import slots  # noqa: PLC0415
+    from ratelimit.throttle import throttle  # noqa: PLC0415
+
+    slots.set_rate(lane, rate)
+    time.sleep(random.uniform(0, 2))  # noqa: S311  not all at once, each time again
+    found = []
+    for _ in range(probes):
+        if others := random.randint(0, RATES[rate]):  # noqa: S311  as above
+            slots.reserve(lane, others, max_wait=FAR)
+        wait_s = slots.estimate(lane)
+        predicted = time.monotonic() + wait_s
+        with throttle(lane, max_wait=FAR):
+            found.append((wait_s, time.monotonic() - predicted))
+    connection.close()
+    return found
+
+
+def main() -> None:
+    """Run as a script: probe the lanes of one process, and print what was found."""
+    import django  # noqa: PLC0415  what follows needs Django's settings
+
+    django.setup()
+    from project.demo.sites import die_with_parent  # noqa: PLC0415
+
+    die_with_parent()
+    probes, process = int(sys.argv[1]), sys.argv[2]
+    lanes = [f"lane-{process}-{number}.bench" for number in range(LANES)]
+    rates = [list(RATES)[number % len(RATES)] for number in range(LANES)]
+    with ThreadPoolExecutor(LANES) as pool:
+        found = [probe for of_lane in pool.map(_probe, lanes, rates, [probes] * LANES) for probe in of_lane]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Statements of Weir's own: how long each takes, and what PostgreSQL says that it did.
+
+Their parameters are those that Weir's code last used: `recorded()` listens.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+import psycopg
+from django.db import connection
+
+from benchmarks.figures import Figure
+from postgres import statements
+
+ROUNDS = 5
+_parameters: dict[str, Mapping[str, object]] = {}
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Note with which parameters Weir's code runs its statements."""
+    run_within = statements.run_within
+
+    def noted(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
+        _parameters[f"{package}.{name}"] = dict(parameters)
+        return run_within(package, name, parameters, **options)
+
+    statements.run_within = noted
+    try:
+        yield
+    finally:
+        statements.run_within = run_within
+
+
+def statement_takes(
+    folder: Path, name: str, package: str, statement: str, changed: Mapping[str, object] | None = None
+) -> Figure:
+    """Return the milliseconds that a statement takes (median), without its commit: each time it is rolled back.
+
+    `changed` replaces parameters. How it was executed goes to `<folder>/<name>.txt`.
+    """
+    text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+    parameters = {**_parameters.get(f"{package}.{statement}", {}), **(changed or {})}
+    connection.ensure_connection()
+    raw = cast("psycopg.Connection[Any]", connection.connection)
+    times = []
+    for _ in range(ROUNDS):
+        with raw.transaction(force_rollback=True), psycopg.Cursor(raw) as cursor:
+            began = time.perf_counter()
+            cursor.execute(text, parameters, prepare=False, binary=True).fetchall()
+            times.append(time.perf_counter() - began)
+    with raw.transaction(force_rollback=True), psycopg.Cursor(raw) as cursor:
+        plan = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS) {text}", parameters).fetchall()
+    (folder / f"{name}.txt").write_text("\n".join(line for (line,) in plan) + "\n")
+    return Figure(name=f"scale_{name}", value=median(times) * 1000, unit="ms")
+
+
+def call_takes(name: str, call: Callable[[], object]) -> Figure:
+    """Return the milliseconds that a call takes, commits and messages included."""
+    began = time.perf_counter()
+    call()
+    return Figure(name=f"scale_{name}", value=(time.perf_counter() - began) * 1000, unit="ms")

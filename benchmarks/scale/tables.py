@@ -1,0 +1,72 @@
+"""The tables, full: lanes, a queue, results and slots of the time before."""
+
+import os
+
+import redis
+from django.conf import settings
+from django.db import connection
+
+from benchmarks.unread.stores import run_at_length
+from project import embedded
+
+SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; less while developing
+LANES = int(100_000 * SHARE)  # with ten fetches each
+IDLE_LANES = int(10_000 * SHARE)
+QUEUED = int(1_000_000 * SHARE)
+ENDED = int(200_000 * SHARE)  # in the last 60 days, of which 30 are kept
+SLOTS = int(1_000_000 * SHARE)  # of the last two hours, of which one is kept
+
+FETCHES = "fetches_fetchbody, fetches_fetch"
+ALL = f"{FETCHES}, ratelimit_slot, ratelimit_site"
+COLUMNS = """
+    url, hop_url, redirects, site_id, state, priority, attempts, max_attempts, headers, etag, last_modified, error,
+    on_done
+"""
+FILL = f"""
+    INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+    SELECT 'lane-' || n || '.bench', interval '1 s', 1, n <= {LANES}, false
+    FROM generate_series(1, {LANES + IDLE_LANES}) AS n;
+
+    INSERT INTO fetches_fetch ({COLUMNS})
+    SELECT 'http://lane-' || n % {LANES} + 1 || '.bench/' || n, '', 0, n % {LANES} + 1, 'queued', n % 3, 0, 5, '[]', '',
+        '', '', ''
+    FROM generate_series(1, {QUEUED}) AS n;
+
+    INSERT INTO fetches_fetch ({COLUMNS}, status_code, finished_at)
+    SELECT 'http://lane-' || n % {LANES} + 1 || '.bench/' || n, '', 0, n % {LANES} + 1, 'done', n % 3, 0, 5, '[]', '',
+        '', '', '', 200, now() - random() * interval '60 days'
+    FROM generate_series(1, {ENDED}) AS n;
+
+    INSERT INTO fetches_fetchbody (fetch_id, content)
+    SELECT id, decode(repeat('77', 2000), 'hex') FROM fetches_fetch WHERE state = 'done';
+
+    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at, finished_at)
+    SELECT n % {LANES} + 1, start, start + interval '25 ms', interval '1 s', 1, start - interval '1 s', start
+    FROM generate_series(1, {SLOTS}) AS n
+    CROSS JOIN LATERAL (VALUES (now() - interval '2 hours' * (1 - n / {SLOTS}::float8))) AS slot(start);
+"""
+
+
+def fill() -> None:
+    """Fill empty tables, and have PostgreSQL gather their statistics."""
+    empty()
+    run_at_length(FILL)
+    vacuum()
+
+
+def vacuum() -> None:
+    """Have the tables as autovacuum leaves them: without what was deleted and replaced, and with statistics."""
+    run_at_length(f"VACUUM ANALYZE {ALL}")
+
+
+def empty() -> None:
+    """Forget all lanes, fetches and slots, and the messages about them."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {ALL} RESTART IDENTITY CASCADE")
+    forget_messages()
+
+
+def forget_messages() -> None:
+    """Empty the broker: nobody is to fetch what was dispatched."""
+    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME))) as broker:
+        broker.flushall()

@@ -1,0 +1,35 @@
+"""Dispatch's tick, with no lane due, with one in a hundred, and with all."""
+
+from pathlib import Path
+
+from benchmarks.figures import Figure
+from benchmarks.scale import tables
+from benchmarks.scale.explained import call_takes, recorded, statement_takes
+from benchmarks.unread.stores import run_at_length
+from workers.fetches.dispatch import dispatch
+
+FEW = 100  # one lane in so many
+BOOKED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
+DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp()"
+
+
+def measure(plans: Path) -> list[Figure]:
+    """Return the time of whole ticks, messages included, and of the statement; everything is due at the end."""
+    run_at_length(BOOKED)
+    tables.vacuum()
+    with recorded():
+        figures = [call_takes("tick_none_due", dispatch)]
+    figures.append(statement_takes(plans, "dispatch_none_due", "workers.fetches", "dispatch"))
+    first = {"after": 0}
+    run_at_length(f"{DUE} WHERE id % {FEW} = 0")
+    figures.append(statement_takes(plans, "dispatch_few_due", "workers.fetches", "dispatch", first))
+    figures.append(call_takes("tick_few_due", dispatch))
+    run_at_length(DUE)
+    tables.vacuum()
+    figures.append(statement_takes(plans, "dispatch_all_due_first_lanes", "workers.fetches", "dispatch", first))
+    sent: list[int] = []
+    all_due = call_takes("tick_all_due", lambda: sent.append(dispatch()))
+    rate = Figure(name="scale_tick_all_due_rate", value=sent[0] / all_due.value * 1000, unit="slots/s")
+    figures += [all_due, Figure(name="scale_tick_all_due_fetches", value=sent[0], unit="fetches"), rate]
+    tables.forget_messages()
+    return figures
