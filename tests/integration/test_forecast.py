@@ -27,7 +27,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 LANE = "site.example"
 URL = f"https://{LANE}/"
-NEAR = 0.1  # seconds: a slot more or less in a run, as the database takes its time
+NEAR = 0.1  # seconds: a slot more or less in a run
+ROUGHLY = 3.0  # seconds that may pass meanwhile, where a lane is booked or held for longer
 
 
 class Seconds:
@@ -51,9 +52,13 @@ class Seconds:
         self._moved += seconds
 
 
-def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -> dict[int, float]:
-    """Let dispatch tick until something holds; return how many seconds after `since` which fetch starts, and ends."""
-    seconds, at = Seconds(since), first_tick
+def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -> tuple[dict[int, float], float]:
+    """Let dispatch tick until something holds; a fetch ends when it starts.
+
+    Returns in how many seconds from `since` which fetch starts, and how near to that a forecast can be: nearer where
+    this process and the database were not kept waiting.
+    """
+    seconds, at, near = Seconds(since), first_tick, NEAR
     found: dict[int, float] = {}
     while not until():
         ended = [pk for pk, start in found.items() if start <= at]
@@ -62,13 +67,14 @@ def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -
         )
         seconds.move_to(at)
         dispatch()
+        near = max(near, NEAR + seconds.offset(database_now()) - at)
         reserved = Fetch.objects.filter(state=State.RESERVED)
         planned = dict(Slot.objects.filter(pk__in=reserved.values("slot_id")).values_list("pk", "start_time"))
         for pk, slot in reserved.values_list("pk", "slot_id"):
             if pk not in found:
                 found[pk] = seconds.offset(planned[slot or 0])
         at += TICK_S
-    return found
+    return found, near
 
 
 def waiting() -> int:
@@ -101,10 +107,10 @@ def test_starts_are_foretold(rate: str, queued: int, options: dict[str, Any], un
         played(now, 0.0, until=lambda: waiting() <= queued * 0.8)
     left, told = waiting(), forecast(LANE)
     new = request_fetch(URL)
-    found = played(told.now, TICK_S / 2, until=lambda: not waiting())
+    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
     assert (told.queued, told.ahead, told.not_due) == (left, left, 0)
-    assert told.starts_in_s == pytest.approx(found[new.pk], abs=NEAR)
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+    assert told.starts_in_s == pytest.approx(found[new.pk], abs=near)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
 
 
 @pytest.mark.parametrize("under_way", [False, True], ids=["at rest", "under way"])
@@ -115,8 +121,8 @@ def test_starts_of_a_lane_with_few_at_once_are_foretold(under_way: bool) -> None
     if under_way:
         played(database_now(), 0.0, until=lambda: waiting() <= 30)
     told = forecast(LANE)
-    found = played(told.now, TICK_S / 2, until=lambda: not waiting())
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
 
 
 def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings) -> None:
@@ -126,11 +132,11 @@ def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings) -> No
     told = forecast(LANE, add=3)
     fetches = request_fetches([URL] * 3)
     assert not forecast(LANE).asks_robots  # it is under way
-    found = played(told.now, 0.0, until=lambda: not waiting())
+    found, near = played(told.now, 0.0, until=lambda: not waiting())
     assert (told.asks_robots, told.ahead) == (True, 0)
-    assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=NEAR)
+    assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=near)
     assert told.starts_in_s > 1
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
 
 
 def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> None:
@@ -158,7 +164,7 @@ def test_what_was_reserved_by_others_is_waited_for() -> None:
     """A lane is one clock, whoever booked it."""
     slots.set_rate(LANE, "1/10s")
     slots.reserve(LANE)
-    assert forecast(LANE).starts_in_s == pytest.approx(10.25, abs=NEAR)
+    assert forecast(LANE).starts_in_s == pytest.approx(10.25, abs=ROUGHLY)
 
 
 def test_only_what_goes_first_is_before_a_new_request() -> None:
@@ -214,9 +220,9 @@ def test_a_pause_and_a_back_off_are_waited_for(hold: Callable[[], object], state
     hold()
     told = forecast(LANE)
     assert told.state == state
-    assert told.held_for_s == pytest.approx(90, abs=NEAR)
-    assert told.clears_in_s == pytest.approx(90, abs=NEAR)
-    assert told.starts_in_s == pytest.approx(90 + 10.25, abs=NEAR)
+    assert told.held_for_s == pytest.approx(90, abs=ROUGHLY)
+    assert told.clears_in_s == pytest.approx(90, abs=ROUGHLY)
+    assert told.starts_in_s == pytest.approx(90 + 10.25, abs=ROUGHLY)
 
 
 def test_a_pause_until_resumed_has_no_end() -> None:

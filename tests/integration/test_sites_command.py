@@ -197,10 +197,10 @@ def test_a_forecast_reckons_with_more_requests() -> None:
             ["a.example: 6/m, paused until resumed, 1 queued. Nothing starts before.\n"],
         ),
         (
-            lambda: slots.pause("a.example", timedelta(minutes=10)),
-            ["a.example: 6/m, paused for 10m 00s, 1 queued. A new request would start in 10m 10s (at "],
+            lambda: slots.pause("a.example", timedelta(hours=10, minutes=30, seconds=45)),
+            ["a.example: 6/m, paused for 10h 30m, 1 queued. A new request would start in 10h 30m (at "],
         ),
-        (lambda: slots.back_off("a.example", 90), ["6/m, backed off for 1m 30s, 1 queued. "]),
+        (lambda: slots.back_off("a.example", 7_530), ["6/m, backed off for 2h 05m, 1 queued. "]),
         (
             lambda: slots.set_rate("a.example", "1/10s", max_concurrency=2),
             ["6/m, at most 2 at once, 1 queued. ", "All of this is later where the site takes long to answer."],
