@@ -70,7 +70,10 @@ def test_a_recall_from_elsewhere_is_heard_at_once(
 
 
 def test_a_fetcher_that_cannot_ask_starts_nothing(
-    running_sites: sites.Sites, fetcher: Fetcher, other_connection: psycopg.Connection[tuple[object, ...]]
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    eventually: Eventually,
 ) -> None:
     """While PostgreSQL does not answer, a recall might be missed: slots are left unused."""
     lane(running_sites, 0, "5/s")
@@ -78,8 +81,7 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
     slot_ids = reserve_all()
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
-    while not paths(running_sites):
-        time.sleep(0.01)
+    eventually(lambda: paths(running_sites), "the first request")
     with other_connection.transaction():
         other_connection.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
         locked_ns = time.time_ns()
@@ -92,7 +94,9 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
     assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
 
 
-def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
     """The fetcher drops what it holds and asks for the other in its place; nothing is asked twice or early."""
     lane(running_sites, 0, "1/s")
     request_fetch(running_sites.url(0, "/ok/first"))
@@ -101,12 +105,10 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(running_sites: sites.
     successor = request_fetch(running_sites.url(0, "/ok/successor"))
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
-    while not paths(running_sites):
-        time.sleep(0.01)
+    eventually(lambda: paths(running_sites), "the first request")
     assert cancel(cancelled.pk)
     thread.join(3)
-    while paths(running_sites) == ["/ok/first"]:
-        time.sleep(0.01)
+    eventually(lambda: len(paths(running_sites)) == 2, "the request in the place of the cancelled one")
     fetcher.close(1.0)
     assert paths(running_sites) == ["/ok/first", "/ok/successor"]
     assert min(gaps.gaps_ns(gaps.read_log(running_sites.log)[0])) >= 1_000_000_000
