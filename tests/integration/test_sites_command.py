@@ -52,9 +52,11 @@ def test_the_list_for_machines_has_all_fields() -> None:
             {
                 "site": "a.example",
                 "rate": "1/s",
+                "effective_interval_s": 1.0,
                 "burst": 1,
                 "max_concurrency": None,
                 "covers_subdomains": True,
+                "obeys_robots": None,
                 "backlog": 0,
                 "booked_for_s": 0.0,
                 "state": "idle",
@@ -64,6 +66,18 @@ def test_the_list_for_machines_has_all_fields() -> None:
         ],
         "total": 1,
     }
+
+
+def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() -> None:
+    """The rate that holds is shown with its reason; `--no-obey-robots` brings the set one back, and wakes dispatch."""
+    slots.set_rate("a.example", "1/s")
+    slots.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=10))
+    assert "6/m (robots.txt)" in sites()
+    assert (
+        sites("set", "a.example", "1/s", "--no-obey-robots") == "a.example: 1/s, does not obey robots.txt, running.\n"
+    )
+    assert listed()[0]["effective_interval_s"] == 1.0
+    assert listed()[0]["obeys_robots"] is False
 
 
 def test_booked_until_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:

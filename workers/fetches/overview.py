@@ -15,9 +15,11 @@ class SiteStatus:
 
     name: str
     interval: timedelta
+    effective_interval: timedelta  # longer where robots.txt asks for it
     burst: int
     max_concurrency: int | None
     covers_subdomains: bool
+    obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
     backlog: int  # queued fetches, those whose time has not come included
     booked_for_s: float  # until the lane's next free start, by the database's clock
     state: str  # paused | backed off | busy | idle

@@ -16,6 +16,7 @@ from ratelimit.rates import format_rate, parse_duration
 from workers import terminal
 from workers.fetches.forecast import Forecast, forecast
 from workers.fetches.overview import SiteStatus, busiest_sites
+from workers.publish import publish
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
@@ -41,6 +42,12 @@ class Command(BaseCommand):
             "--covers-subdomains",
             action=argparse.BooleanOptionalAction,
             help="whether hosts below this one share its rate, unless they have a row of their own",
+        )
+        change.add_argument(
+            "--obey-robots",
+            dest="obeys_robots",
+            action=argparse.BooleanOptionalAction,
+            help="whether robots.txt is obeyed there (default: WEIR_OBEY_ROBOTS)",
         )
 
         pause = actions.add_parser("pause", help="start nothing there, until resumed or for a time")
@@ -72,12 +79,14 @@ class Command(BaseCommand):
         host = options["host"]
         match options["action"]:
             case "set":
-                names = ("burst", "max_concurrency", "covers_subdomains")
+                names = ("burst", "max_concurrency", "covers_subdomains", "obeys_robots")
                 slots.set_rate(host, options["rate"], **{name: options[name] for name in names})
+                publish("workers.tasks.dispatch")  # what it recalled is booked anew at once
             case "pause":
                 slots.pause(host, parse_duration(options["duration"]) if options["duration"] is not None else None)
             case "resume":
                 slots.resume(host)
+                publish("workers.tasks.dispatch")
 
     def _forecast(self, host: str, add: int, *, as_json: bool) -> None:
         told = forecast(host, add)
@@ -115,13 +124,15 @@ def _described(host: str) -> str:
     """Say in one line what holds for the site now."""
     now_paused, now_backed_off = Q(paused_until__gt=Now()), Q(backed_off_until__gt=Now())
     site = Site.objects.annotate(paused=now_paused, backed_off=now_backed_off).get(name=lanes.canonical(host))
-    parts = [format_rate(site.interval)]
+    parts = [_rate(site.interval, site.effective_interval)]
     if site.burst > 1:
         parts.append(f"burst {site.burst}")
     if site.max_concurrency is not None:
         parts.append(f"at most {site.max_concurrency} at once")
     if site.covers_subdomains:
         parts.append("covers its subdomains")
+    if site.obeys_robots is not None:
+        parts.append("obeys robots.txt" if site.obeys_robots else "does not obey robots.txt")
     if site.paused:
         parts.append(_paused(site.paused_until))
     if site.backed_off:
@@ -129,6 +140,11 @@ def _described(host: str) -> str:
     if not site.paused and not site.backed_off:
         parts.append("running")
     return f"{terminal.printable(site.name)}: {', '.join(parts)}."
+
+
+def _rate(interval: timedelta, effective: timedelta) -> str:
+    """Return the rate that holds, and whether robots.txt has a part in it."""
+    return format_rate(interval) if effective == interval else f"{format_rate(effective)} (robots.txt)"
 
 
 def _paused(until: datetime | None, form: str = WHEN) -> str:
@@ -149,7 +165,7 @@ def _as_table(sites: Sequence[SiteStatus]) -> str:
     for site in sites:
         table.add_row(
             terminal.printable(site.name) + (" and below" if site.covers_subdomains else ""),
-            format_rate(site.interval),
+            _rate(site.interval, site.effective_interval),
             str(site.burst) if site.burst > 1 else "",
             str(site.max_concurrency or ""),
             f"{site.backlog:,}",
@@ -166,9 +182,11 @@ def _as_data(site: SiteStatus) -> dict[str, object]:
     return {
         "site": site.name,
         "rate": format_rate(site.interval),
+        "effective_interval_s": site.effective_interval.total_seconds(),
         "burst": site.burst,
         "max_concurrency": site.max_concurrency,
         "covers_subdomains": site.covers_subdomains,
+        "obeys_robots": site.obeys_robots,
         "backlog": site.backlog,
         "booked_for_s": round(site.booked_for_s, 3),
         "state": site.state,
