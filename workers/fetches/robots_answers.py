@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+import structlog
 from django.conf import settings
 from django.db.models import Max
 from django.db.models.functions import Now
@@ -17,6 +18,8 @@ from workers.fetches.robots import Rules, origin_of, text_of
 from workers.fetches.targets import parse_target
 from workers.fetches.user_agent import product_token
 from workers.publish import publish
+
+log = structlog.get_logger(__name__)
 
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again
@@ -43,7 +46,11 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
     if outcome.status_code not in SUCCESS:
         return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
     text = text_of(outcome.content or b"")
-    delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
+    try:
+        delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
+    except Exception as error:  # somebody else's parser, on what anybody may write: no reason to end the writer
+        log.exception("robots_not_parsed", fetch=outcome.fetch_id)
+        return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
     return Reading(state=RobotsState.RULES, rules=text, crawl_delay=delay)
 

@@ -52,6 +52,9 @@ def _refusal(job: Job, known: Known | None) -> Event | None:
     if known.state == RobotsState.UNREACHABLE:
         error = f"robots.txt of {origin} cannot be read: {known.error}"
         return Trouble(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))
-    if known.rules is None or known.rules.allows(job.url):
-        return None
-    return Disallowed(job=job, error=f"robots.txt of {origin} disallows it")
+    try:
+        is_allowed = known.rules is None or known.rules.allows(job.url)
+    except Exception as error:  # as above: the job must not be dropped
+        log.exception("robots_not_applied", fetch=job.fetch_id)
+        return Trouble(job=job, error=f"robots.txt of {origin} cannot be applied: {type(error).__name__}")
+    return None if is_allowed else Disallowed(job=job, error=f"robots.txt of {origin} disallows it")

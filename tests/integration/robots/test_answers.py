@@ -24,7 +24,7 @@ from workers.fetches.claim import Job
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
 from workers.fetches.outcomes import Trouble
-from workers.fetches.robots import MAX_BYTES
+from workers.fetches.robots import MAX_BYTES, Rules
 from workers.fetches.robots_answers import AHEAD, UNREACHABLE_FOR
 from workers.fetches.sweep import sweep
 
@@ -107,6 +107,14 @@ def test_what_cannot_be_fetched_at_all_is_unreachable() -> None:
     """Refused addresses, broken bodies, endless redirects: the reason of the failure is kept."""
     stored(Trouble(job=asked_for(), error="10.0.0.1 is private", permanent=True))
     assert RobotsFile.objects.get().error == "10.0.0.1 is private"
+
+
+def test_what_cannot_be_parsed_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser that stumbles over what a site wrote ends nothing but this reading."""
+    monkeypatch.setattr(Rules, "__init__", lambda *_arguments: 1 / 0)
+    answered(asked_for(), 200, RULES)
+    file = RobotsFile.objects.get()
+    assert (file.state, file.error) == (RobotsState.UNREACHABLE, "it cannot be parsed: ZeroDivisionError")
 
 
 def test_one_whose_fetchers_die_is_unreachable() -> None:

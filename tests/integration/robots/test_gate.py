@@ -233,6 +233,18 @@ def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkey
     assert (let_through, Fetch.objects.get().state, Fetch.objects.get().attempts) == ([], State.QUEUED, 0)
 
 
+def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the parser does not expect counts an attempt of the one fetch, and holds up none of the others."""
+    known(rules=RULES)
+    monkeypatch.setattr(Rules, "allows", lambda _rules, url: 1 / ("odd" not in url))
+    jobs, [event] = at_the_gate(files, f"{ORIGIN}/a", f"{ORIGIN}/odd", f"{ORIGIN}/b")
+    stored(event)
+    assert [job.url for job in jobs] == [f"{ORIGIN}/a", f"{ORIGIN}/b"]
+    fetch = Fetch.objects.get(url__endswith="odd")
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert fetch.error == f"robots.txt of {ORIGIN} cannot be applied: ZeroDivisionError"
+
+
 # --- what a process knows -----------------------------------------------------------------------------------------
 
 
