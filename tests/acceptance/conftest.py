@@ -64,6 +64,13 @@ class Cluster:
         self.launch(kind, name, *options, celery=celery)
         self.wait_until_ready(kind, name)
 
+    def start_together(self, *names: str) -> None:
+        """Start processes at once; each name is a kind, or begins with one and a hyphen."""
+        for name in names:
+            self.launch(name.partition("-")[0], name)
+        for name in names:
+            self.wait_until_ready(name.partition("-")[0], name)
+
     def launch(self, kind: str, name: str, *options: str, celery: Sequence[str] = CELERY) -> None:
         """Start one process without waiting for it; `celery` is the command that Celery's arguments are added to."""
         command = [*celery, "-A", "project", *COMMANDS[kind]]

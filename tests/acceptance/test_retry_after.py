@@ -20,7 +20,6 @@ from workers.fetches.models import State
 
 SEEN_AFTER_S = 0.2  # from then on nobody may start anything at a site that has refused
 GOES_ON_WITHIN_S = 2.0  # after the rest: dispatch ticks each second
-FETCHERS = ("fetcher-1", "fetcher-2", "fetcher-3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,7 @@ def test_a_lane_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
         intervals = set_rates(running, dict(zip(running.hosts, rates, strict=True)))
         busy_hosts = dict(zip(running.hosts, BUSY, strict=False))
         undisturbed = {host: intervals[host] for host in running.hosts[len(BUSY) :]}
-        _start(cluster)
+        cluster.start_together("fetcher-1", "fetcher-2", "fetcher-3", "worker", "beat")
         urls = [
             *(running.url(place, f"{busy.path}/{n}") for place, busy in enumerate(BUSY) for n in range(2 * busy.first)),
             *(
@@ -102,17 +101,6 @@ def test_a_lane_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
     assert states() == {State.DONE: len(urls)}
     pages = Counter(f"http://{page.host}:{running.port}{page.path}" for page in answers if page.status == 200)
     assert pages == dict.fromkeys(urls, 1)
-
-
-def _start(cluster: Cluster) -> None:
-    for name in FETCHERS:
-        cluster.launch("fetcher", name)
-    cluster.launch("worker", "worker")
-    cluster.launch("beat", "beat")
-    for name in FETCHERS:
-        cluster.wait_until_ready("fetcher", name)
-    cluster.wait_until_ready("worker", "worker")
-    cluster.wait_until_ready("beat", "beat")
 
 
 def _rest(

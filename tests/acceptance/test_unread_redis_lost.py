@@ -61,8 +61,7 @@ def exact(users: range) -> bool:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Processes, loss: str) -> None:
     """Nobody asks for it: beat and worker find out. Numbers that nobody changes are never shown wrong meanwhile."""
-    for kind in ("worker", "beat"):
-        cluster.start(kind, kind)
+    cluster.start_together("worker", "beat")
     for seed in range(2):
         processes.start(roles.write, BUSY, seed, processes.stop)
     wait_for(trusted, 60, "heal to trust Redis")
