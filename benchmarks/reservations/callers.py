@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from heapq import heapreplace
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from benchmarks.reservations.limiters import Limiter
     from benchmarks.reservations.scenarios import Scenario
-    from ratelimit.pacing import Run
+    from ratelimit.slots import Reservation
 
 READY = "ready\n"
 BEGIN_IN_S = 0.1
@@ -102,18 +102,23 @@ def _starts(limiter: "Limiter", lane: str, notes: Notes) -> Iterator[float]:
             continue
         notes.granted += 1
         notes.granted_calls_ns.append(answered_ns - asked_ns)
-        if grant.run:
-            yield from _use(grant.run, grant.starts, lane, notes)
+        if grant.reservation:
+            yield from _use(grant.reservation, lane, notes)
         else:
             notes.starts.append((lane, answered_ns))
         yield NOW
 
 
-def _use(run: "Run", starts: Iterable[float], lane: str, notes: Notes) -> Iterator[float]:
-    """Start at each of the times, unless that has become too late: then the rest of the run is lost."""
-    for start_at in starts:
-        if (ready_at := run.ready_at(start_at)) > time.monotonic():
+def _use(reservation: "Reservation", lane: str, notes: Notes) -> Iterator[float]:
+    """Start in each of the slots, unless that has become too late: then the rest of the run is lost."""
+    from ratelimit import slots  # noqa: PLC0415  once Django is there
+
+    run = reservation.run
+    for slot in reservation.slots:
+        if (ready_at := run.ready_at(slot.start_at)) > time.monotonic():
             yield ready_at
+        if not run.confirmation.is_good_at(time.monotonic()):  # as `throttle` does after a long wait
+            slots.confirm(reservation)
         started_ns = time.monotonic_ns()
         if not run.may_start(started_ns / 1e9):
             notes.refusals += 1

@@ -37,7 +37,7 @@ from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, p
 from benchmarks.reservations.scenarios import Scenario
 from ratelimit import slots
 from ratelimit.models import SHORTEST_GRACE
-from ratelimit.pacing import Run
+from ratelimit.slots import Reservation
 
 FAR = 1e9  # seconds that a reservation may lie ahead here
 RUN = 20  # starts in one reservation, where a caller takes more than one
@@ -48,10 +48,9 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """Starts that were granted: ahead, on this process' monotonic clock, or (no run) now."""
+    """Starts that were granted: ahead, as a reservation says, or (without one) now."""
 
-    starts: tuple[float, ...] = ()
-    run: Run | None = None
+    reservation: Reservation | None = None
 
 
 YES = Grant()
@@ -78,8 +77,7 @@ class Weir:
 
     def ask(self, lane: str) -> Grant | None:
         """Reserve, however far ahead."""
-        reservation = slots.reserve(lane, count=self._count, max_wait=FAR)
-        return Grant(starts=tuple(slot.start_at for slot in reservation.slots), run=reservation.run)
+        return Grant(reservation=slots.reserve(lane, count=self._count, max_wait=FAR))
 
     def ask_again_at(self, lane: str) -> float:
         """Refuse the question: nobody is refused."""
