@@ -219,7 +219,7 @@ def set_rate(
 
     Holds at once, for everybody: what is reserved in the lane already is recalled. Where that was booked farther ahead
     than the new rate needs, this waits until no holder relies on it any more (half a second), so that a faster rate
-    need not wait for it. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a grace below 10 ms.
+    need not wait for it. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a grace below 15 ms.
     """
     for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
         if value is not None and value < 1:

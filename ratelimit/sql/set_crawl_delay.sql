@@ -2,7 +2,10 @@
 -- and the start that it is booked until keeps its distance from the last one at the new interval.
 UPDATE ratelimit_site AS site
 SET crawl_delay = %(crawl_delay)s,
-    next_start = site.next_start + greatest(site."interval", %(crawl_delay)s) - site.effective_interval,
+    next_start = site.next_start + greatest(
+        greatest(site."interval", %(crawl_delay)s) - site.effective_interval,
+        site.burst * (greatest(site."interval", %(crawl_delay)s) - site.effective_interval)
+    ),
     recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
     recalled_at = clock_timestamp()
 FROM (SELECT id FROM ratelimit_site WHERE id = %(site)s FOR NO KEY UPDATE) AS locked

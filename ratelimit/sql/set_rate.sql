@@ -1,8 +1,9 @@
 -- Create the lane at this rate, or change its rate. NULL leaves a setting as it is.
 -- The start that the lane is booked until keeps its distance from the last one at the *new* rate, so that a lane
--- which was slow is not bound by its old interval, and one that was fast is bound at once. What is reserved already is
--- recalled where the rate or the burst changes; `is_recalled` says so where there was anything to recall. ON CONFLICT
--- locks the row before it reckons. A site that does not obey robots.txt has no crawl delay.
+-- which was slow is not bound by its old interval, and one that was fast is bound at once. (A longer interval counts
+-- once for each start of the burst: what was started in a burst has used it up at the new rate, too.) What is reserved
+-- already is recalled; `is_booked` says whether that was farther ahead than need be. ON CONFLICT locks the row before
+-- it reckons. A site that does not obey robots.txt has no crawl delay.
 INSERT INTO ratelimit_site AS site
     (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog)
 VALUES (
@@ -17,9 +18,12 @@ ON CONFLICT (name) DO UPDATE SET
     covers_subdomains = coalesce(%(covers_subdomains)s, site.covers_subdomains),
     obeys_robots = coalesce(%(obeys_robots)s, site.obeys_robots),
     crawl_delay = CASE WHEN %(obeys_robots)s IS DISTINCT FROM false THEN site.crawl_delay END,
-    next_start = site.next_start + greatest(
-        EXCLUDED."interval", CASE WHEN %(obeys_robots)s IS DISTINCT FROM false THEN site.crawl_delay END
-    ) - site.effective_interval,
+    next_start = site.next_start + (
+        SELECT greatest(longer, coalesce(%(burst)s, site.burst) * longer)
+        FROM (SELECT greatest(
+            EXCLUDED."interval", CASE WHEN %(obeys_robots)s IS DISTINCT FROM false THEN site.crawl_delay END
+        ) - site.effective_interval AS longer) AS change
+    ),
     recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
     recalled_at = clock_timestamp()
 RETURNING id, next_start, next_start > clock_timestamp() + burst * effective_interval AS is_booked

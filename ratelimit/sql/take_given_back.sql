@@ -1,13 +1,14 @@
--- Take the earliest future start of lane `site` that somebody gave back. A start that was reserved alone is the whole
+-- Take the earliest future start of lane `site` that somebody gave back. The lane's row is locked first: a recall that is
+-- just being made comes before or after, and voids the new slot or forbids the old one. A start that was reserved alone is the whole
 -- of its run, so its place in the lane is free for anybody; one that others are just taking is skipped. It becomes a
 -- slot with an id of its own: whoever gave the old one back may do so again, and touches nothing.
 WITH vacated AS (
     DELETE FROM ratelimit_slot
     WHERE id = (
         SELECT slot.id
-        FROM ratelimit_site AS site
+        FROM (SELECT * FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS site
         JOIN ratelimit_slot AS slot ON slot.site_id = site.id
-        WHERE site.name = %(site)s AND slot.released_at IS NOT NULL AND slot.run_size = 1
+        WHERE slot.released_at IS NOT NULL AND slot.run_size = 1
             AND slot.start_time > greatest(clock_timestamp(), site.paused_until, site.backed_off_until)
             AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
             AND slot.start_time <= site.next_start - (site.burst - 1) * site.effective_interval

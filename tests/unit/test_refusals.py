@@ -36,6 +36,8 @@ def read(retry_after: str, date: str = DATE) -> tuple[float | None, datetime | N
         ("Sat, 21 Nov 2026 10:00:00 GMT", None),
         ("Sat, 21 Nov 2026 09:59:00 GMT", None),
         ("Sat, 99 Nov 2026 09:59:00 GMT", None),
+        ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", None),
+        ("Sat, 21 Nov 2026 10:02:00 +99999999999999999999", None),
     ],
 )
 def test_what_is_stated_is_seconds_from_the_answer_on(retry_after: str, seconds: float | None) -> None:

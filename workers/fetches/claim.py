@@ -3,7 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from datetime import datetime  # noqa: TC003  kept where a reader looks for it
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -57,10 +57,11 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     times are the difference of two readings of the database's clock, counted from a round trip of its own: the later
     end for starts, the earlier for deadlines.
     """
-    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s(), "obey": settings.WEIR_OBEY_ROBOTS})
     asked_at = time.monotonic()
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
+    # Last: what is claimed when something fails afterwards is held for nothing until its lease ends.
+    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s(), "obey": settings.WEIR_OBEY_ROBOTS})
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
     for row in (row for row in rows if row.usable):
@@ -101,13 +102,13 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     return jobs
 
 
-def take_over(job: Job) -> Job | None:
-    """Return the job that has `job`'s place since that was cancelled; None where nobody has it."""
+def take_over(job: Job) -> tuple[Job, datetime] | None:
+    """Return the job that has `job`'s place since that was cancelled, and since when; None where nobody has it."""
     rows = _run("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
     if not rows:
         return None
     [row] = rows
-    return replace(
+    successor = replace(
         job,
         fetch_id=row.id,
         url=row.url,
@@ -118,6 +119,7 @@ def take_over(job: Job) -> Job | None:
         is_robots=row.is_robots,
         obeys_robots=row.obeys_robots,
     )
+    return successor, row.passed_on_at
 
 
 def longest_hold_s() -> float:

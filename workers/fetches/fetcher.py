@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TypeVar
@@ -200,15 +201,19 @@ class Fetcher:
 
     def _take_over(self, job: Job, *, still_waits: bool) -> None:
         """Begin the job that has the place of this one, which was cancelled."""
-        successor = _reconnecting(take_over, job)
-        if successor is None:
+        if (found := _reconnecting(take_over, job)) is None:
             return
+        successor, since = found
         self._stored(-1)
         jobs, events = robots_gate.sort([successor], self._robots_files)
         if jobs and still_waits:
-            self._loop.call_soon_threadsafe(self._start, jobs, Batch(jobs))
+            self._loop.call_soon_threadsafe(self._succeed, successor, since)
         else:
             self._writer.put(events[0] if events else GivenBack(job=successor))
+
+    def _succeed(self, job: Job, since: datetime) -> None:
+        self._under_way.succeeds(job, since)
+        self._start([job], Batch([job]))
 
     def _hand_over(self, task: asyncio.Task[Event]) -> None:
         """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""

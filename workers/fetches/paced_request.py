@@ -22,6 +22,7 @@ from workers.fetches.outcomes import Answer, Trouble
 SHORTEST_SLEEP = 0.001  # seconds
 OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
 ONE_SITE = 0.2  # the share of what a process may hold that may be unanswered requests to one site
+LOOK_AGAIN = 0.01  # seconds until a request whose slot has come looks again whether it may start
 BUSY = 0.02  # seconds of one turn of the loop
 
 
@@ -85,6 +86,8 @@ class Attempt:
             wait_s = run.ready_at(start_at) - now
             if wait_s <= 0 and run.may_start(now) and not self._site_has_its_share():
                 return
+            if wait_s <= 0:  # not confirmed, or the site has its share: many may wait so, and for long
+                wait_s = LOOK_AGAIN
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
             has_waited = True

@@ -55,6 +55,6 @@ def merged(refusals: Iterable[Refusal]) -> list[Refusal]:
 def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the second for years and zones of many digits
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
+from ratelimit.models import LONG_AGO
 from ratelimit.slots import Recall
 from workers.fetches.claim import Job
 from workers.fetches.outcomes import Event
@@ -31,6 +32,10 @@ class UnderWay:
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
 
+    def succeeds(self, job: Job, since: datetime) -> None:
+        """Note that this job has had its slot since then: what was passed on until then does not concern it."""
+        _remember(self._passed_on, {job.slot_id: since})
+
     def pop(self, task: asyncio.Task[Event]) -> tuple[Job, Batch]:
         """Let go of a task that is done."""
         return self._tasks.pop(task)
@@ -47,7 +52,7 @@ class UnderWay:
         for recall in recalls:
             if recall.last_slot is not None and self._recalled.get(recall.site_id, 0) < recall.last_slot:
                 news[recall.site_id] = recall.last_slot
-            elif recall.passed_on is not None and self._passed_on.get(recall.passed_on) != recall.at:
+            elif recall.passed_on is not None and self._passed_on.get(recall.passed_on, LONG_AGO) < recall.at:
                 yield from self._let_go(recall.passed_on, recall.at)
         if news:
             _remember(self._recalled, news)

@@ -1,9 +1,11 @@
 """A lane with a burst keeps its rate by GCRA."""
 
+from datetime import timedelta
 from itertools import combinations
 
 import pytest
 
+from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now
 from tests.integration.slots.conftest import lane, starts, take, wait_s
@@ -41,3 +43,15 @@ def test_a_burst_is_saved_up_again_while_the_lane_is_idle() -> None:
     Site.objects.update(next_start=database_now() + 1.5 * site.interval)
     Slot.objects.all().delete()
     assert [wait_s(take()) <= 0.5 for _ in range(3)] == [True, False, False]
+
+
+@pytest.mark.parametrize("slower", ["rate", "crawl delay"])
+def test_a_burst_that_was_used_up_is_not_there_again_at_a_slower_rate(slower: str) -> None:
+    """Five starts at once use up the burst at the new rate, too: the sixth waits for the new interval."""
+    site = lane("1/s", burst=5)
+    take(5)
+    if slower == "rate":
+        lane("1/10s")
+    else:
+        slots.set_crawl_delay(site.pk, timedelta(seconds=10))
+    assert wait_s(take()) > 9

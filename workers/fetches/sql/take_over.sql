@@ -1,8 +1,10 @@
 -- Which fetch is this slot for now that its own was cancelled? Asked by the slot's holder, whose it is already.
 SELECT
     job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
-    job.redirects, job.attempts, job.max_attempts, job.is_robots,
+    job.redirects, job.attempts, job.max_attempts,
+    slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots
 FROM fetches_fetch AS job
+JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
 JOIN ratelimit_site AS site ON site.id = job.site_id
 WHERE job.slot_id = %(slot)s AND job.state = 'running'

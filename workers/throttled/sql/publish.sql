@@ -20,13 +20,13 @@ WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name
     SELECT clock_timestamp() AS now
 ), opened AS MATERIALIZED (  -- by the rules of ratelimit/sql/reserve.sql, for reservations of one start each
     SELECT
-        lane.site, now, step, (site.burst - 1) * site."interval" AS allowance,
+        lane.site, now, step, (site.burst - 1) * site.effective_interval AS allowance,
         greatest(now, site.paused_until, site.backed_off_until) AS soonest,
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
     FROM lane
     CROSS JOIN timed
     JOIN ratelimit_site AS site ON site.name = lane.site
-    CROSS JOIN LATERAL (SELECT site."interval" + site.effective_grace AS step) AS stepped
+    CROSS JOIN LATERAL (SELECT site.effective_interval + site.effective_grace AS step) AS stepped
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks FROM workers_postponedtask AS task
         WHERE task.site = lane.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
