@@ -108,6 +108,7 @@ class Slot(models.Model):
     run_size = models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder")
     at_once = models.PositiveIntegerField(null=True, help_text="fetches that its run may have under way; empty = any")
     reserved_at = models.DateTimeField(db_default=Now())
+    claimed_at = models.DateTimeField(null=True, help_text="in the first slot of a run: its holder took it")
     finished_at = models.DateTimeField(null=True)
     released_at = models.DateTimeField(null=True, help_text="given back unused")
     passed_on_at = models.DateTimeField(null=True, help_text="to another fetch, as its own was cancelled")

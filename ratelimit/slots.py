@@ -15,6 +15,8 @@ from functools import partial
 from random import random
 
 from django.conf import settings
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable
 
 from postgres import statements
 from ratelimit import lanes
@@ -52,6 +54,10 @@ class UnknownSite(LookupError):
 
     def __init__(self, site: str) -> None:
         super().__init__(f"There is no site {site!r}: `manage.py sites` lists those that exist.")
+
+
+class LaneBusy(Exception):
+    """Others hold the lane for longer than the caller would wait: nothing has changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +178,12 @@ def _wait_s(site: str, count: int) -> float:
 
 
 def back_off(
-    site: str, seconds: float | None = None, *, until: datetime | None = None, slot: int | None = None
+    site: str,
+    seconds: float | None = None,
+    *,
+    until: datetime | None = None,
+    slot: int | None = None,
+    patience_s: float | None = None,
 ) -> float | None:
     """Start nothing in the lane for `seconds`, or until a moment, as its site refuses: for all who hold its slots.
 
@@ -181,25 +192,30 @@ def back_off(
     stays quiet for as long, a minute at least. `slot` is the one whose start was refused: refusals of slots that
     were reserved before the last back-off belong to it and count once. What is reserved in the lane is recalled.
 
-    Returns the seconds, None where nothing changed. Raises UnknownSite, and ValueError for a negative time.
+    Returns the seconds, None where nothing changed. Raises UnknownSite, ValueError for a negative time, and LaneBusy
+    where others book or change the lane for longer than `patience_s`.
     """
     if seconds is not None and seconds < 0:
         raise ValueError(f"seconds must not be negative, but is {seconds}.")
     site = lanes.canonical(site)
-    rows = _run(
-        "back_off",
-        {
-            "site": site,
-            "slot": slot,
-            "seconds": seconds,
-            "until": until,
-            "shortest": SHORTEST_BACK_OFF,
-            "longest": LONGEST_BACK_OFF,
-            "quiet": QUIET,
-            "most": settings.WEIR_RETRY_AFTER_MAX,
-            "chance": random(),  # noqa: S311  jitter
-        },
-    )
+    parameters = {
+        "site": site,
+        "slot": slot,
+        "seconds": seconds,
+        "until": until,
+        "shortest": SHORTEST_BACK_OFF,
+        "longest": LONGEST_BACK_OFF,
+        "quiet": QUIET,
+        "most": settings.WEIR_RETRY_AFTER_MAX,
+        "chance": random(),  # noqa: S311  jitter
+        "patience": f"{(patience_s or 0) * 1000:.0f}ms",
+    }
+    try:
+        rows = _run("back_off", parameters)
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise LaneBusy(site) from error
+        raise
     if not rows and not Site.objects.filter(name=site).exists():
         raise UnknownSite(site)
     return float(rows[0].wait_s) if rows else None
@@ -217,9 +233,10 @@ def set_rate(
 ) -> None:
     """Create the lane at this rate, or change it; what is None stays as it is.
 
-    Holds at once, for everybody: what is reserved in the lane already is recalled. Where that was booked farther ahead
-    than the new rate needs, this waits until no holder relies on it any more (half a second), so that a faster rate
-    need not wait for it. Raises InvalidRate, and ValueError for a burst or concurrency below 1 and a grace below 15 ms.
+    Holds at once, for everybody: what is reserved in the lane already is recalled, unless nothing changes that matters
+    to it. Where it was booked farther ahead than the new rate needs, this waits until no holder relies on it any more
+    (half a second), so that a faster rate need not wait for it. Raises InvalidRate, and ValueError for a burst or
+    concurrency below 1 and a grace below 15 ms.
     """
     for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
         if value is not None and value < 1:

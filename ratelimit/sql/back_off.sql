@@ -3,13 +3,16 @@
 -- counts from now, by maximum; without one, or where `until` has passed, the while is `shortest` seconds, twice as long
 -- for each back-off in a row, at most `longest`, and up to half longer by `chance`. The row of back-offs is forgiven
 -- when the lane stayed quiet for as long as the next one would have been, a minute at least.
--- Recalls what is reserved. The lane's row is locked before anything is reckoned. No row comes back where nothing
--- changed, and where there is no such lane.
-WITH locked AS MATERIALIZED (
+-- Recalls what is reserved. The lane's row is locked before anything is reckoned; who holds it is waited for no longer
+-- than `patience` (then the statement fails; 0: for ever). No row comes back where nothing changed, and where there is
+-- no such lane.
+WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', %(patience)s, true)
+), locked AS MATERIALIZED (
     SELECT id, backed_off_until, backoff_level, %(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot AS is_new
-    FROM ratelimit_site
+    FROM patience, ratelimit_site
     WHERE name = %(site)s
-    FOR NO KEY UPDATE
+    FOR NO KEY UPDATE OF ratelimit_site
 ), timed AS MATERIALIZED (  -- reads the clock when the lock is held
     SELECT
         locked.*,

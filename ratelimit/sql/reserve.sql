@@ -26,11 +26,13 @@ WITH booked AS (
         site.id, effective_interval, burst, spacing, effective_grace,
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
         next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace AS arrival
-), granted AS (  -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`
+), granted AS (
+    -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`; that was read after the
+    -- `arrival` of an idle lane, whose first start is not to be late for the second.
     INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT
         id,
-        greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval),
+        greatest(least(soonest, arrival), arrival + k * spacing - (burst - 1) * effective_interval),
         arrival + (%(count)s::int - 1) * spacing + effective_grace,
         effective_interval,
         %(count)s::int,

@@ -6,8 +6,12 @@ SET crawl_delay = %(crawl_delay)s,
         greatest(site."interval", %(crawl_delay)s) - site.effective_interval,
         site.burst * (greatest(site."interval", %(crawl_delay)s) - site.effective_interval)
     ),
-    recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
-    recalled_at = clock_timestamp()
+    (recalled_slot, recalled_at) = (
+        SELECT
+            CASE WHEN changes THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot END,
+            CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
+        FROM (SELECT greatest(site."interval", %(crawl_delay)s) <> site.effective_interval AS changes) AS compared
+    )
 FROM (SELECT id FROM ratelimit_site WHERE id = %(site)s FOR NO KEY UPDATE) AS locked
 WHERE site.id = locked.id AND site.crawl_delay IS DISTINCT FROM %(crawl_delay)s
 RETURNING site.id

@@ -22,8 +22,10 @@ from tests.integration.conftest import (
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job, longest_hold_s
 from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import cancel, request_fetches
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
+from workers.fetches.outcomes import Outcome
+from workers.fetches.store import store
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -237,6 +239,43 @@ def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> N
     assert held <= claimed.keys()
     passed_on = {recall.passed_on for recall in slots.recalls(60)}
     assert {claimed[fetch_id] for fetch_id in cancelled if fetch_id in claimed} <= passed_on
+
+
+def test_a_run_has_one_holder() -> None:
+    """Who took a cancelled fetch's place while the others were claimed is nobody's when the message comes again."""
+    ids = reserved(3)
+    message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
+    assert len(claiming.claim(message, Confirmation(asked_at=0))) == 3
+    Fetch.objects.filter(pk=ids[1]).update(state=State.RESERVED)
+    assert claiming.claim(message, Confirmation(asked_at=0)) == []
+    assert list(Fetch.objects.order_by("pk").values_list("state", "slot_id", "attempts")) == [
+        (State.RUNNING, message[0], 0),
+        (State.QUEUED, None, 0),
+        (State.RUNNING, message[2], 0),
+    ]
+    assert not Slot.objects.filter(released_at__isnull=False).exists(), "its start lies within the other's run"
+
+
+def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settings: LazySettings) -> None:
+    """The site would say that nothing has changed since a body that is gone by then; one that is referred to stays."""
+    settings.WEIR_FETCH_RETENTION = 600
+    [first] = reserved(1)
+    [job] = claim([first])
+    store([Outcome(fetch_id=first, slot_id=job.slot_id, state=State.DONE, status_code=200, etag='"v1"', content=b"")])
+
+    def relied_on(age_s: int) -> bool:
+        Fetch.objects.filter(pk=first).update(finished_at=database_now() - timedelta(seconds=age_s))
+        fetch = request_fetch(URL, revalidate=True)
+        Site.objects.update(next_start=database_now())
+        assert dispatch() == 1
+        [again] = claim([fetch.pk])
+        store([Outcome(fetch_id=fetch.pk, slot_id=again.slot_id, state=State.FAILED, error="is not asked")])
+        return again.validators is not None
+
+    assert relied_on(500)
+    assert not relied_on(580)
+    Fetch.objects.exclude(pk=first).update(unchanged_from=first)
+    assert relied_on(580)
 
 
 def test_a_message_that_is_older_than_the_booking_claims_nothing() -> None:

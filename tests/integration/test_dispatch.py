@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
@@ -15,7 +16,7 @@ from django.db import connection
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
+from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from workers.fetches import dispatch as dispatching
 from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -188,6 +189,40 @@ def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> No
     Site.objects.update(next_start=database_now())
     assert dispatch() == 0
     assert Site.objects.get().has_backlog
+
+
+def test_a_dispatch_that_comes_late_to_a_lane_does_not_give_its_room_twice(
+    other_connection: psycopg.Connection[Any],
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was booked since it began to look is no room any more, though it cannot see by whom."""
+    slots.set_rate(LANE, "100/s", max_concurrency=1)
+    request_fetches([URL] * 2)
+    monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
+    parameters = {"lookahead": LOOKAHEAD, "refill": LOOKAHEAD, "lanes": 10, "longest_run": 1, "after": 0}
+    parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
+    statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
+    lingering = statement.replace(
+        "FROM ratelimit_site\n    WHERE", "FROM ratelimit_site, pg_advisory_xact_lock(1)\n    WHERE", 1
+    )
+    lingering = lingering.replace("UPDATE SKIP LOCKED", "UPDATE OF ratelimit_site SKIP LOCKED", 1)
+
+    def waits() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'")
+            return bool(cursor.fetchone()[0])
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(1)")
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(lambda: other_connection.execute(lingering, parameters).fetchall())
+        eventually(waits, "the late dispatch between its look and its lock")
+        assert dispatch() == 1
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(1)")
+        [(_, slot_ids, is_drained)] = late.result()
+    assert (slot_ids, is_drained) == ([], False)
 
 
 @pytest.mark.parametrize("minutes", [10, None])

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 
@@ -13,11 +14,12 @@ from django.conf import LazySettings
 from project.demo import gaps, sites
 from ratelimit import slots
 from ratelimit.models import Site
-from tests.integration.conftest import Eventually
+from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, FetchBody, State
+from workers.fetches.paced_request import Batch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -115,6 +117,71 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     successor.refresh_from_db()
     assert (successor.state, successor.slot_id) == (State.DONE, slot_ids[1])
     assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
+
+
+def test_who_takes_over_while_the_fetcher_closes_goes_back_to_the_queue(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    waiters: WaitersOf,
+    eventually: Eventually,
+) -> None:
+    """Nothing that was claimed is left behind, though the question who it is was answered late."""
+    lane(running_sites, 0, "1/s")
+    first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
+    slot_ids = reserve_all()
+    successor = request_fetch(running_sites.url(0, "/ok/successor"))
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
+    with other_connection.transaction():
+        assert cancel(cancelled.pk)
+        other_connection.execute("LOCK TABLE fetches_fetch IN ACCESS EXCLUSIVE MODE")
+        eventually(lambda: waiters(other_connection), "the question who has the place of the cancelled fetch")
+        closing = threading.Thread(target=fetcher.close, args=(5.0,))
+        closing.start()
+        closing.join(0.5)  # it has time to leave it behind
+    closing.join(10)
+    thread.join(1)
+    successor.refresh_from_db()
+    assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
+
+
+def test_a_lane_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    eventually: Eventually,
+) -> None:
+    """The fetcher goes on asking about recalls, without which it would start nothing."""
+    refusing = lane(running_sites, 0, "10/s")
+    lane(running_sites, 1, "10/s")
+    request_fetch(running_sites.url(0, "/status/429"))
+    request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
+    with other_connection.transaction():
+        slot_ids = reserve_all()
+        other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [refusing])
+        fetcher.run_batch(slot_ids)
+        assert Site.objects.get(name=refusing).backoff_level == 0
+    eventually(lambda: Site.objects.get(name=refusing).backoff_level == 1, "the back-off")
+    assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"
+
+
+def test_a_slot_that_is_held_for_long_is_recalled_however_long_ago_that_was(
+    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+) -> None:
+    """What was recalled while a fetcher could not ask is told for as long as it may hold a slot."""
+    settings.WEIR_LOOKAHEAD = 30.0
+    name = lane(running_sites, 0, "1/s")
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(5)])
+    jobs = fetcher._claim(reserve_all())[0]
+    assert len(jobs) == 5
+    slots.pause(name)
+    Site.objects.update(recalled_at=database_now() - timedelta(seconds=29))
+    batch = Batch(jobs)
+    fetcher._loop.call_soon_threadsafe(fetcher._start, jobs, batch)
+    batch.wait()
+    assert paths(running_sites) == []
 
 
 def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:

@@ -43,7 +43,7 @@ def reserved(settings: Any) -> list[int]:
 
 
 def test_claiming_scans_no_table(reserved: list[int]) -> None:
-    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0, "obey": True})
+    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
 
 
 def test_storing_scans_no_table(reserved: list[int]) -> None:

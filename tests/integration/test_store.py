@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -22,9 +23,9 @@ from tests.integration.conftest import (
 from workers.fetches import store as storing
 from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
+from workers.fetches.enqueue import cancel, request_fetches
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.outcomes import Answer, GivenBack, Outcome, Trouble, judge
+from workers.fetches.outcomes import Answer, Disallowed, GivenBack, Outcome, Trouble, judge
 from workers.fetches.store import Writer, store, store_surely
 from workers.fetches.sweep import sweep
 
@@ -34,9 +35,9 @@ LANE = "site.example"
 POKE = ("workers.tasks.dispatch", ())
 
 
-def running(count: int = 1, *, on_done: str | None = None) -> list[Job]:
+def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
     """Have fetches that a fetcher holds, and return its jobs."""
-    slots.set_rate(LANE, "10/s")
+    slots.set_rate(LANE, rate)
     request_fetches([f"https://{LANE}/{number}" for number in range(count)], on_done=on_done)
     assert dispatch() == count
     jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
@@ -129,6 +130,24 @@ def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, before.not_before)
     assert Slot.objects.get().released_at is not None
+
+
+@pytest.mark.parametrize("event", [GivenBack, partial(Trouble, error="no connection"), partial(Disallowed, error="no")])
+def test_who_was_seated_in_a_slot_that_its_holder_had_let_go_waits_again(event: Any) -> None:
+    """The holder gives back what it holds for nobody; the place is empty, and the next one's queue is awake."""
+    first, chosen = running(2, rate="1/s")
+    [successor] = request_fetches([f"https://{LANE}/successor"])
+    let_go = judge(event(job=chosen), max_body=1, chance=0.0)
+    assert cancel(chosen.fetch_id)
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id) == (State.RUNNING, chosen.slot_id)
+    Site.objects.update(has_backlog=False)
+    store_surely([let_go])
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id, successor.lease_until) == (State.QUEUED, None, None)
+    assert successor.attempts == 0
+    assert Site.objects.get().has_backlog
+    assert Fetch.objects.get(pk=first.fetch_id).state == State.RUNNING
 
 
 def test_a_success_after_a_retry_clears_what_was_said_before() -> None:

@@ -61,7 +61,15 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     database_now: datetime = _run("clock", {})[0].now
     answered_at = time.monotonic()
     # Last: what is claimed when something fails afterwards is held for nothing until its lease ends.
-    rows = _run("claim", {"slots": slot_ids, "lease": longest_hold_s(), "obey": settings.WEIR_OBEY_ROBOTS})
+    rows = _run(
+        "claim",
+        {
+            "slots": slot_ids,
+            "lease": longest_hold_s(),
+            "retention": settings.WEIR_FETCH_RETENTION,
+            "obey": settings.WEIR_OBEY_ROBOTS,
+        },
+    )
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
     for row in (row for row in rows if row.usable):

@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address
@@ -139,12 +139,13 @@ class Fetcher:
         with self._room:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
+        # In the order in which jobs go through them: claimer, loop, writer. What is left behind is sweep's to find.
+        wait([self._claimer.submit(_close_connection)], max(1.0, give_up_at - time.monotonic()))
+        self._claimer.shutdown(wait=False, cancel_futures=True)
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
-        self._watch.close()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
-            log.warning("results_not_stored", held=self._held)  # their leases run out, and sweep finds them
-        self._claimer.submit(connection.close)
-        self._claimer.shutdown()
+            log.warning("results_not_stored", held=self._held)
+        self._watch.close(1.0)  # after the last answer, which may be a refusal
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -186,7 +187,7 @@ class Fetcher:
         for job in jobs:
             task = self._loop.create_task(self._fetch(job, batch))
             self._under_way.add(task, job, batch)
-            task.add_done_callback(self._hand_over)
+            task.add_done_callback(self._ended)
         if self._stopping:
             self._under_way.give_back()
 
@@ -195,18 +196,20 @@ class Fetcher:
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
         """Do what the recalls say, and only then rely on having asked."""
-        for job, still_waits in self._under_way.apply(recalls):
-            self._claimer.submit(self._take_over, job, still_waits=still_waits)
+        if self._stopping:
+            return  # nothing is started any more
+        for held in self._under_way.apply(recalls):
+            self._claimer.submit(self._take_over, held.job, slot_is_free=not held.has_slot)
         self._confirmation.asked_at = asked_at
 
-    def _take_over(self, job: Job, *, still_waits: bool) -> None:
-        """Begin the job that has the place of this one, which was cancelled."""
+    def _take_over(self, job: Job, *, slot_is_free: bool) -> None:
+        """Begin the job that has the place of this one, which was cancelled, unless the slot was used already."""
         if (found := _reconnecting(take_over, job)) is None:
             return
         successor, since = found
         self._stored(-1)
         jobs, events = robots_gate.sort([successor], self._robots_files)
-        if jobs and still_waits:
+        if jobs and slot_is_free:
             self._loop.call_soon_threadsafe(self._succeed, successor, since)
         else:
             self._writer.put(events[0] if events else GivenBack(job=successor))
@@ -215,11 +218,14 @@ class Fetcher:
         self._under_way.succeeds(job, since)
         self._start([job], Batch([job]))
 
-    def _hand_over(self, task: asyncio.Task[Event]) -> None:
+    def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
-        job, batch = self._under_way.pop(task)
-        batch.settle(job)
-        if task.cancelled():
+        held = self._under_way.pop(task)
+        job = held.job
+        held.batch.settle(job)
+        if not held.has_slot:
+            self._stored(1)  # there is nothing to store: it was cancelled, and its slot is another's
+        elif task.cancelled():
             self._writer.put(GivenBack(job=job))
         elif error := task.exception():
             log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
@@ -280,6 +286,11 @@ class Fetcher:
         self._under_way.give_back(lambda waiting: waiting.site_id == job.site_id)
         retry_after, date = response.headers.get("Retry-After", ""), response.headers.get("Date", "")
         self._watch.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+
+
+def _close_connection() -> None:
+    """Close the connection of the thread that runs this."""
+    connection.close()
 
 
 def _reconnecting(do: Callable[..., Result], *arguments: object) -> Result:

@@ -32,8 +32,11 @@ MOST_BYTES = 16 * 2**20  # of bodies in one statement
 RETRY_AFTER = 1.0  # seconds, while the database is away
 
 
-def store(outcomes: Sequence[Outcome]) -> None:
-    """Store outcomes, wake the lanes that have work again, and call what waits for the end of a fetch."""
+def store(outcomes: Sequence[Outcome]) -> set[int]:
+    """Store outcomes, wake the lanes that have work again, and call what waits for the end of a fetch.
+
+    Returns the fetches that were changed: the others were cancelled, or taken back, in the meantime.
+    """
     sites = sites_of({outcome.hop_lane for outcome in outcomes if outcome.hop_lane})
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]
@@ -41,13 +44,18 @@ def store(outcomes: Sequence[Outcome]) -> None:
     _see_to_robots(rows, outcomes)
     backlog.mark(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
+    return {row.id for row in rows}
 
 
 def store_surely(outcomes: Sequence[Outcome]) -> None:
-    """Store outcomes, however long the database is away; what it refuses is stored as a failure that says so."""
+    """Store what the holder of fetches says, however long the database is away.
+
+    What it refuses is stored as a failure that says so.
+    """
     while True:
         try:
-            store(outcomes)
+            stored = store(outcomes)
+            _unseat(outcome.slot_id for outcome in outcomes if not outcome.slot_used and outcome.fetch_id not in stored)
         except (DataError, IntegrityError, ValueError) as error:  # ValueError: psycopg cannot encode it
             if len(outcomes) > 1:  # find the one
                 half = len(outcomes) // 2
@@ -62,6 +70,15 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
             time.sleep(RETRY_AFTER)
             continue
         return
+
+
+def _unseat(slot_ids: Iterable[int]) -> None:
+    """Queue again what took the place of cancelled fetches in slots that their holder had let go of by then.
+
+    After `store`, and in a statement of its own: it sees what was cancelled while that one waited for it.
+    """
+    if slots := list(slot_ids):
+        backlog.mark(row.site_id for row in _run("unseat", {"slots": slots}))
 
 
 def _see_to_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:

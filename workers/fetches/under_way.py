@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
@@ -15,11 +16,26 @@ Value = TypeVar("Value")
 MOST_REMEMBERED = 100_000  # recalls: far more than come within the time in which they are told again
 
 
+@dataclass(eq=False, kw_only=True, slots=True)
+class Held:
+    """One claimed job, and the batch that waits for its start."""
+
+    job: Job
+    batch: Batch
+    has_slot: bool = True  # False: its slot was passed on
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the job still waits for its slot."""
+        return self.batch.waits_for(self.job)
+
+
 class UnderWay:
     """The tasks of claimed jobs, until each is handed over."""
 
     def __init__(self) -> None:
-        self._tasks: dict[asyncio.Task[Event], tuple[Job, Batch]] = {}
+        self._tasks: dict[asyncio.Task[Event], Held] = {}
+        self._by_slot: dict[int, asyncio.Task[Event]] = {}
         self._recalled: dict[int, int] = {}  # by site: the last slot that is void
         self._passed_on: dict[int, datetime] = {}  # by slot: when
 
@@ -28,7 +44,8 @@ class UnderWay:
 
     def add(self, task: asyncio.Task[Event], job: Job, batch: Batch) -> None:
         """Take in a job that has begun; ends it where its slot was recalled while it was claimed."""
-        self._tasks[task] = (job, batch)
+        self._tasks[task] = Held(job=job, batch=batch)
+        self._by_slot[job.slot_id] = task
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
 
@@ -36,35 +53,42 @@ class UnderWay:
         """Note that this job has had its slot since then: what was passed on until then does not concern it."""
         _remember(self._passed_on, {job.slot_id: since})
 
-    def pop(self, task: asyncio.Task[Event]) -> tuple[Job, Batch]:
+    def pop(self, task: asyncio.Task[Event]) -> Held:
         """Let go of a task that is done."""
-        return self._tasks.pop(task)
+        held = self._tasks.pop(task)
+        if self._by_slot[held.job.slot_id] is task:
+            del self._by_slot[held.job.slot_id]
+        return held
 
     def give_back(self, is_void: Callable[[Job], bool] = lambda _: True) -> None:
         """End those jobs that have not been written yet."""
-        for task, (job, batch) in list(self._tasks.items()):
-            if batch.waits_for(job) and is_void(job):
+        for task, held in list(self._tasks.items()):
+            if held.waits and is_void(held.job):
                 task.cancel()
 
-    def apply(self, recalls: Iterable[Recall]) -> Iterator[tuple[Job, bool]]:
-        """End what was recalled; yields each job whose slot was passed on, once, and whether it still waited for it."""
+    def apply(self, recalls: Iterable[Recall]) -> Iterator[Held]:
+        """End what was recalled; yields what is held in each slot that was passed on, once, and ends it if it waits."""
         news: dict[int, int] = {}
         for recall in recalls:
             if recall.last_slot is not None and self._recalled.get(recall.site_id, 0) < recall.last_slot:
                 news[recall.site_id] = recall.last_slot
-            elif recall.passed_on is not None and self._passed_on.get(recall.passed_on, LONG_AGO) < recall.at:
-                yield from self._let_go(recall.passed_on, recall.at)
+            elif recall.passed_on is not None and (held := self._passed(recall.passed_on, recall.at)):
+                yield held
         if news:
             _remember(self._recalled, news)
             self.give_back(lambda job: job.slot_id <= news.get(job.site_id, 0))
 
-    def _let_go(self, slot_id: int, at: datetime) -> Iterator[tuple[Job, bool]]:
-        for task, (job, batch) in list(self._tasks.items()):
-            if job.slot_id == slot_id:
-                _remember(self._passed_on, {slot_id: at})
-                if still_waits := batch.waits_for(job):
-                    task.cancel()
-                yield job, still_waits
+    def _passed(self, slot_id: int, at: datetime) -> Held | None:
+        """Return what is held in a slot that was passed on since it got it."""
+        task = self._by_slot.get(slot_id)
+        if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
+            return None
+        _remember(self._passed_on, {slot_id: at})
+        held = self._tasks[task]
+        if held.waits:
+            held.has_slot = False
+            task.cancel()
+        return held
 
 
 def _remember(known: dict[int, Value], news: dict[int, Value]) -> None:

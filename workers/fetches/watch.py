@@ -10,6 +10,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 import structlog
+from django.conf import settings
 from django.db import Error, connection
 
 from ratelimit import slots
@@ -19,7 +20,10 @@ from workers.fetches.refusals import Refusal, merged
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
-WINDOW = 10.0  # seconds: recalls stay in the answers so long, far longer than a commit takes to be seen
+# Seconds for which recalls stay in the answers, beyond the time for which a slot may be held: more than a commit takes
+# to be seen.
+WINDOW = 7.0
+PATIENCE = 0.1  # seconds that somebody who books or changes a lane may keep its back-off, and all questions, waiting
 RETRY_AFTER = 0.2  # seconds, while the database is away
 
 
@@ -36,10 +40,11 @@ class Watch:
         """Have the lane backed off for everybody, at once; never blocks."""
         self._refusals.put(refusal)
 
-    def close(self) -> None:
-        """Tell the database what is left, and end."""
+    def close(self, timeout: float) -> bool:
+        """Tell the database what is left, and end; returns False when that took longer than `timeout` seconds."""
         self._refusals.put(None)
-        self._thread.join()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def _work(self) -> None:
         untold: list[Refusal] = []
@@ -48,17 +53,21 @@ class Watch:
             new, last = self._wait(ask_at)
             untold = merged(untold + new)
             try:
-                while untold and (last or time.monotonic() < ask_at + PERIOD):  # many are not to hold up the questions
-                    _back_off(untold[0])
-                    untold.pop(0)
+                for refusal in list(untold):
+                    if not last and time.monotonic() >= ask_at + PERIOD:
+                        break  # many are not to hold up the questions
+                    if _told(refusal):
+                        untold.remove(refusal)
                 if time.monotonic() >= ask_at:
                     asked_at = time.monotonic()
-                    self._heard(slots.recalls(WINDOW), asked_at)
+                    self._heard(slots.recalls(settings.WEIR_LOOKAHEAD + WINDOW), asked_at)
                     ask_at = asked_at + PERIOD
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()
                 time.sleep(RETRY_AFTER)
+        if untold:
+            log.warning("refusals_not_told", sites=[refusal.site for refusal in untold])
         connection.close()
 
     def _wait(self, until: float) -> tuple[list[Refusal], bool]:
@@ -76,11 +85,17 @@ class Watch:
             timeout = 0.0
 
 
-def _back_off(refusal: Refusal) -> None:
+def _told(refusal: Refusal) -> bool:
+    """Have the lane backed off; returns False where others keep it, and this is to be done again."""
     try:
-        seconds = slots.back_off(refusal.site, refusal.seconds, until=refusal.until, slot=refusal.slot_id)
+        seconds = slots.back_off(
+            refusal.site, refusal.seconds, until=refusal.until, slot=refusal.slot_id, patience_s=PATIENCE
+        )
+    except slots.LaneBusy:
+        return False
     except slots.UnknownSite:
         log.warning("refusal_of_unknown_site", site=refusal.site)
-        return
+        return True
     if seconds is not None:
         log.info("site_backed_off", site=refusal.site, seconds=round(seconds, 1))
+    return True

@@ -140,6 +140,7 @@ class Lane(RuleBasedStateMachine):
             closed_until=max(self.paused_until, self.backed_off_until),
         )
         assert max(grant.planned.values()) < grant.use_until
+        assert grant.rate.allows(list(grant.planned.values())), "without waiting for each other"
         self.grants.append(grant)
         return grant
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,48 @@ def test_what_is_reserved_before_is_void_and_what_is_reserved_after_stands(how: 
     [recall] = slots.recalls(60)
     assert recall.site_id == site.pk
     assert before.slots[-1].id < (recall.last_slot or 0) < after.slots[0].id
+
+
+UNCHANGED: dict[str, Callable[[], object]] = {
+    "the same rate": lambda: slots.set_rate(LANE, "1/s"),
+    "all the same": lambda: slots.set_rate(
+        LANE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True, covers_subdomains=True
+    ),
+    "a crawl delay that is short": lambda: slots.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=0.9)),
+}
+
+
+@pytest.mark.parametrize("how", UNCHANGED)
+def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
+    """A schedule that says the same rate again and again loses no slot, and waits for nobody."""
+    slots.set_rate(LANE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    Site.objects.update(recalled_at=None)
+    held, next_start = take(3), Site.objects.get().next_start
+    began = time.monotonic()
+    UNCHANGED[how]()
+    assert time.monotonic() - began < CONFIRMED_FOR_S
+    assert slots.confirm(held)
+    assert slots.recalls(60) == []
+    assert Site.objects.get().next_start == next_start
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"burst": 3},
+        {"max_concurrency": 4},
+        {"grace": timedelta(seconds=0.2)},
+        {"obeys_robots": False},
+        {"rate": "1/2s"},
+    ],
+    ids=str,
+)
+def test_every_change_that_matters_to_holders_recalls(change: dict[str, Any]) -> None:
+    """They hold the run's old interval, burst, concurrency and end, and asked robots.txt or did not."""
+    slots.set_rate(LANE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    held = take(3)
+    slots.set_rate(LANE, **{"rate": "1/s", **change})
+    assert not slots.confirm(held)
 
 
 def test_old_recalls_are_not_told_any_more() -> None:

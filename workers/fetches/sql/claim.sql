@@ -1,16 +1,18 @@
 -- Take the fetches of one message's slots, each once: reserved -> running, with a lease that outlasts the slot and the
 -- deadlines. Those whose run is over, or was recalled since, go back to the queue instead (no attempt is counted).
--- A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until the other has claimed
--- all, as two holders of one run would keep the interval each to itself only; and a fetch that was taken back and booked
--- again has another slot.
--- A fetch that revalidates comes with the validators of the last good result of the same URL.
+-- Promises: a run has one holder, as two would keep the interval each to itself only: whoever notes `claimed_at` in its
+-- first slot. A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until the other has
+-- claimed all; who has taken the place of a cancelled fetch meanwhile goes back to the queue; and a fetch that was taken
+-- back and booked again has another slot.
+-- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention (purge.sql)
+-- keeps that until the lease is over.
 WITH named AS MATERIALIZED (
     SELECT
         job.id, job.slot_id, job.site_id,
         slot.start_time, slot.use_until, slot.at_once,
         site.name AS site, site.effective_interval, site.burst,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
-        slot.use_until > clock_timestamp() AND slot.id > site.recalled_slot AS usable
+        slot.use_until > statement_timestamp() AND slot.id > site.recalled_slot AS stands
     FROM fetches_fetch AS job
     JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
     CROSS JOIN LATERAL (  -- by id, one by one, whatever the statistics say
@@ -22,23 +24,45 @@ WITH named AS MATERIALIZED (
     WHERE job.slot_id = ANY(%(slots)s) AND job.state = 'reserved'
     ORDER BY job.id
     FOR NO KEY UPDATE OF job
-), given_back AS (
-    UPDATE ratelimit_slot SET released_at = clock_timestamp()
+), run AS MATERIALIZED (  -- a message has all slots of its runs
+    SELECT min(slot.id) AS first_slot
+    FROM ratelimit_slot AS slot
+    WHERE slot.id = ANY(%(slots)s)
+        AND (slot.site_id, slot.use_until) IN (SELECT site_id, use_until FROM named WHERE stands)
+    GROUP BY slot.site_id, slot.use_until
+), unclaimed AS MATERIALIZED (
+    SELECT id
+    FROM ratelimit_slot
+    WHERE id = ANY(ARRAY(SELECT first_slot FROM run)) AND claimed_at IS NULL
+    ORDER BY id
+    FOR NO KEY UPDATE
+), claimed AS (
+    UPDATE ratelimit_slot AS slot SET claimed_at = clock_timestamp()
+    FROM unclaimed
+    WHERE slot.id = unclaimed.id
+    RETURNING slot.site_id, slot.use_until
+), decided AS MATERIALIZED (
+    SELECT named.*, stands AND claimed.site_id IS NOT NULL AS usable
     FROM named
-    WHERE ratelimit_slot.id = named.slot_id AND NOT named.usable AND released_at IS NULL AND finished_at IS NULL
+    LEFT JOIN claimed USING (site_id, use_until)
+), given_back AS (
+    UPDATE ratelimit_slot AS slot SET released_at = clock_timestamp()
+    FROM named
+    WHERE slot.id = named.slot_id AND NOT named.stands AND released_at IS NULL AND finished_at IS NULL
 ), moved AS (
     UPDATE fetches_fetch AS job
-    SET state = CASE WHEN named.usable THEN 'running' ELSE 'queued' END,
-        slot_id = CASE WHEN named.usable THEN job.slot_id END,
-        lease_until = CASE WHEN named.usable THEN named.use_until + make_interval(secs => %(lease)s::float8) END
-    FROM named
-    WHERE job.id = named.id
+    SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
+        slot_id = CASE WHEN decided.usable THEN job.slot_id END,
+        lease_until = CASE WHEN decided.usable THEN decided.use_until + make_interval(secs => %(lease)s::float8) END
+    FROM decided
+    WHERE job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
         job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,
-        named.slot_id, named.start_time, named.use_until, named.at_once, named.site_id, named.site,
-        named.effective_interval, named.burst, named.usable,
-        NOT job.is_robots AND named.obeys_robots AS obeys_robots
+        decided.slot_id, decided.start_time, decided.use_until, decided.at_once, decided.site_id, decided.site,
+        decided.use_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
+        decided.effective_interval, decided.burst, decided.usable,
+        NOT job.is_robots AND decided.obeys_robots AS obeys_robots
 )
 SELECT
     moved.*,
@@ -51,6 +75,13 @@ LEFT JOIN LATERAL (
     WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
         AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
         AND NOT result.is_robots  -- which has no body
+        AND (
+            result.finished_at > moved.kept_since
+            OR EXISTS (
+                SELECT FROM fetches_fetch AS later
+                WHERE later.unchanged_from_id = result.id AND later.finished_at > moved.kept_since
+            )
+        )
     ORDER BY result.finished_at DESC
     LIMIT 1
 ) AS good ON true

@@ -6,7 +6,7 @@
 -- clock may still be set back (ratelimit/sql/pull_back.sql). What is returned is committed. One row a lane: its new slots in
 -- order (one run, for one fetcher), and whether its queue may be empty now.
 -- A lane with `max_concurrency` gets runs that may have so many fetches under way as earlier runs leave over: the
--- holder sees to it.
+-- holder sees to it. One that was booked since this statement began is left to the next, which sees all earlier runs.
 WITH lane AS MATERIALIZED (
     SELECT
         id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
@@ -51,7 +51,11 @@ WITH lane AS MATERIALIZED (
     FROM opened
     CROSS JOIN greatest(opened.soonest, opened.next_start) AS arrival
     CROSS JOIN LATERAL (  -- what the runs that are not over leave of the lane's concurrency; NULL: any number
-        SELECT opened.max_concurrency - coalesce(sum(least(run.at_once, run.fetches)), 0)::int AS at_once
+        SELECT CASE
+            WHEN opened.max_concurrency IS NULL THEN NULL
+            WHEN opened.next_start <> (SELECT seen.next_start FROM ratelimit_site AS seen WHERE seen.id = opened.id) THEN 0
+            ELSE opened.max_concurrency - coalesce(sum(least(run.at_once, run.fetches)), 0)
+        END::int AS at_once
         FROM (
             SELECT slot.at_once, count(*) AS fetches
             FROM fetches_fetch AS held
