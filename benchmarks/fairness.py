@@ -169,7 +169,13 @@ def _delays(what: str, found: Round, alone: Round | None = None) -> list[Figure]
 
 
 def _forget_queues() -> None:
-    Fetch.objects.filter(state=State.QUEUED).update(state=State.CANCELLED, finished_at=Now())
+    queued = Fetch.objects.filter(state=State.QUEUED)
+    ended = {"state": State.CANCELLED, "finished_at": Now()}
+    # What dispatch is just booking is passed over: who waited for one row with another in hand would lock it out.
+    more = 1
+    while more:
+        with transaction.atomic():
+            more = Fetch.objects.filter(pk__in=queued.select_for_update(skip_locked=True).values("pk")).update(**ended)
     _wait_until(lambda: not Fetch.objects.filter(state__in=HELD).exists(), "fetches are still held")
 
 

@@ -22,9 +22,9 @@ DRAIN = 3.0  # seconds that answers under way get when a fetcher stops
 
 
 @shared_task
-def dispatch() -> None:
-    """Book the lanes that are due and send their fetches out; safe to run twice, together, or late."""
-    dispatching.dispatch()
+def dispatch(site_ids: list[int] | None = None) -> None:
+    """Book the lanes that are due, or these alone, and send their fetches out; safe to run twice, together, or late."""
+    dispatching.dispatch(site_ids)
 
 
 @shared_task

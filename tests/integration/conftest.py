@@ -23,6 +23,7 @@ from notifications import counters, drift, heal
 from project.celery import app
 from project.demo import mail_server, sites
 from project.demo.mail_server import MailServer
+from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job
@@ -204,6 +205,11 @@ def claim(fetch_ids: list[int]) -> list[Job]:
     """Claim as the message of the slots would that these fetches have now."""
     slots = [fetch.slot_id for fetch in Fetch.objects.filter(pk__in=fetch_ids) if fetch.slot_id is not None]
     return claiming.claim(slots, Confirmation(asked_at=math.inf))
+
+
+def poke(*lanes: str) -> Message:
+    """Return the message that has dispatch book these lanes, which have woken."""
+    return ("workers.tasks.dispatch", (sorted(Site.objects.filter(name__in=lanes).values_list("pk", flat=True)),))
 
 
 def database_now() -> datetime:

@@ -23,6 +23,7 @@ def reserve_all() -> list[int]:
             "apart": 0,
             "phases": 1,
             "after": 0,
+            "sites": None,
             "confirmed_for": 0,
         },
     )

@@ -16,7 +16,7 @@ from django.db import connections, transaction
 from postgres import statements
 from ratelimit import slots
 from ratelimit.models import Site
-from tests.integration.conftest import Eventually, Message, WaitersOf, waiting_for_nobody
+from tests.integration.conftest import Eventually, Message, WaitersOf, poke, waiting_for_nobody
 from workers.fetches import backlog
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetch
@@ -177,10 +177,19 @@ def test_only_who_turned_a_lane_on_pokes_dispatch(messages: list[Message]) -> No
         slots.set_rate(f"site-{number}.example", "1/s")
     ids = list(Site.objects.values_list("pk", flat=True))
     backlog.mark(ids + ids)
-    assert messages == [("workers.tasks.dispatch", ())]
+    assert messages == [poke("site-0.example", "site-1.example", "site-2.example")]
     backlog.mark(ids)
     backlog.mark([])
     assert len(messages) == 1
+
+
+def test_a_message_does_not_name_lanes_without_end(messages: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where very many wake at once, dispatch looks at all that are due."""
+    monkeypatch.setattr(backlog, "MOST_NAMED", 2)
+    slots.create_sites(f"site-{number}.example" for number in range(5))
+    backlog.mark(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
+    backlog.mark(Site.objects.values_list("pk", flat=True))
+    assert messages == [poke("site-0.example", "site-1.example"), ("workers.tasks.dispatch", (None,))]
 
 
 def test_a_lane_with_queued_fetches_is_not_turned_off() -> None:

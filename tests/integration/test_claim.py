@@ -18,6 +18,7 @@ from tests.integration.conftest import (
     Message,
     claim,
     database_now,
+    poke,
 )
 from workers.fetches import claim as claiming
 from workers.fetches.claim import Job, longest_hold_s
@@ -186,7 +187,7 @@ def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
         assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
     assert not Slot.objects.filter(released_at=None).exists()
     assert Site.objects.get().has_backlog
-    assert messages == [("workers.tasks.dispatch", ())]
+    assert messages == [poke(LANE)]
 
 
 def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:

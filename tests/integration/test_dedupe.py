@@ -16,6 +16,7 @@ from tests.integration.conftest import (
     Message,
     WaitersOf,
     claim,  # a message that is newer than all slots
+    poke,
     waiting_for_nobody,
 )
 from tests.integration.plans import explain
@@ -135,7 +136,7 @@ def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
     once(URL, "https://site.example/other")
     assert messages == []  # the lane is on
     once("https://other.example/")
-    assert messages == [("workers.tasks.dispatch", ())]
+    assert messages == [poke("other.example")]
 
 
 # --- how long -------------------------------------------------------------------------------------------------------

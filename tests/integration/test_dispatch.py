@@ -200,7 +200,7 @@ def test_a_dispatch_that_comes_late_to_a_lane_does_not_give_its_room_twice(
     slots.set_rate(LANE, "100/s", max_concurrency=1)
     request_fetches([URL] * 2)
     monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
-    parameters = {"lookahead": LOOKAHEAD, "refill": LOOKAHEAD, "lanes": 10, "longest_run": 1, "after": 0}
+    parameters = {"lookahead": LOOKAHEAD, "refill": LOOKAHEAD, "lanes": 10, "longest_run": 1, "after": 0, "sites": None}
     parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(
@@ -304,6 +304,16 @@ def test_a_busy_lane_does_not_wait_for_idle_ones() -> None:
     assert Slot.objects.get(site=busy).start_time - booked_until < timedelta(seconds=0.1)
 
 
+def test_lanes_that_wake_are_booked_alone() -> None:
+    """The others wait for the tick: a run for each lane that wakes elsewhere would cost them a hand-over each time."""
+    request_fetches([f"https://site-{number}.example/" for number in range(3)])
+    woken = Site.objects.get(name="site-1.example")
+    assert dispatch([woken.pk]) == 1
+    assert held()[0].site_id == woken.pk
+    assert dispatch([woken.pk]) == 0
+    assert dispatch() == 2
+
+
 def test_lanes_that_look_empty_are_turned_off() -> None:
     """Dispatch does not look at a lane again that has nothing queued."""
     slots.set_rate(LANE, "10/s")
@@ -399,7 +409,14 @@ def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     """Over 400,000 fetches the picking of the queue reads its index alone, and a dispatch takes less than a second."""
     with connection.cursor() as cursor:
         statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
-        parameters = {"lookahead": LOOKAHEAD, "refill": 1.5, "lanes": 2_000, "longest_run": 500, "after": 0}
+        parameters = {
+            "lookahead": LOOKAHEAD,
+            "refill": 1.5,
+            "lanes": 2_000,
+            "longest_run": 500,
+            "after": 0,
+            "sites": None,
+        }
         parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
         answer = cursor.fetchone()[0]

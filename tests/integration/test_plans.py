@@ -28,8 +28,11 @@ LANES, EACH, BATCH = 50, 200, 100
 
 
 @pytest.fixture
-def reserved(settings: Any) -> list[int]:
-    """Have thousands of reserved fetches in tables without statistics; returns the slots of one message."""
+def reserved(settings: Any, request: pytest.FixtureRequest) -> list[int]:
+    """Have thousands of reserved fetches in tables without statistics; returns the slots of one message.
+
+    With a true parameter the statistics were gathered when all were queued yet.
+    """
     settings.WEIR_LOOKAHEAD = 60.0
     with connection.cursor() as cursor:
         for table in ("fetches_fetch", "fetches_fetchbody", "ratelimit_slot", "ratelimit_site"):
@@ -38,15 +41,41 @@ def reserved(settings: Any) -> list[int]:
     for lane in range(LANES):
         slots.set_rate(f"h{lane}.example", "10/s")
     request_fetches([f"https://h{lane}.example/{page}" for page in range(EACH) for lane in range(LANES)])
+    if getattr(request, "param", False):
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
     assert dispatch() == LANES * EACH
     return list(Slot.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
 
-def test_claiming_scans_no_table(reserved: list[int]) -> None:
-    assert not scanned("workers.fetches", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
+def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
+    """Return the tables (but that of the few lanes) and indexes that are read from end to end for single rows."""
+    return {
+        node.get("Index Name") or node["Relation Name"]
+        for node in plan_of("workers.fetches", name, parameters)
+        if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "ratelimit_site")
+        or ("Index Name" in node and "Index Cond" not in node)
+    }
 
 
-def test_storing_scans_no_table(reserved: list[int]) -> None:
+either_way = pytest.mark.parametrize(
+    "reserved", [False, True], ids=["no statistics", "statistics of the queue"], indirect=True
+)
+
+
+@either_way
+def test_claiming_looks_rows_up(reserved: list[int]) -> None:
+    assert not read_whole("claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
+
+
+@either_way
+def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
+    assert not read_whole("take_over", {"slot": reserved[0], "obey": True})
+    assert not read_whole("unseat", {"slots": reserved})
+
+
+@either_way
+def test_storing_looks_rows_up(reserved: list[int]) -> None:
     jobs = claim(reserved, Confirmation(asked_at=math.inf))
     assert len(jobs) == BATCH
     outcomes = [
@@ -58,7 +87,7 @@ def test_storing_scans_no_table(reserved: list[int]) -> None:
         for job in jobs
     ]
     columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
-    assert not scanned("workers.fetches", "store", {**columns, "hop_site": [None] * BATCH})
+    assert not read_whole("store", {**columns, "hop_site": [None] * BATCH})
 
 
 @pytest.mark.parametrize("name", ["turn_off", "look_again", "overlooked"])

@@ -87,8 +87,9 @@ def test_old_slots_are_found_by_their_ids() -> None:
     assert {node["Index Name"] for node in nodes} == {"ratelimit_slot_pkey"}
 
 
-@pytest.mark.usefixtures("messages")
-def test_dispatch_reads_the_lanes_that_are_on_and_of_their_queues_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def dispatched(messages: list[Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:  # noqa: ARG001  no broker
+    """Return what dispatch asks for. Nothing is due: it finds nothing."""
     used: list[Mapping[str, object]] = []
     run_within = statements.run_within
 
@@ -96,13 +97,27 @@ def test_dispatch_reads_the_lanes_that_are_on_and_of_their_queues_what_is_due(mo
         used.append(parameters)
         return run_within(package, name, parameters, **options)
 
-    with connection.cursor() as cursor:  # nothing is due: dispatch only says what it asks for
+    with connection.cursor() as cursor:
         cursor.execute("UPDATE ratelimit_site SET next_start = now() + interval '1 hour'")
     with monkeypatch.context() as noting:
         noting.setattr(statements, "run_within", noted)
         dispatch()
-    nodes = reads("workers.fetches", "dispatch", dict(used[0]))
+    return dict(used[0])
+
+
+def test_dispatch_reads_the_lanes_that_are_on_and_of_their_queues_what_is_due(dispatched: dict[str, object]) -> None:
+    nodes = reads("workers.fetches", "dispatch", dispatched)
     assert condition_on("site_with_backlog", nodes)
     due = condition_on("fetch_queue", nodes)
     assert "site_id" in due
     assert "not_before" in due
+
+
+def test_dispatch_reads_no_more_where_one_queue_is_long(dispatched: dict[str, object]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE fetches_fetch SET site_id = 10 WHERE state = 'queued'")
+        cursor.execute("UPDATE ratelimit_site SET has_backlog = id = 10")
+        cursor.execute(f"VACUUM ANALYZE {TABLES}")
+    nodes = reads("workers.fetches", "dispatch", dispatched)
+    of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
+    assert "Seq Scan" not in {node["Node Type"] for node in of_fetches}

@@ -19,6 +19,7 @@ from tests.integration.conftest import (
     WaitersOf,
     claim,  # a message that is newer than all slots
     database_now,
+    poke,
 )
 from workers.fetches import store as storing
 from workers.fetches.claim import Job
@@ -32,7 +33,6 @@ from workers.fetches.sweep import sweep
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 LANE = "site.example"
-POKE = ("workers.tasks.dispatch", ())
 
 
 def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
@@ -119,7 +119,7 @@ def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
     assert Slot.objects.get().finished_at is not None
     assert Site.objects.get().has_backlog
-    assert messages == [POKE]
+    assert messages == [poke(LANE)]
 
 
 def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
@@ -172,7 +172,7 @@ def test_a_redirect_is_queued_in_the_lane_of_its_target(messages: list[Message])
     assert (fetch.site.name, fetch.hop_url, fetch.url) == ("new.example", "https://new.example/x", f"https://{LANE}/0")
     assert (fetch.state, fetch.attempts, fetch.redirects) == (State.QUEUED, 0, 1)
     assert fetch.site.has_backlog
-    assert messages == [POKE]
+    assert messages == [poke("new.example")]
     dispatch()
     [hop] = claim([fetch.pk])
     assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
@@ -202,7 +202,7 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
     states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
     assert states == [10, 10, 20]
     assert Site.objects.filter(has_backlog=True).count() == 11
-    assert messages == [POKE]
+    assert messages == [poke(LANE, *(f"hop-{number}.example" for number in range(10)))]
     store([])
 
 
@@ -212,7 +212,7 @@ def test_who_waits_for_the_end_is_called_once_it_is_stored(final: Any, messages:
     first, second = running(2, on_done="shop.tasks.arrived")
     messages.clear()
     store([final(first), queued(second, delay_s=1.0)])
-    assert messages == [POKE, ("shop.tasks.arrived", (first.fetch_id,))]
+    assert messages == [poke(LANE), ("shop.tasks.arrived", (first.fetch_id,))]
     noted = dict(Fetch.objects.values_list("pk", "on_done_called_at"))
     assert noted[first.fetch_id] is not None
     assert noted[second.fetch_id] is None

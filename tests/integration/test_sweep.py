@@ -13,6 +13,7 @@ from tests.integration.conftest import (
     Message,
     claim,  # a message that is newer than all slots
     database_now,
+    poke,
 )
 from workers.fetches import sweep as sweeping
 from workers.fetches.dispatch import dispatch
@@ -23,7 +24,7 @@ from workers.fetches.sweep import sweep
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 URL = "https://site.example/"
-POKE = ("workers.tasks.dispatch", ())
+POKE = ("workers.tasks.dispatch", ())  # of all lanes
 ARRIVED = "shop.tasks.arrived"
 HOUR = timedelta(hours=1)
 
@@ -68,7 +69,7 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
         assert fetch.not_before <= before
     assert Slot.objects.filter(released_at__isnull=False).count() == 3
     assert Site.objects.get().has_backlog
-    assert messages == [POKE]
+    assert messages == [poke("site.example")]
     assert sweep() == 0
 
 

@@ -18,14 +18,16 @@ from workers.publish import publish
 _run = partial(statements.run, "workers.fetches")
 
 LANES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
+MOST_NAMED = 1_000  # lanes in a message to dispatch; where more wake at once, it looks at all
 _looked_up_to = 0
 
 
 def mark(site_ids: Iterable[int]) -> None:
-    """Turn lanes on, after the fetches queued in them were committed; pokes dispatch for those that were off."""
+    """Turn lanes on, after the fetches queued in them were committed; has dispatch book those that were off."""
     sites = sorted(set(site_ids))
-    if sites and _run("mark_backlog", {"sites": sites}):
-        publish("workers.tasks.dispatch")
+    woken = sorted(row.id for row in _run("mark_backlog", {"sites": sites})) if sites else []
+    if woken:
+        publish("workers.tasks.dispatch", woken if len(woken) <= MOST_NAMED else None)
 
 
 def turn_off(site_ids: list[int]) -> None:

@@ -147,8 +147,9 @@ class Fetch(models.Model):
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="fetch_held",
             ),
-            # Claim: which fetch is a slot for?
-            models.Index(fields=["slot_id"], condition=Q(state__in=[s.value for s in HELD]), name="fetch_of_slot"),
+            # Claim: which fetch is a slot for? The condition is another than fetch_held's, though it means the same:
+            # while statistics say that hardly any fetch is held, reading all of that index looks as cheap.
+            models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="fetch_of_slot"),
             # Claim, of those that revalidate: the last good result of an URL that has validators.
             models.Index(
                 MD5("hop_url"),

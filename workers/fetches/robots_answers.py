@@ -83,7 +83,7 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     )
     for site_id, delay in _crawl_delays(set(sites.values())):
         slots.set_crawl_delay(site_id, delay)
-    publish("workers.tasks.dispatch")
+    publish("workers.tasks.dispatch", sorted(set(sites.values())))
 
 
 def _crawl_delays(site_ids: set[int]) -> Iterable[tuple[int, timedelta | None]]:

@@ -7,7 +7,7 @@ import pytest
 
 from ratelimit import slots
 from ratelimit.models import Site
-from tests.integration.conftest import Message, database_now
+from tests.integration.conftest import Message, database_now, poke
 from tests.integration.robots.conftest import (
     DAY,
     ORIGIN,
@@ -153,7 +153,7 @@ def test_dispatch_hears_of_it(messages: list[Message]) -> None:
     job = asked_for()
     messages.clear()
     answered(job, 404)
-    assert ("workers.tasks.dispatch", ()) in messages
+    assert poke("site.example") in messages
 
 
 def test_a_users_own_fetch_of_a_robots_txt_is_a_fetch_like_any_other() -> None:

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Message, database_now
+from tests.integration.conftest import Message, database_now, poke
 from tests.integration.robots.conftest import ORIGIN, PAGE, ROBOTS, claimed, known, robots_fetches, stored
 from workers.fetches import robots_files, robots_gate
 from workers.fetches.claim import Job
@@ -131,7 +131,7 @@ def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Mes
     let_through, [event] = robots_gate.sort(jobs, files)
     assert let_through == []
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
-    assert ("workers.tasks.dispatch", ()) in messages
+    assert poke("site.example") in messages
     before = database_now()
     stored(event)
     fetch, wait = Fetch.objects.get(is_robots=False), timedelta(seconds=robots_gate.WAIT)

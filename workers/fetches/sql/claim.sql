@@ -4,26 +4,43 @@
 -- first slot. A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until the other has
 -- claimed all; who has taken the place of a cancelled fetch meanwhile goes back to the queue; and a fetch that was taken
 -- back and booked again has another slot.
+-- Rows are found by their ids, one by one, whatever the statistics say: they are old when a message is claimed, by which
+-- time its fetches and slots have just been written, and a plan that reads all slots for each looks cheap.
 -- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention (purge.sql)
 -- keeps that until the lease is over.
-WITH named AS MATERIALIZED (
+WITH found AS MATERIALIZED (
+    SELECT job.id
+    FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
+    CROSS JOIN LATERAL (
+        SELECT id FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
+    ) AS job
+), locked AS MATERIALIZED (
+    SELECT id, slot_id, site_id, state
+    FROM fetches_fetch
+    WHERE id = ANY(ARRAY(SELECT id FROM found))
+    ORDER BY id
+    FOR NO KEY UPDATE
+), named AS MATERIALIZED (
     SELECT
-        job.id, job.slot_id, job.site_id,
+        locked.id, locked.slot_id, locked.site_id,
         slot.start_time, slot.use_until, slot.at_once,
         site.name AS site, site.effective_interval, site.burst,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
-        slot.use_until > statement_timestamp() AND slot.id > site.recalled_slot AS stands
-    FROM fetches_fetch AS job
-    JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
-    CROSS JOIN LATERAL (  -- by id, one by one, whatever the statistics say
+        slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
+    FROM locked
+    CROSS JOIN LATERAL (
+        SELECT start_time, use_until, at_once
+        FROM ratelimit_slot
+        WHERE id = locked.slot_id
+        OFFSET 0
+    ) AS slot
+    CROSS JOIN LATERAL (
         SELECT name, effective_interval, burst, recalled_slot, obeys_robots
         FROM ratelimit_site
-        WHERE id = job.site_id
+        WHERE id = locked.site_id
         OFFSET 0
     ) AS site
-    WHERE job.slot_id = ANY(%(slots)s) AND job.state = 'reserved'
-    ORDER BY job.id
-    FOR NO KEY UPDATE OF job
+    WHERE locked.state = 'reserved' AND locked.slot_id = ANY(%(slots)s)
 ), run AS MATERIALIZED (  -- a message has all slots of its runs
     SELECT min(slot.id) AS first_slot
     FROM ratelimit_slot AS slot
@@ -37,25 +54,23 @@ WITH named AS MATERIALIZED (
     ORDER BY id
     FOR NO KEY UPDATE
 ), claimed AS (
-    UPDATE ratelimit_slot AS slot SET claimed_at = clock_timestamp()
-    FROM unclaimed
-    WHERE slot.id = unclaimed.id
-    RETURNING slot.site_id, slot.use_until
+    UPDATE ratelimit_slot SET claimed_at = clock_timestamp()
+    WHERE id = ANY(ARRAY(SELECT id FROM unclaimed))
+    RETURNING site_id, use_until
 ), decided AS MATERIALIZED (
     SELECT named.*, stands AND claimed.site_id IS NOT NULL AS usable
     FROM named
     LEFT JOIN claimed USING (site_id, use_until)
 ), given_back AS (
-    UPDATE ratelimit_slot AS slot SET released_at = clock_timestamp()
-    FROM named
-    WHERE slot.id = named.slot_id AND NOT named.stands AND released_at IS NULL AND finished_at IS NULL
+    UPDATE ratelimit_slot SET released_at = clock_timestamp()
+    WHERE id = ANY(ARRAY(SELECT slot_id FROM named WHERE NOT stands)) AND released_at IS NULL AND finished_at IS NULL
 ), moved AS (
     UPDATE fetches_fetch AS job
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         lease_until = CASE WHEN decided.usable THEN decided.use_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
-    WHERE job.id = decided.id
+    WHERE job.id = ANY(ARRAY(SELECT id FROM named)) AND job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
         job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,

@@ -1,4 +1,5 @@
--- Give slots to the best queued fetches of every lane that is booked less than `refill` seconds ahead, up to `lookahead`.
+-- Give slots to the best queued fetches of every lane that is booked less than `refill` seconds ahead, up to `lookahead`;
+-- of these `sites` alone, unless NULL.
 -- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle lanes start `apart` seconds
 -- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
 -- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
@@ -20,6 +21,7 @@ WITH lane AS MATERIALIZED (
             OR next_start <= clock_timestamp() + burst * effective_interval
         )
         AND id > %(after)s
+        AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s))
     ORDER BY id
     LIMIT %(lanes)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -93,10 +95,10 @@ WITH lane AS MATERIALIZED (
 ), assigned AS MATERIALIZED (
     SELECT
         chosen.*,
-        CASE WHEN fetch_id IS NOT NULL THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) END AS slot_id,
+        CASE WHEN fetch_id IS NOT NULL THEN nextval(sequence) END AS slot_id,
         greatest(soonest, arrival + k * spacing - (burst - 1) * effective_interval) AS start_time,
         arrival + (taken - 1) * spacing + effective_grace AS use_until
-    FROM chosen
+    FROM chosen, (SELECT pg_get_serial_sequence('ratelimit_slot', 'id')::regclass AS sequence OFFSET 0) AS slot_ids
 ), slots AS (
     INSERT INTO ratelimit_slot (id, site_id, start_time, use_until, "interval", run_size, at_once, reserved_at)
     SELECT slot_id, id, start_time, use_until, effective_interval, taken, at_once, clock_timestamp()
@@ -107,7 +109,8 @@ WITH lane AS MATERIALIZED (
     SET state = 'reserved', slot_id = assigned.slot_id,
         lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
     FROM assigned
-    WHERE fetches_fetch.id = assigned.fetch_id
+    -- By an array first: where a lane's queue is long, a join with the whole table looks cheaper than it is.
+    WHERE fetches_fetch.id = ANY(ARRAY(SELECT fetch_id FROM assigned)) AND fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
     UPDATE ratelimit_site
     SET next_start = assigned.use_until + assigned.effective_interval

@@ -40,7 +40,8 @@ WITH outcome AS MATERIALIZED (
         site_id = coalesce(outcome.hop_site, job.site_id)
     FROM outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
-    WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id AND job.state IN ('reserved', 'running')
+    WHERE job.id = ANY(%(fetch_id)s) AND job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
+        AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
     RETURNING
         job.id, job.url, job.state, job.site_id, job.on_done, job.is_robots,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used

@@ -4,7 +4,9 @@ SELECT
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots
-FROM fetches_fetch AS job
+FROM (
+    SELECT * FROM fetches_fetch WHERE slot_id = %(slot)s AND lease_until IS NOT NULL OFFSET 0  -- by the index fetch_of_slot
+) AS job
 JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
 JOIN ratelimit_site AS site ON site.id = job.site_id
-WHERE job.slot_id = %(slot)s AND job.state = 'running'
+WHERE job.state = 'running'

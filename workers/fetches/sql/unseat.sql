@@ -1,6 +1,13 @@
 -- Queue again what has taken the place of a cancelled fetch in a slot whose holder had let go of it before it heard of
 -- that, and gives it back now. Asked by the holder. Returns the lanes.
+WITH found AS MATERIALIZED (
+    SELECT job.id
+    FROM unnest(%(slots)s::bigint[]) AS let_go (slot_id)
+    CROSS JOIN LATERAL (  -- by the index fetch_of_slot
+        SELECT id FROM fetches_fetch WHERE slot_id = let_go.slot_id AND lease_until IS NOT NULL OFFSET 0
+    ) AS job
+)
 UPDATE fetches_fetch
 SET state = 'queued', slot_id = NULL, lease_until = NULL
-WHERE slot_id = ANY(%(slots)s) AND state = 'running'
+WHERE id = ANY(ARRAY(SELECT id FROM found)) AND slot_id = ANY(%(slots)s) AND finished_at IS NULL AND state <> 'reserved'
 RETURNING site_id
