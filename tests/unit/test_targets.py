@@ -14,6 +14,12 @@ from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors
     ("text", "url", "lane"),
     [
         ("http://example.com/", "http://example.com/", "example.com"),
+        ("http://example.com", "http://example.com/", "example.com"),
+        ("http://example.com#part", "http://example.com/", "example.com"),
+        ("http://example.com?", "http://example.com/", "example.com"),
+        ("http://example.com?a=b", "http://example.com/?a=b", "example.com"),
+        ("http://example.com:8080", "http://example.com:8080/", "example.com:8080"),
+        ("http://[::1]", "http://[::1]/", "[::1]"),
         ("https://example.com/a/b?c=d&e=f", "https://example.com/a/b?c=d&e=f", "example.com"),
         ("HTTPS://Example.COM/Page", "https://example.com/Page", "example.com"),
         ("https://example.com./", "https://example.com/", "example.com"),

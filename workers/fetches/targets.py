@@ -31,8 +31,9 @@ class Target:
 def parse_target(text: str) -> Target:
     """Return the target that `text` names; raises InvalidTarget with the reason.
 
-    Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped. Numbers
-    that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means them.
+    Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped, an empty
+    path is `/`. Numbers that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means
+    them.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
@@ -56,7 +57,8 @@ def parse_target(text: str) -> Target:
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
     lane = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
-    return Target(url=str(url.with_host(host).with_fragment(None)), lane=lanes.canonical(lane))
+    url = url.with_host(host)
+    return Target(url=f"{url.origin()}{url.raw_path_qs}", lane=lanes.canonical(lane))
 
 
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
