@@ -93,7 +93,7 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
 
 
 def _finish(slot_id: int) -> None:
-    """Note that the slot was used; never raises for the database: the request has been sent, and must not look unsent."""
+    """Note that the slot was used; raises nothing of the database's: what was sent must not look as if it was not."""
     try:
         slots.finish(slot_id)
     except Error as error:

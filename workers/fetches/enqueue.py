@@ -17,13 +17,14 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
 from ratelimit import slots
+from ratelimit.covering import known_sites
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog, robots_files
 from workers.fetches.models import Fetch, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import origin_of
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
+from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
 PRIORITIES = range(-32_768, 32_768)
 STORED_LENGTH = 2 * MAX_LENGTH
@@ -113,29 +114,11 @@ def cancel(fetch_id: int) -> bool:
 
 def sites_of(names: set[str]) -> dict[str, int]:
     """Return the id of each lane's site; lanes that have none are created at the default rate."""
-    known = known_sites(names)
+    known = {name: site.id for name, site in known_sites(names).items()}
     if missing := names - known.keys():
         slots.create_sites(missing)
         known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
     return known
-
-
-def known_sites(names: set[str]) -> dict[str, int]:
-    """Return the id of each lane's site, its own or the nearest ancestor's that covers subdomains, if it has one."""
-    if not names:
-        return {}
-    above = {name: ancestors(name) for name in names}
-    own = dict(Site.objects.filter(name__in=names).values_list("name", "pk"))
-    if Site.objects.filter(covers_subdomains=True).exists():
-        covering = dict(
-            Site.objects.filter(
-                covers_subdomains=True, name__in={a for names_above in above.values() for a in names_above}
-            ).values_list("name", "pk")
-        )
-    else:
-        covering = {}
-    found = {name: own.get(name) or next((covering[a] for a in above[name] if a in covering), None) for name in names}
-    return {name: site_id for name, site_id in found.items() if site_id is not None}
 
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
