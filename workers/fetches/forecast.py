@@ -58,7 +58,8 @@ def forecast(host: str, add: int = 0) -> Forecast:
     """Return what is to be expected of the lane to which URLs of the host go; `add` more requests are reckoned in.
 
     Reads only, and waits for nobody. A queued fetch that is not due yet counts if it will be by the time those that are
-    due have been booked. Raises ratelimit.lanes.InvalidLane for what names no host, ValueError for `add` below 0 or above a million.
+    due have been booked. Raises ratelimit.lanes.InvalidLane for what names no host, ValueError for `add` below 0 or
+    above a million.
     """
     if not 0 <= add <= MOST_ADDED:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
