@@ -26,7 +26,8 @@ from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
-PRIORITIES = range(-32_768, 32_768)
+PRIORITIES = range(-32_768, robots_files.PRIORITY)
+MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
 
 
@@ -76,12 +77,16 @@ def request_fetches(
     for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at once;
     while another's transaction with the same URL is open, this waits for its end.
 
-    Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
+    Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
+    outside 1 to 32,767, or a naive `not_before`.
     """
     if priority not in PRIORITIES:
-        raise ValueError(f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}.")
-    if not 1 <= max_attempts <= PRIORITIES[-1]:
-        raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
+        raise ValueError(
+            f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}: "
+            "only the robots.txt that Weir asks for goes before all others."
+        )
+    if not 1 <= max_attempts <= MOST_ATTEMPTS:
+        raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")
     if not_before is not None and not_before.tzinfo is None:
         raise ValueError("not_before must be an aware datetime: give it a time zone.")
     common: dict[str, Any] = {
