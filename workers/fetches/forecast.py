@@ -23,13 +23,13 @@ from ratelimit.rates import parse_rate
 from workers.fetches.booking import Dispatching, HeldRun, Lane, start_after
 from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
 from workers.fetches.robots import PATH
-from workers.schedule import SCHEDULE
+from workers.schedule import tick_of
 
 _run = partial(statements.run_within, "workers.fetches")
 
 MOST_ADDED = 1_000_000
 FARTHEST_S = 100 * 366 * 86_400.0  # PostgreSQL has no point in time for everything
-TICK_S = next(entry.every.total_seconds() for entry in SCHEDULE if entry.task == "workers.tasks.dispatch")
+TICK_S = tick_of("workers.tasks.dispatch")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
