@@ -1,4 +1,4 @@
-"""The names of lanes: pure."""
+"""The names of lanes, and which of them may cover which: pure."""
 
 import re
 from ipaddress import IPv6Address
@@ -6,6 +6,7 @@ from ipaddress import IPv6Address
 import idna
 
 MAX_LENGTH = 300
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # the last label of an address, or of what is taken for one
 _LANE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\x00-\x1f\x7f]+)(?P<port>:[0-9]{1,5})?")
 
 
@@ -31,6 +32,15 @@ def canonical(name: str) -> str:
             f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080."
         )
     return lane
+
+
+def ancestors(lane: str) -> list[str]:
+    """Return the names above a lane, nearest first: those whose site may cover it."""
+    host, colon, port = lane.partition(":")
+    if host.startswith("[") or NUMBER.fullmatch(host.rpartition(".")[2]):
+        return []
+    labels = host.split(".")
+    return [".".join(labels[i:]) + colon + port for i in range(1, len(labels))]
 
 
 def _canonical_host(host: str) -> str:

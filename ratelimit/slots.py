@@ -20,6 +20,7 @@ from psycopg.errors import LockNotAvailable
 
 from postgres import statements
 from ratelimit import lanes
+from ratelimit.covering import known_sites
 from ratelimit.models import PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 from ratelimit.rates import parse_rate
@@ -78,11 +79,12 @@ class Reservation:
 
 
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
-    """Reserve `count` starts in the lane, which is created at the default rate if need be.
+    """Reserve `count` starts in the site's lane: its own, or that of the nearest site above which covers subdomains.
 
-    One round trip, whatever the number of slots; a second one where a given-back slot is taken.
-    No two reservations, by any process on any host, overlap: each
-    belongs to its holder alone until `run.use_until`. The slots are reserved when this returns.
+    Without either, its own is created at the default rate. One round trip, whatever the number of slots; a second one
+    where a given-back slot is taken, and a few more for a site that has no lane of its own. No two reservations, by any
+    process on any host, overlap: each belongs to its holder alone until `run.use_until`. The slots are reserved when
+    this returns.
 
     Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
     a count outside 1-10,000, and TransactionManagementError inside a transaction.
@@ -90,19 +92,20 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     if not 1 <= count <= MAX_COUNT:
         raise ValueError(f"count must be between 1 and {MAX_COUNT}, not {count}.")
     site = lanes.canonical(site)
-    parameters = {"site": site, "count": count, "places": list(range(count)), "max_wait": max_wait}
+    parameters = {"count": count, "places": list(range(count)), "max_wait": max_wait}
     while True:
         asked_at = time.monotonic()
-        rows = _run("reserve", parameters, prepare=True)
+        rows = _run("reserve", {"site": site, **parameters}, prepare=True)
         if not rows and count == 1:
             asked_at = time.monotonic()
             rows = _run("take_given_back", {"site": site, "max_wait": max_wait})
         answered_at = time.monotonic()
         if rows:
             break
-        if (wait_s := _wait_s(site, count)) > max_wait:
+        if (wait_s := _wait_s(site, count)) is None:
+            site = _covered_or_created(site)
+        elif wait_s > max_wait:
             raise SlotTooFar(site, wait_s)
-        create_sites([site])
     first = rows[0]
     return Reservation(
         site=site,
@@ -169,12 +172,25 @@ def finish(*slot_ids: int) -> None:
 
 def estimate(site: str) -> float:
     """Return the seconds until a reservation made now would start. Reserves nothing; 0 for an idle or unknown lane."""
-    return _wait_s(lanes.canonical(site), 1)
+    site = lanes.canonical(site)
+    wait_s = _wait_s(site, 1)
+    if wait_s is None and (known := known_sites({site})):
+        wait_s = _wait_s(known[site].name, 1)
+    return wait_s or 0.0
 
 
-def _wait_s(site: str, count: int) -> float:
+def _wait_s(site: str, count: int) -> float | None:
+    """Return the seconds until a reservation in this very lane would start; None where there is no such lane."""
     rows = _run("estimate", {"site": site, "count": count})
-    return float(rows[0].wait_s) if rows else 0.0
+    return float(rows[0].wait_s) if rows else None
+
+
+def _covered_or_created(site: str) -> str:
+    """Return the name of the lane that covers a site which has none of its own; without one, its own is created."""
+    if known := known_sites({site}):
+        return known[site].name
+    create_sites([site])
+    return site
 
 
 def back_off(

@@ -6,7 +6,8 @@
 1. Reserve a start. 2. Wait for it on the monotonic clock. 3. After a long wait, shortly before the start, ask whether
 the slot still stands (a lane may be paused, backed off, or given another rate). 4. Recalled, or too late (the process
 was stalled)? Give the slot back and reserve again. 5. Run the body at once: what it starts first is what is paced.
-6. Finish the slot.
+6. Finish the slot. That is a note: where the database does not take it, a warning is logged, and what the body did, or
+raised, stands. The slot is over by itself.
 """
 
 import asyncio
@@ -14,10 +15,14 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
+import structlog
 from asgiref.sync import sync_to_async
+from django.db import Error
 
 from ratelimit import slots
 from ratelimit.pacing import CONFIRMED_FOR_S, Run
+
+log = structlog.get_logger(__name__)
 
 CONFIRM_AHEAD = 0.1  # seconds before the start
 
@@ -50,14 +55,14 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
     try:
         yield slot.id
     finally:
-        slots.finish(slot.id)
+        _finish(slot.id)
 
 
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
-    reserve, release, finish = sync_to_async(slots.reserve), sync_to_async(slots.release), sync_to_async(slots.finish)
-    confirm = sync_to_async(slots.confirm)
+    reserve, confirm = sync_to_async(slots.reserve), sync_to_async(slots.confirm)
+    release, finish = sync_to_async(slots.release), sync_to_async(_finish)
     give_up_at = time.monotonic() + max_wait
     while True:
         reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
@@ -85,6 +90,14 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
         yield slot.id
     finally:
         await asyncio.shield(finish(slot.id))
+
+
+def _finish(slot_id: int) -> None:
+    """Note that the slot was used; raises nothing of the database's: what was sent must not look as if it was not."""
+    try:
+        slots.finish(slot_id)
+    except Error as error:
+        log.warning("slot_not_finished", slot=slot_id, error=str(error))
 
 
 def _is_confirmed(run: Run) -> bool:

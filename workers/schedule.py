@@ -50,3 +50,8 @@ SCHEDULE = (
         arguments=["mail"],
     ),
 )
+
+
+def tick_of(task: str) -> float:
+    """Return the seconds between two runs of a task in the schedule."""
+    return next(entry.every.total_seconds() for entry in SCHEDULE if entry.task == task)

@@ -78,6 +78,13 @@ def test_every_spelling_of_a_url_gets_the_unfinished_fetch(spelling: str) -> Non
     assert Fetch.objects.count() == 1
 
 
+def test_an_empty_path_is_the_root() -> None:
+    """Both are sent as `GET /`, so that they are one URL; it is stored in the form in which it is sent."""
+    bare, slash = (request_fetch(url, dedupe=True) for url in ("https://site.example", "https://site.example/"))
+    assert bare == slash
+    assert Fetch.objects.get().hop_url == "https://site.example/"
+
+
 def test_another_url_gets_another_fetch() -> None:
     """Scheme, host, port, path and query tell URLs apart."""
     urls = [URL, f"{URL}/", f"{URL}?a=1", "http://site.example/page", "https://site.example:8443/page"]

@@ -5,6 +5,7 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models import F
@@ -98,7 +99,22 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
         "1 stays failed: the URL has an unfinished fetch already (dedupe).",
     ]
     told = json.loads(fetches("retry", "--all", "--json"))
-    assert told == {"queued": 0, "not_urls": 2, "already_unfinished": 1, "not_failed": []}
+    assert told == {"queued": 0, "not_urls": 2, "robots_files": 0, "already_unfinished": 1, "not_failed": []}
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by its id", "among others"])
+def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: LazySettings) -> None:
+    """Weir asks for it again by itself: who wants it sooner uses the list of robots.txt files."""
+    settings.WEIR_OBEY_ROBOTS = True
+    request_fetch("http://a.example/")
+    robots = Fetch.objects.get(is_robots=True)
+    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=database_now())
+    sentence = "1 stays failed: robots.txt, which Weir asks for again when a fetch needs it."
+    if named:
+        assert fetches("retry", robots.pk).splitlines() == ["0 fetches queued again.", sentence]
+    else:
+        assert fetches("retry", "--all").splitlines() == ["1 fetch queued again.", sentence]
+    assert Fetch.objects.get(pk=robots.pk).state == State.FAILED
 
 
 @pytest.mark.parametrize(
@@ -106,6 +122,10 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
     [
         ([], "Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch."),
         (["--error", ""], "Say which: IDs"),
+        (["--error", "refus\udce9"], "argument --error: it must be text in UTF-8"),
+        (["--error", "refused\0"], "argument --error: it must not contain NUL"),
+        (["--site", "a.ex\udce9mple"], "'a.ex\\udce9mple' does not name a site"),
+        (["--since", "2\udce9"], "'2\\udce9' is not a length of time"),
         (["--limit", "5"], "Say which: IDs"),
         (["1", "--site", "a.example"], "Give IDs, or say which fetches are meant: not both."),
         (["1", "--all"], "not both"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,14 +15,14 @@ from django.db.models.functions import Now
 
 from ratelimit import slots
 from ratelimit.lanes import InvalidLane
-from ratelimit.models import Site, Slot
+from ratelimit.models import LONG_AGO, Site, Slot
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.plans import plan_of
 from tests.integration.robots.conftest import known
 from workers.fetches.dispatch import TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.forecast import TICK_S, forecast
-from workers.fetches.models import Fetch, State
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -75,6 +76,12 @@ def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -
                 found[pk] = seconds.offset(planned[slot or 0])
         at += TICK_S
     return found, near
+
+
+def unreadable(origin: str, *, for_s: float) -> RobotsFile:
+    """Have a robots.txt be unreachable for so long."""
+    until = database_now() + timedelta(seconds=for_s)
+    return known(origin, RobotsState.UNREACHABLE, error="the site answered 503", refresh_at=until, expires_at=until)
 
 
 def waiting() -> int:
@@ -148,6 +155,41 @@ def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> 
     known("http://a.example")
     assert not forecast("a.example").asks_robots
     assert forecast("a.example:8080").asks_robots
+
+
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_a_robots_txt_that_cannot_be_read_is_waited_for(scheme: str, settings: LazySettings) -> None:
+    """Nothing is fetched until it is asked for again, which takes a slot; what was put off so long is in the queue."""
+    settings.WEIR_OBEY_ROBOTS = True
+    slots.set_rate(LANE, "1/10s")
+    idle = unreadable(f"{scheme}://{LANE}", for_s=50)
+    told = forecast(LANE)
+    assert told.robots_held_for_s == pytest.approx(50, abs=ROUGHLY)
+    assert told.robots_error == f"{scheme}://{LANE}: the site answered 503"
+    from_s = told.robots_held_for_s + TICK_S / 2 + TRAVEL
+    assert (told.state, told.ahead, told.clears_in_s) == ("running", 0, 0.0)
+    assert told.starts_in_s == pytest.approx(from_s + 10.25)
+    request_fetch(f"{scheme}://{LANE}/", not_before=idle.expires_at)
+    told = forecast(LANE)
+    from_s = told.robots_held_for_s + TICK_S / 2 + TRAVEL
+    assert (told.queued, told.not_due, told.ahead) == (1, 0, 1)
+    assert told.clears_in_s == pytest.approx(from_s + 10.25)
+    assert told.starts_in_s == pytest.approx(from_s + 2 * 10.25)
+    assert forecast(LANE, add=3).clears_in_s == pytest.approx(told.clears_in_s + 3 * 10.25, abs=NEAR)
+
+
+def test_a_robots_txt_that_cannot_be_read_is_no_matter_where_it_does_not_count(settings: LazySettings) -> None:
+    """Another site's, one that is asked for again by now, and any where robots.txt is not obeyed."""
+    settings.WEIR_OBEY_ROBOTS = True
+    slots.set_rate(LANE, "1/10s", obeys_robots=False)
+    slots.set_rate("obeys.example", "1/10s")
+    slots.set_rate("again.example", "1/10s")
+    unreadable(f"https://{LANE}", for_s=50)
+    unreadable("https://again.example", for_s=-1)
+    for host in (LANE, "obeys.example", "again.example"):
+        told = forecast(host)
+        assert (told.robots_held_for_s, told.robots_error) == (0, "")
+        assert told.starts_in_s < 20
 
 
 # --- what counts ----------------------------------------------------------------------------------------------------
@@ -269,6 +311,19 @@ def test_a_site_that_does_not_exist_is_foretold_at_the_default_rate_and_not_crea
     assert not Site.objects.exists()
 
 
+@pytest.mark.parametrize("rate", ["1000/s", "3/s", "1/7s", "1/h"])
+def test_a_site_that_does_not_exist_is_foretold_like_one_that_was_just_created(
+    rate: str, settings: LazySettings
+) -> None:
+    """Spacing and grace are those that its row would have."""
+    settings.WEIR_DEFAULT_RATE = rate
+    told = forecast("new.example", add=5_000)
+    slots.create_sites(["new.example"])
+    created = forecast("new.example", add=5_000)
+    assert (told.is_new, created.is_new) == (True, False)
+    assert told == replace(created, is_new=True, now=told.now)
+
+
 @pytest.mark.parametrize("add", [-1, 1_000_001])
 def test_an_impossible_number_is_refused(add: int) -> None:
     with pytest.raises(ValueError, match="between 0 and 1,000,000"):
@@ -292,6 +347,16 @@ def test_it_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
         assert forecast(LANE).queued == 1
 
 
+def test_it_waits_for_nobody_who_is_creating_the_site(other_connection: psycopg.Connection[Any]) -> None:
+    """A web transaction that enqueues the first URL of a site may be open for long."""
+    other_connection.execute(
+        "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"
+        " VALUES ('new.example', '1 s', 1, false, false)"
+    )
+    with waiting_for_nobody():
+        assert forecast("new.example").is_new
+
+
 def test_it_looks_at_the_lane_alone() -> None:
     """However many fetches there are elsewhere, those of the lane are found by index."""
     slots.set_rate(LANE, "1/s", max_concurrency=2)
@@ -300,6 +365,9 @@ def test_it_looks_at_the_lane_alone() -> None:
         cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
     parameters: dict[str, object] = {
         "site": Site.objects.get(name=LANE).pk,
+        "name": LANE,
+        "interval": timedelta(seconds=1),
+        "long_ago": LONG_AGO,
         "starts_within": 0.0,
         "clears_within": 0.0,
         "obey": True,

@@ -189,7 +189,7 @@ def test_a_robots_txt_is_left_alone() -> None:
         finished_at=database_now(),
         is_robots=True,
     )
-    assert retry_failed(Fetch.objects.all()) == Retried(queued=1)
+    assert retry_failed(Fetch.objects.all()) == Retried(queued=1, robots_files=1)
     assert states(fetch, robots.pk) == [State.QUEUED, State.FAILED]
 
 

@@ -16,7 +16,10 @@ from django.db import connection
 
 from ratelimit import slots
 from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.robots.conftest import known
 from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import RobotsState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -264,11 +267,28 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
         "not_due": 0,
         "ahead": 1,
         "asks_robots": False,
+        "robots_held_for_s": 0.0,
+        "robots_error": None,
         "added": 2,
     }
     slots.pause("a.example")
     told = json.loads(sites("--json", "forecast", "a.example"))
     assert (told["held_for_s"], told["starts_in_s"], told["clears_in_s"]) == (None, None, None)
+
+
+def test_a_forecast_says_when_robots_txt_is_in_the_way(settings: LazySettings) -> None:
+    """Which one, why, and when it is asked for again: for people and for machines."""
+    settings.WEIR_OBEY_ROBOTS = True
+    slots.set_rate("a.example", "1/10s")
+    again = database_now() + timedelta(seconds=50)
+    error = "the site answered 503"
+    known("https://a.example", RobotsState.UNREACHABLE, error=error, refresh_at=again, expires_at=again)
+    told = sites("forecast", "a.example")
+    assert "robots.txt cannot be read (https://a.example: the site answered 503): nothing is fetched before" in told
+    assert re.search(r" before it is asked for again, in \d\d(\.\d)?s \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
+    data = json.loads(sites("forecast", "a.example", "--json"))
+    assert data["robots_error"] == "https://a.example: the site answered 503"
+    assert 40 < data["robots_held_for_s"] <= 50 < data["starts_in_s"]
 
 
 def test_a_forecast_for_ages_has_no_date() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.db.transaction import TransactionManagementError
+from structlog.testing import capture_logs
 
 from ratelimit import slots
 from ratelimit.models import Slot
@@ -62,6 +63,14 @@ async def use_async() -> float:
 def use(kind: str) -> float:
     started_at: float = use_sync() if kind == "throttle" else run_async(use_async)
     return started_at
+
+
+def lose_the_database(other: psycopg.Connection[Any]) -> None:
+    """Have the server end this thread's connection, through another one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        [pid] = cursor.fetchone()
+    other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
 
 def states() -> list[str]:
@@ -204,6 +213,54 @@ def test_a_body_that_raises_has_used_its_slot(kind: str) -> None:
     with pytest.raises(Planned):
         body() if kind == "throttle" else run_async(main)
     assert states() == ["finished"]
+
+
+@both
+def test_what_a_body_did_stands_where_its_slot_cannot_be_finished(
+    kind: str, other_connection: psycopg.Connection[Any]
+) -> None:
+    """The database goes away while the body runs: that is logged, and nobody repeats what was sent."""
+
+    async def main() -> str:
+        async with athrottle(LANE):
+            await sync_to_async(lose_the_database)(other_connection)
+            return "sent"
+
+    def body() -> str:
+        with throttle(LANE):
+            lose_the_database(other_connection)
+            return "sent"
+
+    with capture_logs() as logs:
+        assert (body() if kind == "throttle" else run_async(main)) == "sent"
+    connection.close()
+    assert [(log["event"], log["log_level"], log["slot"]) for log in logs] == [
+        ("slot_not_finished", "warning", Slot.objects.get().pk)
+    ]
+    assert states() == ["open"]
+    use(kind)  # the lane goes on
+
+
+@both
+def test_what_a_body_raised_is_not_hidden_where_its_slot_cannot_be_finished(
+    kind: str, other_connection: psycopg.Connection[Any]
+) -> None:
+    """Its own exception is what its caller can act upon."""
+
+    async def main() -> None:
+        async with athrottle(LANE):
+            await sync_to_async(lose_the_database)(other_connection)
+            raise Planned
+
+    def body() -> None:
+        with throttle(LANE):
+            lose_the_database(other_connection)
+            raise Planned
+
+    with capture_logs() as logs, pytest.raises(Planned):
+        body() if kind == "throttle" else run_async(main)
+    connection.close()
+    assert [log["event"] for log in logs] == ["slot_not_finished"]
 
 
 def test_an_interrupted_wait_gives_the_slot_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from ratelimit.lanes import MAX_LENGTH, InvalidLane, canonical
+from ratelimit.lanes import MAX_LENGTH, InvalidLane, ancestors, canonical
 from workers.fetches.targets import InvalidTarget, parse_target
 
 
@@ -85,3 +85,21 @@ def test_the_lane_of_a_url_is_canonical(url: str) -> None:
 def test_the_host_as_it_stands_in_a_url_names_the_lane_of_that_url(host: str) -> None:
     """An operator who names a site as its URLs do reaches the lane in which they are fetched."""
     assert canonical(host) == parse_target(f"https://{host}/").lane
+
+
+@pytest.mark.parametrize(
+    ("lane", "above"),
+    [
+        ("a.b.example.com", ["b.example.com", "example.com", "com"]),
+        ("example.com", ["com"]),
+        ("localhost", []),
+        ("a.example.com:8080", ["example.com:8080", "com:8080"]),
+        ("1.2.3.4", []),
+        ("1.2.3.4:81", []),
+        ("[2001:db8::1]", []),
+        ("[::1]:8080", []),
+    ],
+)
+def test_a_lane_may_be_covered_by_the_names_above_it(lane: str, above: list[str]) -> None:
+    """The nearest comes first, the port stays, and addresses have nothing above them."""
+    assert ancestors(lane) == above

@@ -7,13 +7,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
+from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
 
 @pytest.mark.parametrize(
     ("text", "url", "lane"),
     [
         ("http://example.com/", "http://example.com/", "example.com"),
+        ("http://example.com", "http://example.com/", "example.com"),
+        ("http://example.com#part", "http://example.com/", "example.com"),
+        ("http://example.com?", "http://example.com/", "example.com"),
+        ("http://example.com?a=b", "http://example.com/?a=b", "example.com"),
+        ("http://example.com:8080", "http://example.com:8080/", "example.com:8080"),
+        ("http://[::1]", "http://[::1]/", "[::1]"),
         ("https://example.com/a/b?c=d&e=f", "https://example.com/a/b?c=d&e=f", "example.com"),
         ("HTTPS://Example.COM/Page", "https://example.com/Page", "example.com"),
         ("https://example.com./", "https://example.com/", "example.com"),
@@ -123,21 +129,3 @@ def test_the_url_that_is_sent_goes_to_the_host_of_its_lane(text: str) -> None:
         assume(False)
     authority = target.url.split("/")[2].partition("?")[0]
     assert authority == target.lane
-
-
-@pytest.mark.parametrize(
-    ("lane", "above"),
-    [
-        ("a.b.example.com", ["b.example.com", "example.com", "com"]),
-        ("example.com", ["com"]),
-        ("localhost", []),
-        ("a.example.com:8080", ["example.com:8080", "com:8080"]),
-        ("1.2.3.4", []),
-        ("1.2.3.4:81", []),
-        ("[2001:db8::1]", []),
-        ("[::1]:8080", []),
-    ],
-)
-def test_a_lane_may_be_covered_by_the_names_above_it(lane: str, above: list[str]) -> None:
-    """The nearest comes first, the port stays, and addresses have nothing above them."""
-    assert ancestors(lane) == above

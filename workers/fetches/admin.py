@@ -43,7 +43,7 @@ class FetchAdmin(FetchModelAdmin):
         "lateness_ms",
         "elapsed_ms",
     )
-    list_filter = ("state", "is_robots")
+    list_filter = ("state",)
     list_select_related = ("site",)
     raw_id_fields = ("site",)
     search_fields = ("url__startswith",)
@@ -102,7 +102,7 @@ class FetchAdmin(FetchModelAdmin):
         retried = retry_failed(chosen, limit=MOST_RETRIED)
         for sentence in retried.sentences():
             self.message_user(request, sentence, messages.SUCCESS if retried.queued else messages.WARNING)
-        if retried.tried == MOST_RETRIED:
+        if retried.tried >= MOST_RETRIED:
             self.message_user(
                 request, f"At most {MOST_RETRIED:,} are retried at once: repeat it for the rest.", messages.WARNING
             )

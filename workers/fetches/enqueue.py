@@ -17,15 +17,17 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
 from ratelimit import slots
+from ratelimit.covering import known_sites
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog, robots_files
 from workers.fetches.models import Fetch, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import origin_of
-from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, ancestors, parse_target
+from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
-PRIORITIES = range(-32_768, 32_768)
+PRIORITIES = range(-32_768, robots_files.PRIORITY)
+MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
 
 
@@ -75,12 +77,16 @@ def request_fetches(
     for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at once;
     while another's transaction with the same URL is open, this waits for its end.
 
-    Raises ValueError for a priority outside 16 bits, `max_attempts` below 1, or a naive `not_before`.
+    Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
+    outside 1 to 32,767, or a naive `not_before`.
     """
     if priority not in PRIORITIES:
-        raise ValueError(f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}.")
-    if not 1 <= max_attempts <= PRIORITIES[-1]:
-        raise ValueError(f"max_attempts must be at least 1, not {max_attempts}.")
+        raise ValueError(
+            f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}: "
+            "only the robots.txt that Weir asks for goes before all others."
+        )
+    if not 1 <= max_attempts <= MOST_ATTEMPTS:
+        raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")
     if not_before is not None and not_before.tzinfo is None:
         raise ValueError("not_before must be an aware datetime: give it a time zone.")
     common: dict[str, Any] = {
@@ -113,29 +119,11 @@ def cancel(fetch_id: int) -> bool:
 
 def sites_of(names: set[str]) -> dict[str, int]:
     """Return the id of each lane's site; lanes that have none are created at the default rate."""
-    known = known_sites(names)
+    known = {name: site.id for name, site in known_sites(names).items()}
     if missing := names - known.keys():
         slots.create_sites(missing)
         known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
     return known
-
-
-def known_sites(names: set[str]) -> dict[str, int]:
-    """Return the id of each lane's site, its own or the nearest ancestor's that covers subdomains, if it has one."""
-    if not names:
-        return {}
-    above = {name: ancestors(name) for name in names}
-    own = dict(Site.objects.filter(name__in=names).values_list("name", "pk"))
-    if Site.objects.filter(covers_subdomains=True).exists():
-        covering = dict(
-            Site.objects.filter(
-                covers_subdomains=True, name__in={a for names_above in above.values() for a in names_above}
-            ).values_list("name", "pk")
-        )
-    else:
-        covering = {}
-    found = {name: own.get(name) or next((covering[a] for a in above[name] if a in covering), None) for name in names}
-    return {name: site_id for name, site_id in found.items() if site_id is not None}
 
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:

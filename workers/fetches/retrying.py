@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 from psycopg.errors import UniqueViolation
 
 from postgres import statements
@@ -34,25 +34,29 @@ class Retried:
 
     queued: int = 0
     not_urls: int = 0  # their text is none that Weir fetches
+    robots_files: int = 0  # asked for by Weir, and again by itself when a fetch needs them
     already_unfinished: int = 0  # another fetch with their dedupe key is under way
 
     def __add__(self, other: "Retried") -> "Retried":
         return Retried(
             queued=self.queued + other.queued,
             not_urls=self.not_urls + other.not_urls,
+            robots_files=self.robots_files + other.robots_files,
             already_unfinished=self.already_unfinished + other.already_unfinished,
         )
 
     @property
     def tried(self) -> int:
         """Return how many there were."""
-        return self.queued + self.not_urls + self.already_unfinished
+        return self.queued + self.not_urls + self.robots_files + self.already_unfinished
 
     def sentences(self) -> Iterator[str]:
         """Say it to a person."""
         yield f"{self.queued:,} {'fetch' if self.queued == 1 else 'fetches'} queued again."
         if self.not_urls:
             yield f"{_stay_failed(self.not_urls)}: no URL that Weir fetches."
+        if self.robots_files:
+            yield f"{_stay_failed(self.robots_files)}: robots.txt, which Weir asks for again when a fetch needs it."
         if self.already_unfinished:
             yield f"{_stay_failed(self.already_unfinished)}: the URL has an unfinished fetch already (dedupe)."
 
@@ -64,10 +68,15 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
     meanwhile. Commits in batches; raises RuntimeError inside a transaction.
     """
     with transaction.atomic(durable=True):
-        failed = fetches.filter(state=State.FAILED, is_robots=False)
+        failed = fetches.filter(state=State.FAILED)
         # What was refused when it was asked for has no site; what is stored of it may not even be what was asked for.
-        retried = Retried(not_urls=failed.filter(site=None).count())
-        ids = list(failed.exclude(site=None).order_by("pk").values_list("pk", flat=True)[:limit])
+        retried = Retried(
+            **failed.aggregate(
+                not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
+            )
+        )
+        again = failed.filter(is_robots=False).exclude(site=None)
+        ids = list(again.order_by("pk").values_list("pk", flat=True)[:limit])
     for start in range(0, len(ids), BATCH):
         retried += _retry(ids[start : start + BATCH])
     return retried

@@ -12,7 +12,6 @@ MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _UNUSABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]")  # control characters, lone surrogates
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _PORT = re.compile(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", re.ASCII)  # behind a host; other digits mean nothing to others
 
 
@@ -31,8 +30,9 @@ class Target:
 def parse_target(text: str) -> Target:
     """Return the target that `text` names; raises InvalidTarget with the reason.
 
-    Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped. Numbers
-    that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means them.
+    Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped, an empty
+    path is `/`. Numbers that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means
+    them.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
@@ -56,7 +56,8 @@ def parse_target(text: str) -> Target:
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
     lane = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
-    return Target(url=str(url.with_host(host).with_fragment(None)), lane=lanes.canonical(lane))
+    url = url.with_host(host)
+    return Target(url=f"{url.origin()}{url.raw_path_qs}", lane=lanes.canonical(lane))
 
 
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
@@ -79,7 +80,7 @@ def _checked_host(host: str) -> str:
         except ValueError as error:
             raise InvalidTarget(f"{host!r} is not an IPv6 address") from error
     labels = host.split(".")
-    if _NUMBER.fullmatch(labels[-1]):
+    if lanes.NUMBER.fullmatch(labels[-1]):
         try:
             return str(ip_address(host))
         except ValueError as error:
@@ -87,12 +88,3 @@ def _checked_host(host: str) -> str:
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):  # noqa: PLR2004  RFC 1035's limit
         raise InvalidTarget(f"{host!r} is not a host name")
     return host
-
-
-def ancestors(lane: str) -> list[str]:
-    """Return the names above a lane, nearest first: those whose site may cover it."""
-    host, colon, port = lane.partition(":")
-    if host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2]):
-        return []
-    labels = host.split(".")
-    return [".".join(labels[i:]) + colon + port for i in range(1, len(labels))]

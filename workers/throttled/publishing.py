@@ -7,25 +7,37 @@
 
 Tasks are published LOOKAHEAD seconds before they could start, not as soon as `max_wait` would allow: a task that waits
 in a worker keeps a process from other work.
+
+In a lane where fetches wait, too, dispatch books whenever a tick finds it booked for less than REFILL. Who looks less
+far would never find room there; who looks farther, by a tick, is always first and would leave none. So each tick draws:
+it looks farther than dispatch, or so much less far that dispatch was there before. Both go on, at any rate and however
+the ticks lie; which of them gets how much is not laid down.
 """
 
 from collections import Counter
 from functools import partial
 from itertools import takewhile
+from random import random
 
 import structlog
+from django.conf import settings
 from django.db.models import F
 from kombu.utils import json
 
 from postgres import statements
+from workers.fetches.dispatch import REFILL, TRAVEL
 from workers.models import PostponedTask
 from workers.publish import publish_signature
+from workers.schedule import tick_of
 from workers.throttled.postponing import HEADER
 
 _run = partial(statements.run, "workers.throttled")
 log = structlog.get_logger(__name__)
 
-LOOKAHEAD = 2.0  # seconds: two ticks of the schedule, so that one of them may be late
+TICK = tick_of("workers.tasks.publish_postponed")  # seconds; dispatch has the same
+# Seconds: where a lane is about to be booked by dispatch, a tick before has published, and the task has reserved.
+LOOKAHEAD = REFILL + TICK + TRAVEL
+FETCHES_FIRST = 0.5  # the share of the ticks that leave lanes where fetches wait to dispatch
 # Seconds after which a message counts as lost. One that was only late does nothing when its task has started since.
 DELIVERY = 30.0
 PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds before a task is published for the third time, and between any two
@@ -39,9 +51,17 @@ def publish_due() -> int:
     Safe to run anywhere, any number of times at once: lanes in which somebody else is publishing are left to him.
     """
     _take_back_lost()
+    behind_dispatch = max(0.0, min(REFILL, settings.WEIR_LOOKAHEAD) - TICK)
+    parameters = {
+        "lookahead": LOOKAHEAD,
+        "beside_fetches": behind_dispatch if random() < FETCHES_FIRST else LOOKAHEAD,  # noqa: S311  a lot
+        "delivery": DELIVERY,
+        "most": MOST_OF_A_LANE,
+        "batch": BATCH,
+    }
     sent, more = 0, True
     while more:
-        rows = _run("publish", {"lookahead": LOOKAHEAD, "delivery": DELIVERY, "most": MOST_OF_A_LANE, "batch": BATCH})
+        rows = _run("publish", parameters)
         taken = list(takewhile(lambda row: _send(row.id, row.signature), rows))
         _wait_again([row.id for row in rows[len(taken) :]])
         # A worker throws an expired message away, and says so where Celery expects it: no slot, and nothing to repeat.

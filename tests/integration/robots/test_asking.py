@@ -169,7 +169,7 @@ def test_a_robots_txt_is_booked_alone(messages: list[Message]) -> None:
 def test_the_robots_txt_files_of_a_lane_are_one_run() -> None:
     """A lane of many hosts learns of all of them at its own rate, before anything else."""
     slots.set_rate("example", "10/s", covers_subdomains=True)
-    request_fetches([f"https://{number}.example/" for number in range(7)], priority=32_767)
+    request_fetches([f"https://{number}.example/" for number in range(7)], priority=32_766)
     assert dispatch() == 7
     assert {fetch.is_robots for fetch in Fetch.objects.filter(state=State.RESERVED)} == {True}
     run = list(Slot.objects.order_by("start_time"))

@@ -12,7 +12,7 @@ from billiard.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connections
 
 from ratelimit import slots
-from ratelimit.models import Slot
+from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
@@ -74,6 +74,22 @@ def test_a_task_that_was_put_back_is_published_and_starts(broker: Broker) -> Non
     assert work(message) == "SUCCESS"
     assert arguments() == [7]
     assert not PostponedTask.objects.exists()
+
+
+def test_a_task_of_a_covered_host_waits_in_the_lane_that_covers_it(broker: Broker) -> None:
+    """With the others of that lane, in their order; it gets no lane of its own."""
+    slots.set_rate(LANE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
+    hosts = [f"www.{LANE}", LANE, f"shop.{LANE}"]
+    book(60)
+    for host in hosts:
+        one_worker.by_argument.delay(host)
+        assert work(broker.next()) == "IGNORED"
+    assert list(PostponedTask.objects.values_list("site", flat=True)) == [LANE] * 3
+    open_lane()
+    assert publish_due() == 3
+    assert [work(broker.next()) for _ in range(3)] == ["SUCCESS"] * 3
+    assert arguments() == hosts
+    assert list(Site.objects.values_list("name", flat=True)) == [LANE]
 
 
 def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:

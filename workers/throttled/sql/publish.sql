@@ -1,6 +1,7 @@
 -- Mark as published, for `delivery` seconds, the next tasks of every lane: those that would start within `lookahead`
 -- seconds, and within their own `max_wait`, if they reserved now, one after the other, behind what the lane is booked
--- with and what was published before and is not in a worker's hands yet. At most `most` of a lane, `batch` in all.
+-- with and what was published before and is not in a worker's hands yet. At most `most` of a lane, `batch` in all. Where
+-- fetches wait in the lane, too, it is `beside_fetches` seconds instead of `lookahead`.
 -- Promises: first in, first out within a lane; nothing is published twice, nor more than there is room for, however many
 -- run this at once: whoever locks the first task of a lane has the lane, others skip it. A lane's row is not locked.
 -- Costs one look at an index a lane, whatever the number of tasks that wait in it. Returns them in their order, and
@@ -21,6 +22,7 @@ WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name
 ), opened AS MATERIALIZED (  -- by the rules of ratelimit/sql/reserve.sql, for reservations of one start each
     SELECT
         lane.site, now, step, (site.burst - 1) * site.effective_interval AS allowance,
+        CASE WHEN site.has_backlog THEN %(beside_fetches)s ELSE %(lookahead)s END::float8 AS lookahead,
         greatest(now, site.paused_until, site.backed_off_until) AS soonest,
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
     FROM lane
@@ -35,10 +37,10 @@ WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name
     SELECT
         opened.*,
         least(%(most)s::int, 1 + floor(extract(epoch FROM
-            now + make_interval(secs => %(lookahead)s::float8) - arrival + allowance
+            now + make_interval(secs => lookahead) - arrival + allowance
         ) / extract(epoch FROM step)))::int AS room
     FROM opened
-    WHERE greatest(soonest, arrival - allowance) <= now + make_interval(secs => %(lookahead)s::float8)
+    WHERE greatest(soonest, arrival - allowance) <= now + make_interval(secs => lookahead)
 ), held AS MATERIALIZED (
     SELECT roomy.*
     FROM roomy
@@ -64,7 +66,7 @@ WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name
 ), fitting AS (
     SELECT site, id, not_before, bool_and(
         greatest(soonest, arrival + k * step - allowance)
-            <= now + make_interval(secs => least(max_wait, %(lookahead)s::float8))
+            <= now + make_interval(secs => least(max_wait, lookahead))
     ) OVER (PARTITION BY site ORDER BY k) AS fits
     FROM (
         SELECT queued.*, row_number() OVER (PARTITION BY site ORDER BY not_before, id) - 1 AS k FROM queued

@@ -42,7 +42,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("urls", nargs="*", metavar="URL", help="URLs, or - to read them from stdin")
         parser.add_argument("--file", help="read URLs from it: one a line; blank lines and # comments are ignored")
-        parser.add_argument("--priority", type=int, default=0, help="higher goes first within a site (default 0)")
+        parser.add_argument(
+            "--priority", type=int, default=0, help="higher goes first within a site, up to 32766 (default 0)"
+        )
         parser.add_argument("--max-attempts", type=int, default=5, help="for errors, 429 and 5xx (default 5)")
         parser.add_argument(
             "--dedupe", action="store_true", help="a URL with an unfinished fetch of --dedupe's gets no second one"

@@ -30,7 +30,9 @@ class Command(BaseCommand):
         retry.add_argument("ids", type=positive, nargs="*", metavar="ID")
         retry.add_argument("--site", metavar="HOST", help="those that failed at this site")
         retry.add_argument("--status", type=positive, metavar="CODE", help="those whose last answer had this status")
-        retry.add_argument("--error", metavar="TEXT", help="those whose error contains this, in upper or lower case")
+        retry.add_argument(
+            "--error", type=text, metavar="TEXT", help="those whose error contains this, in upper or lower case"
+        )
         retry.add_argument("--since", metavar="2h", help="those that failed so long ago at most: 90s, 10m, 2h, 1d")
         retry.add_argument("--all", action="store_true", help="every failed fetch")
         retry.add_argument("--limit", type=positive, metavar="N", help="the N oldest of them; default: all of them")
@@ -83,6 +85,17 @@ def positive(text: str) -> int:
     if not 1 <= (value := int(text)) <= LARGEST:
         raise argparse.ArgumentTypeError(f"it must be between 1 and {LARGEST}")
     return value
+
+
+def text(given: str) -> str:
+    """Read what PostgreSQL can compare with: bytes of a command line that are not UTF-8 arrive as lone surrogates."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("it must be text in UTF-8") from None
+    if "\0" in given:
+        raise argparse.ArgumentTypeError("it must not contain NUL")
+    return given
 
 
 def _meant(*, site: str | None, status: int | None, error: str | None, since: str | None, **options: Any) -> Q:

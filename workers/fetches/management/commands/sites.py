@@ -224,7 +224,11 @@ def _expected(told: Forecast) -> Iterator[str]:
         yield f"{start}."
     if told.not_due:
         yield f"Not due until then, and not counted: {told.not_due:,}."
-    if told.asks_robots:
+    if told.robots_held_for_s:
+        again = f"{terminal.span(told.robots_held_for_s)}{_at(told.now, told.robots_held_for_s)}"
+        error = terminal.printable(told.robots_error)
+        yield f"robots.txt cannot be read ({error}): nothing is fetched before it is asked for again, in {again}."
+    elif told.asks_robots:
         yield "It waits for the site's robots.txt, which is asked for first."
     if told.max_concurrency is not None:
         yield "All of this is later where the site takes long to answer."
@@ -250,6 +254,8 @@ def _foretold_as_data(told: Forecast) -> dict[str, object]:
         "not_due": told.not_due,
         "ahead": told.ahead,
         "asks_robots": told.asks_robots,
+        "robots_held_for_s": round(told.robots_held_for_s, 3),
+        "robots_error": told.robots_error or None,
         "added": told.added,
         **{name: None if math.isinf(value) else round(value, 3) for name, value in seconds.items()},
         "now": told.now.isoformat(),

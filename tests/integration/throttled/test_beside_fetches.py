@@ -1,0 +1,105 @@
+"""Fetches and tasks that wait for the same lane both go on, whichever of dispatch and publishing ticks first."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+from django.conf import LazySettings
+
+from ratelimit import slots
+from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.test_forecast import Seconds
+from tests.integration.throttled.one_worker import LANE, Broker
+from tests.integration.throttled.test_publishing import waiting
+from workers.fetches.dispatch import REFILL, TRAVEL, dispatch
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch, State
+from workers.models import PostponedTask
+from workers.schedule import tick_of
+from workers.throttled import postponing, publishing
+from workers.throttled.publishing import publish_due
+
+GRACE = timedelta(milliseconds=25)
+PLENTY = 500
+TICKS = 40
+LEAST = 0.1  # of the slots that were used
+
+
+@pytest.fixture(autouse=True)
+def _dice(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> None:  # noqa: ARG001  asked for its effect
+    """Have the lots that are drawn be the same each time."""
+    monkeypatch.setattr(publishing, "random", Random(7).random)  # noqa: S311  a lot
+
+
+def reserve_all(broker: Broker) -> int:
+    """Do what workers do at once with the messages that came: take the rows, and reserve; the tasks start in time."""
+    rows = [
+        message.headers[postponing.HEADER][0] for message in broker.messages if postponing.HEADER in message.headers
+    ]
+    broker.messages.clear()
+    for row in rows:
+        assert postponing.take(row, 10.0)
+        slots.reserve(LANE)
+    PostponedTask.objects.filter(pk__in=rows).delete()
+    return len(rows)
+
+
+def played(broker: Broker, apart: float) -> tuple[int, int]:
+    """Let dispatch tick, and publishing so much later each time; returns how many tasks and fetches got slots."""
+    seconds, tasks = Seconds(database_now()), 0
+    for tick in range(TICKS):
+        seconds.move_to(tick)
+        dispatch()
+        seconds.move_to(tick + apart)
+        publish_due()
+        tasks += reserve_all(broker)
+    return tasks, Fetch.objects.filter(state=State.RESERVED).count()
+
+
+@pytest.mark.parametrize("apart", [0.05, 0.95])
+@pytest.mark.parametrize(("rate", "a_second"), [("10/s", 10.0), ("2/s", 2.0), ("1/2s", 0.5)])
+def test_fetches_and_tasks_both_get_slots_of_a_lane_in_which_both_wait(
+    rate: str, a_second: float, apart: float, broker: Broker
+) -> None:
+    """Neither the backlog of one nor that of the other is cleared first; nor is the lane left unused."""
+    slots.set_rate(LANE, rate, grace=GRACE)
+    request_fetches([f"http://{LANE}/"] * PLENTY)
+    waiting(PLENTY)
+    tasks, fetches = played(broker, apart)
+    print(f"{rate}, {apart} s apart: {tasks} tasks, {fetches} fetches")
+    assert min(tasks, fetches) >= LEAST * (tasks + fetches)
+    assert 0.75 * TICKS * a_second <= tasks + fetches
+
+
+def test_tasks_do_not_wait_for_fetches_that_are_not_there(broker: Broker) -> None:
+    """In a lane without fetches each tick publishes whatever can start before the next."""
+    slots.set_rate(LANE, "2/s", grace=GRACE)
+    waiting(PLENTY)
+    tasks, fetches = played(broker, 0.5)
+    assert (fetches, Site.objects.get().has_backlog) == (0, False)
+    assert tasks >= 0.9 * TICKS * 2
+
+
+@pytest.mark.parametrize("lookahead", [1.0, 3.0])
+def test_a_lane_that_dispatch_has_left_free_goes_to_tasks(
+    lookahead: float, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, broker: Broker
+) -> None:
+    """A tick that leaves the lane to dispatch publishes all the same where dispatch had its turn, and took nothing."""
+    settings.WEIR_LOOKAHEAD = lookahead
+    monkeypatch.setattr(publishing, "FETCHES_FIRST", 1.0)
+    slots.set_rate(LANE, "2/s", grace=GRACE)
+    waiting(1)
+    Site.objects.update(has_backlog=True)
+    slots.reserve(LANE, 2)
+    slots.reserve(LANE)
+    assert publish_due() == 0
+    Site.objects.update(next_start=database_now())
+    assert publish_due() == 1
+    assert [message.about for message in broker.messages] == [("tests.plain", [0])]
+
+
+def test_publishing_looks_farther_than_a_lane_can_be_booked_when_dispatch_books_it() -> None:
+    """By a tick, for the one that comes before dispatch's; and by the time that a message takes."""
+    assert pytest.approx(2.6) == publishing.LOOKAHEAD
+    assert REFILL + tick_of("workers.tasks.dispatch") + TRAVEL <= publishing.LOOKAHEAD
