@@ -165,6 +165,15 @@ def release(*slot_ids: int) -> int:
     return len(_run("release", {"slots": list(slot_ids)}))
 
 
+def unbook(slot_ids: Iterable[int]) -> None:
+    """Let lanes forget slots that were given back, where each was reserved alone and nothing was booked behind it.
+
+    The next start is then what it was before they were reserved, and not an interval later. May be called twice.
+    """
+    if ids := list(slot_ids):
+        _run("unbook", {"slots": ids})
+
+
 def finish(*slot_ids: int) -> None:
     """Note that the slots were used. May be called twice."""
     _run("finish", {"slots": list(slot_ids)})
@@ -214,6 +223,8 @@ def back_off(
     if seconds is not None and seconds < 0:
         raise ValueError(f"seconds must not be negative, but is {seconds}.")
     site = lanes.canonical(site)
+    if known := known_sites({site}):
+        site = known[site].name
     parameters = {
         "site": site,
         "slot": slot,

@@ -105,7 +105,7 @@ def test_a_failure_has_no_body() -> None:
     assert (fetch.state, fetch.error, fetch.attempts) == (State.FAILED, "refused", 1)
     assert fetch.finished_at is not None
     assert not FetchBody.objects.exists()
-    assert Slot.objects.get().released_at is not None
+    assert not Slot.objects.filter(released_at=None).exists()
 
 
 def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
@@ -129,7 +129,7 @@ def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
     store([queued(job, attempted=False, slot_used=False)])
     fetch = Fetch.objects.get()
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, before.not_before)
-    assert Slot.objects.get().released_at is not None
+    assert not Slot.objects.filter(released_at=None).exists()
 
 
 @pytest.mark.parametrize("event", [GivenBack, partial(Trouble, error="no connection"), partial(Disallowed, error="no")])
@@ -148,6 +148,17 @@ def test_who_was_seated_in_a_slot_that_its_holder_had_let_go_waits_again(event: 
     assert successor.attempts == 0
     assert Site.objects.get().has_backlog
     assert Fetch.objects.get(pk=first.fetch_id).state == State.RUNNING
+
+
+def test_what_was_given_back_costs_a_slow_lane_no_interval() -> None:
+    """A fetcher that was stopped, or fell behind, has asked nothing: the lane's next start is as near as before."""
+    [job] = running(rate="1/d")
+    store([judge(GivenBack(job=job), max_body=1, chance=0.0)])
+    assert dispatch() == 1
+    [again] = claim([job.fetch_id])
+    store([done(again)])
+    request_fetches([f"https://{LANE}/tomorrow"])
+    assert dispatch() == 0
 
 
 def test_a_success_after_a_retry_clears_what_was_said_before() -> None:

@@ -12,6 +12,7 @@ from django.db import Error
 
 from postgres import statements
 from ratelimit.pacing import Confirmation, Run
+from ratelimit.slots import unbook
 from workers.fetches import backlog
 
 log = structlog.get_logger(__name__)
@@ -104,6 +105,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             )
         )
     try:
+        unbook(row.slot_id for row in rows if not row.usable)
         backlog.mark(row.site_id for row in rows if not row.usable)
     except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked lanes
         log.exception("backlog_not_marked")

@@ -269,7 +269,7 @@ class Fetcher:
         return Trouble(job=job, error="the site closes connections before a request can be sent")
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
-        if (literal := _as_address(url.host)) is not None:
+        if (literal := _as_address(url.raw_host)) is not None:
             check_address(literal, self._allowed)  # aiohttp asks no resolver about these
         token = current_attempt.set(attempt)
         try:

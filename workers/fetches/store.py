@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import DataError, Error, IntegrityError, connection
 
 from postgres import statements
+from ratelimit.slots import unbook
 from workers.fetches import backlog, robots_answers, robots_files
 from workers.fetches.enqueue import sites_of
 from workers.fetches.models import FINAL, State
@@ -42,6 +43,7 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]
     rows = _run("store", columns)
     _see_to_robots(rows, outcomes)
+    unbook(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     backlog.mark(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
     return {row.id for row in rows}

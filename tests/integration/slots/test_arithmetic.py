@@ -91,6 +91,7 @@ class Lane(RuleBasedStateMachine):
         self.paused_until = self.backed_off_until = 0
         self.rates: list[Rate] = []
         self.grants: list[Grant] = []
+        self.grace: timedelta | None = None
         self.set_rate(rate, burst, None)
 
     @rule(
@@ -99,9 +100,16 @@ class Lane(RuleBasedStateMachine):
         grace=st.none() | st.sampled_from([timedelta(milliseconds=15), timedelta(milliseconds=400)]),
     )
     def set_rate(self, rate: str, burst: int, grace: timedelta | None) -> None:
-        self.recall()
+        new, grace = Rate(interval=INTERVALS[rate], burst=burst), grace or self.grace
+        if not self.rates or (new.interval, burst, grace) != (
+            self.rates[-1].interval,
+            self.rates[-1].burst,
+            self.grace,
+        ):
+            self.recall()
+            self.rates.append(new)
+        self.grace = grace
         slots.set_rate(self.name, rate, burst=burst, grace=grace)
-        self.rates.append(Rate(interval=INTERVALS[rate], burst=burst))
 
     @rule(seconds=st.sampled_from([*SECONDS, None]))
     def pause(self, seconds: float | None) -> None:
@@ -166,8 +174,13 @@ class Lane(RuleBasedStateMachine):
         assert Slot.objects.count() == before
 
     @precondition(lambda self: self.paused_until < NEVER)
-    @rule(places=st.sets(st.integers(1, 8), min_size=1), whole=st.booleans(), again=st.integers(0, 3))
-    def give_back(self, places: set[int], whole: bool, again: int) -> None:
+    @rule(
+        places=st.sets(st.integers(1, 8), min_size=1),
+        whole=st.booleans(),
+        unbook=st.booleans(),
+        again=st.integers(0, 3),
+    )
+    def give_back(self, places: set[int], whole: bool, unbook: bool, again: int) -> None:
         """Give slots of the last grants back, all or the last of each, and reserve some as estimated."""
         for grant in (self.grants[-place] for place in places if place <= len(self.grants)):
             given_back = list(grant.planned)[0 if whole else -1 :]
@@ -175,6 +188,8 @@ class Lane(RuleBasedStateMachine):
             assert slots.release(*given_back) == 0
             for slot in given_back:
                 del grant.planned[slot]
+            if unbook:
+                slots.unbook(given_back)
         for _ in range(again):
             self.reserve_as_estimated()
 

@@ -1,14 +1,16 @@
 """What is given back is taken by one other, in time; what was used is not given back."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
 from ratelimit import slots
-from ratelimit.models import Slot
-from ratelimit.slots import SlotTooFar
+from ratelimit.models import Site, Slot
+from ratelimit.slots import ReservedSlot, SlotTooFar
 from tests.integration.conftest import InThreads
-from tests.integration.slots.conftest import LANE, lane, starts, take, wait_s
+from tests.integration.slots.conftest import DAY, LANE, lane, starts, take, wait_s
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -144,3 +146,59 @@ def test_a_given_back_start_of_a_faster_time_is_not_taken() -> None:
         slots.release(reservation.slots[0].id)
     begin = sorted(take().slots[0].start_at for _ in range(4))
     assert min(later - earlier for earlier, later in pairwise(begin)) >= 0.49
+
+
+def test_a_lane_forgets_a_start_that_was_missed() -> None:
+    """What was reserved alone and came too late costs the lane no interval, however long that is."""
+    lane("1/d")
+    missed = take().slots[0].id  # starts at once: has passed when it is given back
+    slots.release(missed)
+    slots.unbook([missed])
+    assert slots.estimate(LANE) == 0
+    take()
+    slots.unbook([missed])  # twice
+    assert slots.estimate(LANE) > DAY - 10
+
+
+def test_a_forgotten_start_that_lies_in_the_future_is_granted_once() -> None:
+    """It is the next start again, and no given-back one beside it."""
+    lane()
+    take()
+    second = take()
+    start = Slot.objects.get(pk=second.slots[0].id).start_time
+    slots.release(second.slots[0].id)
+    slots.unbook([second.slots[0].id])
+    again, after = (Slot.objects.get(pk=take().slots[0].id).start_time for _ in range(2))
+    assert again == start
+    assert after > start + timedelta(seconds=9)
+
+
+NOT_FORGOTTEN: dict[str, Callable[[ReservedSlot], object]] = {
+    "it is still held": lambda _: None,
+    "it was used": lambda slot: slots.finish(slot.id),
+    "somebody has booked behind it": lambda slot: (take(), slots.release(slot.id)),
+    "somebody has taken it": lambda slot: (slots.release(slot.id), take()),
+    "it was recalled": lambda slot: (slots.release(slot.id), slots.back_off(LANE, 0.001)),
+}
+
+
+@pytest.mark.parametrize("because", NOT_FORGOTTEN)
+def test_a_lane_does_not_forget_a_start(because: str) -> None:
+    """The start may be made yet, or was, or another's depends on where it was."""
+    lane()
+    take()
+    slot = take().slots[0]
+    NOT_FORGOTTEN[because](slot)
+    booked_until = Site.objects.get().next_start
+    slots.unbook([slot.id])
+    assert Site.objects.get().next_start == booked_until
+
+
+def test_the_starts_of_a_run_are_not_forgotten() -> None:
+    """Others of it may have been used: nobody looks."""
+    lane()
+    ids = [slot.id for count in (1, 2) for slot in take(count).slots]
+    booked_until = Site.objects.get().next_start
+    slots.release(*ids)
+    slots.unbook(ids)
+    assert Site.objects.get().next_start == booked_until
