@@ -160,3 +160,11 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
     assert scanned("workers.fetches", "robots_note", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )
+
+
+@pytest.mark.usefixtures("reserved")
+def test_waking_who_waits_for_a_robots_file_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
+    Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
+        state="queued", slot_id=None, lease_until=None, due_since=database_now()
+    )
+    assert not scanned("workers.fetches", "robots_wake", {"origins": list(origins), "sites": list(origins.values())})

@@ -53,6 +53,16 @@ def ask(lanes: Mapping[str, int]) -> list[int]:
     return [row.site_id for row in rows]
 
 
+def wake(lanes: Mapping[str, int]) -> list[int]:
+    """Let the fetches of these origins go on that waited for a robots.txt which is known by now, each in its old place.
+
+    Called by whoever has committed that a robots.txt came to something, and by whoever has committed that fetches wait
+    for one: the later of the two finds them. Returns their lanes, which may be booked.
+    """
+    rows = _run("robots_wake", {"origins": list(lanes), "sites": list(lanes.values())}) if lanes else []
+    return sorted({row.site_id for row in rows})
+
+
 def ask_again(origins: Iterable[str]) -> int:
     """Let what is known of these origins count no more, and have it asked for; returns of how many something was known.
 

@@ -17,7 +17,8 @@ from workers.fetches.robots_files import Known, RobotsFiles
 
 log = structlog.get_logger(__name__)
 
-WAIT = 1.0  # seconds that a fetch waits for its robots.txt before it asks for a slot again
+# Seconds that a fetch waits for its robots.txt at most before it asks for a slot again; it is woken before as a rule.
+WAIT = 1.0
 
 
 def sort(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Event]]:
