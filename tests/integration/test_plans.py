@@ -137,6 +137,8 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "obey": True,
         "priority": 0,
         "max_attempts": 3,
+        "ahead": 60.0,
+        "most": 100,
     }
     assert scanned("workers.fetches", "robots_ask", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"

@@ -1,9 +1,14 @@
 """robots.txt files: asked for like any other URL, in a slot of their lane, and known for a day.
 
 1. Who has queued fetches has the robots.txt of their origins queued as well, where it is not known (`ask`).
-2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`) and turns away what they disallow
-   (robots_gate.py).
-3. When a robots.txt has come, or has not, that is noted (robots_answers.py).
+2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`), turns away what they disallow, and has
+   what is not known asked for, before everything else in its lane: who waits for it keeps its place (robots_gate.py).
+3. When a robots.txt has come, or has not, that is noted (robots_answers.py), and who waits goes on (`wake`).
+
+A lane may cover more origins than it can ask for in a day; what was known of one has expired at its fetch's turn.
+Still fetches get every third slot, if nothing fails. The one that is next in line uses three: in the first it finds out
+that its robots.txt has to be asked for, that takes the second, and nothing else comes before the third. What is asked
+for ahead (1) is bounded, and ends where fetches wait.
 """
 
 import time
@@ -27,14 +32,18 @@ _run = partial(statements.run, "workers.fetches")
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
+AHEAD_OF_FETCHES = 3_600.0  # seconds: what a lane can ask for in that time is asked for before a fetch needs it
+MOST_AHEAD = 10_000  # in any lane
 LOOK_AGAIN = 60.0  # seconds after which a process looks whether what it knows is still true
 MOST_ORIGINS = 20_000
 MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
 
 
-def ask(lanes: Mapping[str, int]) -> list[int]:
+def ask(lanes: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
     """Queue the robots.txt of these origins, each in its lane (a site's id), unless it is known or being asked for.
 
+    Those that no fetch can go on without are queued at any rate; of the others no more than a lane can ask for in
+    AHEAD_OF_FETCHES, and none while fetches there have waited for longer: they are asked for when they are needed.
     Returns the lanes in which something was queued: they are to be marked (backlog.mark).
     """
     if not lanes:
@@ -48,6 +57,8 @@ def ask(lanes: Mapping[str, int]) -> list[int]:
             "obey": settings.WEIR_OBEY_ROBOTS,
             "priority": PRIORITY,
             "max_attempts": MAX_ATTEMPTS,
+            "ahead": None if is_needed_now else AHEAD_OF_FETCHES,
+            "most": MOST_AHEAD,
         },
     )
     return [row.site_id for row in rows]
@@ -71,7 +82,7 @@ def ask_again(origins: Iterable[str]) -> int:
     files = RobotsFile.objects.filter(origin__in=list(origins))
     files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
     lanes = dict(files.values_list("origin", "site_id"))
-    backlog.mark(ask(lanes))
+    backlog.mark(ask(lanes, is_needed_now=True))
     return len(lanes)
 
 
@@ -104,7 +115,8 @@ class RobotsFiles:
         fresh = {origin for origin in lanes if self._is_fresh(origin, now)}
         if missing := [origin for origin in lanes if origin not in fresh]:
             still_good = self._look_up(missing)
-            backlog.mark(ask({origin: lanes[origin] for origin in missing if origin not in still_good}))
+            needed = {origin: lanes[origin] for origin in missing if origin not in still_good}
+            backlog.mark(ask(needed, is_needed_now=True))
         found = {origin: self._known[origin] for origin in lanes if origin in self._known}
         for origin in found:
             self._known.move_to_end(origin)

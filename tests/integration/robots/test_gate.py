@@ -415,3 +415,29 @@ def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFi
     fetch = Fetch.objects.get()
     assert (fetch.attempts, fetch.due_since) == (1, None)
     assert fetch.not_before > database_now() + HOUR
+
+
+def test_pages_of_many_origins_get_every_third_slot(files: RobotsFiles) -> None:
+    """Also where what is known has expired whenever a page's turn comes, and new origins never cease to arrive."""
+    slots.set_rate("example", "1/2h", covers_subdomains=True)
+    pages = [f"https://{number}.example/" for number in range(5)]
+    request_fetches(pages)
+    Fetch.objects.filter(is_robots=True).delete()
+    for number, url in enumerate(pages):
+        Fetch.objects.filter(url=url).update(not_before=database_now() - HOUR * (20 - number))
+    done: list[str] = []
+    slots_used = 0
+    while len(done) < len(pages) and slots_used < 100:
+        slots_used += 1
+        request_fetch(f"https://new{slots_used}.example/")
+        Site.objects.update(recalled_at=None)
+        free()
+        let_through, events = robots_gate.sort(claimed(), files)
+        for event in events:
+            stored(event)
+        RobotsFile.objects.all().delete()  # who needed it, has seen it
+        files = RobotsFiles()
+        for job in let_through:
+            answered(job, 404 if job.is_robots else 200)
+            done.extend([job.url] if not job.is_robots else [])
+    assert (done, slots_used) == (pages, 3 * len(pages))
