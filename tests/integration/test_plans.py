@@ -170,3 +170,11 @@ def test_waking_who_waits_for_a_robots_file_scans_neither_them_nor_the_queue(ori
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
     )
     assert not scanned("workers.fetches", "robots_wake", {"origins": list(origins), "sites": list(origins.values())})
+
+
+@pytest.mark.usefixtures("reserved")
+def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
+    parameters = {"sites": list(origins.values()), "obey": True}
+    assert scanned("workers.fetches", "robots_delays", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.db.models.functions import Least, Now
 
 from postgres import statements
-from workers.fetches import backlog
+from workers.fetches import backlog, robots_delays
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import PATH, Rules
 from workers.fetches.user_agent import product_token
@@ -139,6 +139,8 @@ class RobotsFiles:
         for row in rows:
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
         self._characters += sum(self._known[row.origin].size for row in rows)
+        if lacking := {row.site_id for row in rows if row.lane_lacks_delay}:  # who looks, obeys: perhaps again
+            robots_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
 
     def _forget_oldest(self) -> None:
