@@ -19,6 +19,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.db.models.functions import Least, Now
 
@@ -28,6 +29,7 @@ from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import PATH, Rules
 from workers.fetches.user_agent import product_token
 
+log = structlog.get_logger(__name__)
 _run = partial(statements.run, "workers.fetches")
 
 PRIORITY = 32_767
@@ -35,6 +37,7 @@ MAX_ATTEMPTS = 3
 AHEAD_OF_FETCHES = 3_600.0  # seconds: what a lane can ask for in that time is asked for before a fetch needs it
 MOST_AHEAD = 10_000  # in any lane
 LOOK_AGAIN = 60.0  # seconds after which a process looks whether what it knows is still true
+PARSE_FOR = 0.25  # seconds of the processor after which one claim parses no more
 MOST_ORIGINS = 20_000
 MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
 
@@ -94,7 +97,7 @@ class Known:
     error: str
     rules: Rules | None  # where the state is RULES
     size: int  # characters of the rules
-    fetched_at: datetime
+    fetched_at: datetime | None  # None: its rules could not be parsed, and are looked at again
     looked_up_at: float
     expires_at: float
 
@@ -136,9 +139,12 @@ class RobotsFiles:
             "robots_known",
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
         )
+        began_at = time.thread_time()
         for row in rows:
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
-        self._characters += sum(self._known[row.origin].size for row in rows)
+            self._characters += self._known[row.origin].size
+            if time.thread_time() - began_at > PARSE_FOR:
+                break  # the others are for later claims
         if lacking := {row.site_id for row in rows if row.lane_lacks_delay}:  # who looks, obeys: perhaps again
             robots_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
@@ -154,13 +160,21 @@ def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401
     expires_at = now + row.expires_in_s
     if row.rules is None and had is not None:
         return replace(had, looked_up_at=now, expires_at=expires_at)
-    is_rules = row.state == RobotsState.RULES
-    return Known(
+    known = Known(
         state=RobotsState(row.state),
         error=row.error,
-        rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)) if is_rules else None,
+        rules=None,
         size=len(row.rules),
         fetched_at=row.fetched_at,
         looked_up_at=now,
         expires_at=expires_at,
     )
+    if known.state != RobotsState.RULES:
+        return known
+    try:
+        return replace(known, rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)))
+    except Exception as error:  # somebody else's parser, on what anybody may write: the others of the claim go on
+        log.exception("robots_not_parsed", origin=row.origin)
+        reason = f"it cannot be parsed: {type(error).__name__}"
+        soon = min(expires_at, now + LOOK_AGAIN)
+        return replace(known, state=RobotsState.UNREACHABLE, error=reason, fetched_at=None, expires_at=soon)

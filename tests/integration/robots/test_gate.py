@@ -245,6 +245,66 @@ def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypat
     assert fetch.error == f"robots.txt of {ORIGIN} cannot be applied: ZeroDivisionError"
 
 
+def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one origin has written holds up nobody else's claim, and is looked at again in a minute."""
+    known(rules=RULES)
+    known("https://odd.example", rules="odd")
+
+    def stumbling(text: str, product: str) -> Rules:
+        assert text != "odd"
+        return Rules(text, product)
+
+    monkeypatch.setattr(robots_files, "Rules", stumbling)
+    jobs, [event] = at_the_gate(files, PAGE, "https://odd.example/page")
+    assert [job.url for job in jobs] == [PAGE]
+    before = database_now()
+    stored(event)
+    fetch = Fetch.objects.get(url="https://odd.example/page")
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert fetch.error == "robots.txt of https://odd.example cannot be read: it cannot be parsed: AssertionError"
+    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * LOOK_AGAIN)
+
+
+def test_rules_that_could_not_be_parsed_are_parsed_again(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
+) -> None:
+    """A process that knows their text has not read it."""
+    lanes = {ORIGIN: known(rules=RULES).site_id}
+    with monkeypatch.context() as patched:
+        patched.setattr(robots_files, "Rules", lambda *_arguments: 1 / 0)
+        assert files.known(lanes)[ORIGIN].state == RobotsState.UNREACHABLE
+    elapse(LOOK_AGAIN)
+    assert files.known(lanes)[ORIGIN].rules is not None
+
+
+def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest comes again, without an attempt and in its place; those of other origins go on."""
+    monkeypatch.setattr(robots_gate, "APPLY_FOR", 0.0)
+    known(rules=RULES)
+    known("https://other.example", rules=RULES)
+    jobs, events = at_the_gate(files, f"{ORIGIN}/1", f"{ORIGIN}/2", "https://other.example/1", f"{ORIGIN}/3")
+    assert [job.url for job in jobs] == [f"{ORIGIN}/1", "https://other.example/1"]
+    assert [event.job.url for event in events] == [f"{ORIGIN}/2", f"{ORIGIN}/3"]
+    due = Fetch.objects.get(url=f"{ORIGIN}/2").not_before
+    stored(events[0])
+    fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
+    assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
+    assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
+
+
+def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each claim gets on by one at least, and nothing is asked for again."""
+    monkeypatch.setattr(robots_files, "PARSE_FOR", 0.0)
+    origins = ["https://1.example", "https://2.example", "https://3.example"]
+    lanes = {origin: known(origin, rules=RULES).site_id for origin in origins}
+    assert [sorted(files.known(lanes)) for _ in origins] == [origins[:1], origins[:2], origins]
+    assert robots_fetches() == []
+
+
 # --- what a process knows -----------------------------------------------------------------------------------------
 
 
