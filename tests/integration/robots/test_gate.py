@@ -1,9 +1,6 @@
 """The gate: what has been claimed is requested only where the robots.txt of its origin lets it through."""
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -13,38 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Message, database_now, poke
-from tests.integration.robots.conftest import ORIGIN, PAGE, ROBOTS, answered, claimed, known, robots_fetches, stored
+from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
 from workers.fetches import robots_files, robots_gate
-from workers.fetches.claim import Job
-from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.claim import Job, take_over
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.outcomes import Event, GivenBack
+from workers.fetches.outcomes import Event
 from workers.fetches.robots import Rules
 from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
-
-RULES = "User-agent: *\nDisallow: /private\n"
-HOUR = timedelta(hours=1)
-Elapse = Callable[[float], None]
-
-
-@pytest.fixture
-def files() -> RobotsFiles:
-    """Return what a process knows that has just started."""
-    return RobotsFiles()
-
-
-@pytest.fixture
-def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
-    """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
-    real, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr("workers.fetches.robots_files.time.monotonic", lambda: real() + ahead[0])
-
-    def by(seconds: float) -> None:
-        ahead[0] += seconds
-
-    return by
 
 
 def at_the_gate(files: RobotsFiles, *urls: str) -> tuple[list[Job], list[Event]]:
@@ -59,34 +34,6 @@ def turned_away(files: RobotsFiles, url: str = PAGE) -> Fetch:
     assert jobs == []
     stored(event)
     return Fetch.objects.get(is_robots=False)
-
-
-def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list to which each text is added that is parsed."""
-    parsed: list[str] = []
-
-    def noting(text: str, product: str) -> Rules:
-        parsed.append(text)
-        return Rules(text, product)
-
-    monkeypatch.setattr(robots_files, "Rules", noting)
-    return parsed
-
-
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Return a list to which each statement is added, with the number of origins that it is about."""
-    statements: list[tuple[str, int]] = []
-    real = robots_files._run
-
-    def noting(name: str, parameters: Any) -> Any:
-        statements.append((name, len(parameters["origins"])))
-        return real(name, parameters)
-
-    monkeypatch.setattr(robots_files, "_run", noting)
-    return statements
-
-
-# --- let through, or not ------------------------------------------------------------------------------------------
 
 
 def test_what_the_rules_allow_goes_on_and_what_they_disallow_does_not(files: RobotsFiles) -> None:
@@ -202,6 +149,25 @@ def test_after_a_redirect_its_target_s_robots_txt_counts(files: RobotsFiles) -> 
     assert (jobs, Fetch.objects.get().error) == ([], "robots.txt of https://www.site.example disallows it")
 
 
+@pytest.mark.parametrize("first", ["robots.txt", "page"])
+def test_whoever_takes_a_cancelled_one_s_slot_obeys_for_itself(first: str) -> None:
+    """A page in the place of a robots.txt has to ask it, and a robots.txt in that of a page has not."""
+    page = request_fetch(PAGE)
+    [robots] = robots_fetches()
+    cancelled, successor = (robots, page) if first == "robots.txt" else (page, robots)
+    Fetch.objects.filter(pk=successor.pk).update(not_before=database_now() + HOUR)
+    [job] = claimed()
+    assert (job.fetch_id, job.obeys_robots) == (cancelled.pk, cancelled == page)
+    Slot.objects.update(start_time=database_now() + HOUR, use_until=database_now() + 2 * HOUR)
+    Fetch.objects.filter(pk=successor.pk).update(not_before=database_now())
+    assert cancel(cancelled.pk)
+    taken = take_over(job)
+    assert taken is not None
+    assert (taken[0].fetch_id, taken[0].is_robots, taken[0].obeys_robots) == (
+        successor.pk, successor == robots, successor == page,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("of", ["setting", "site"])
 def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, settings: LazySettings, of: str) -> None:
     """No look, no question: neither with the setting off, nor for a site that is set so."""
@@ -265,18 +231,6 @@ def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monk
     assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * LOOK_AGAIN)
 
 
-def test_rules_that_could_not_be_parsed_are_parsed_again(
-    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
-) -> None:
-    """A process that knows their text has not read it."""
-    lanes = {ORIGIN: known(rules=RULES).site_id}
-    with monkeypatch.context() as patched:
-        patched.setattr(robots_files, "Rules", lambda *_arguments: 1 / 0)
-        assert files.known(lanes)[ORIGIN].state == RobotsState.UNREACHABLE
-    elapse(LOOK_AGAIN)
-    assert files.known(lanes)[ORIGIN].rules is not None
-
-
 def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(
     files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,212 +246,3 @@ def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(
     fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
     assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
-
-
-def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
-    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each claim gets on by one at least, and nothing is asked for again."""
-    monkeypatch.setattr(robots_files, "PARSE_FOR", 0.0)
-    origins = ["https://1.example", "https://2.example", "https://3.example"]
-    lanes = {origin: known(origin, rules=RULES).site_id for origin in origins}
-    assert [sorted(files.known(lanes)) for _ in origins] == [origins[:1], origins[:2], origins]
-    assert robots_fetches() == []
-
-
-# --- what a process knows -----------------------------------------------------------------------------------------
-
-
-def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse) -> None:
-    """One look serves all messages of a minute; another one does not parse what has not changed."""
-    statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
-    known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    for _ in range(3):
-        assert files.known(lanes)[ORIGIN].rules is not None
-    elapse(LOOK_AGAIN - 1)
-    files.known(lanes)
-    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
-    elapse(2)
-    assert files.known(lanes)[ORIGIN].rules is not None
-    assert (len(statements), len(parsed)) == (2, 1)
-
-
-def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message with many origins asks once what is known, and once for the rest."""
-    statements = asked(monkeypatch)
-    origins = [f"https://{number}.example" for number in range(10)]
-    lanes = {origin: known(origin).site_id for origin in origins}
-    RobotsFile.objects.filter(origin__in=origins[:4]).delete()
-    assert len(files.known(lanes)) == 6
-    assert statements == [("robots_known", 10), ("robots_ask", 4)]
-    assert len(robots_fetches()) == 4
-
-
-def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elapse) -> None:
-    """Whichever process fetched them."""
-    known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert files.known(lanes)[ORIGIN].state == RobotsState.RULES
-    known(state=RobotsState.ALLOWED, rules="")
-    RobotsFile.objects.update(state=RobotsState.ALLOWED)
-    elapse(LOOK_AGAIN)
-    assert files.known(lanes)[ORIGIN].state == RobotsState.ALLOWED
-
-
-def test_what_expires_is_not_used_any_longer(files: RobotsFiles, elapse: Elapse) -> None:
-    """Also between two looks: the time is that of this process' monotonic clock."""
-    soon = database_now() + timedelta(seconds=30)
-    known(expires_at=soon, refresh_at=soon)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert ORIGIN in files.known(lanes)
-    RobotsFile.objects.all().delete()
-    assert ORIGIN in files.known(lanes)
-    elapse(31)
-    assert files.known(lanes) == {}
-
-
-@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_CHARACTERS"])
-def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """By number and by size; what was used last stays."""
-    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
-    lanes = {
-        f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
-    }
-    assert len(files.known(lanes)) == 5, "what one message needs is there for it"
-    assert list(files._known) == list(lanes)[2:]
-    files.known(dict(list(lanes.items())[2:3]))
-    files.known(dict(list(lanes.items())[:1]))
-    assert list(files._known) == [list(lanes)[place] for place in (4, 2, 0)]
-    assert files._characters == 3 * len(RULES)
-
-
-# --- while it waits -----------------------------------------------------------------------------------------------
-
-
-def waiting(files: RobotsFiles, *paths: str) -> list[Job]:
-    """Have pages of an origin claimed and turned away whose robots.txt is on its way; returns their jobs."""
-    known()
-    request_fetches(f"{ORIGIN}/{path}" for path in paths)
-    jobs = claimed()
-    RobotsFile.objects.all().delete()
-    let_through, events = robots_gate.sort(jobs, files)
-    assert let_through == []
-    for event in events:
-        stored(event)
-    return jobs
-
-
-def free() -> None:
-    """Let the lanes be free for their next starts."""
-    Site.objects.update(next_start=database_now() - HOUR)
-
-
-def test_a_fetch_that_waited_has_its_place_in_the_queue_again(files: RobotsFiles) -> None:
-    """What was asked for earlier is fetched earlier, though the later ones never waited."""
-    waiting(files, "1", "2")
-    request_fetches([f"{ORIGIN}/3", f"{ORIGIN}/4"])
-    free()
-    [robots] = claimed()
-    answered(robots, 404)
-    free()
-    assert [job.url for job in claimed()] == [f"{ORIGIN}/{number}" for number in (1, 2, 3, 4)]
-
-
-def test_it_keeps_its_place_however_often_it_waits(files: RobotsFiles) -> None:
-    """The time at which it was due first counts, not that of the last wait."""
-    due = [job.fetch_id for job in waiting(files, "1", "2")]
-    was_due = list(Fetch.objects.filter(pk__in=due).order_by("pk").values_list("due_since", flat=True))
-    Fetch.objects.filter(is_robots=True).update(not_before=database_now() + HOUR)
-    Fetch.objects.filter(pk__in=due).update(not_before=database_now())
-    free()
-    for event in robots_gate.sort(claimed(), files)[1]:
-        stored(event)
-    again = Fetch.objects.filter(pk__in=due).order_by("pk")
-    assert list(again.values_list("due_since", flat=True)) == was_due
-    assert min(again.values_list("not_before", flat=True)) > database_now()
-
-
-def test_whoever_lost_its_slot_after_it_had_waited_has_its_place_again(files: RobotsFiles) -> None:
-    """A run that is over before its turn came is no reason to go behind others."""
-    [job] = waiting(files, "1")
-    Fetch.objects.filter(is_robots=True).delete()
-    Fetch.objects.filter(is_robots=False).update(not_before=database_now())
-    was_due = Fetch.objects.get(pk=job.fetch_id).due_since
-    free()
-    [job] = claimed()
-    stored(GivenBack(job=job))
-    fetch = Fetch.objects.get(pk=job.fetch_id)
-    assert (fetch.state, fetch.not_before, fetch.due_since) == (State.QUEUED, was_due, None)
-
-
-def test_what_waits_for_another_robots_txt_goes_on_waiting(files: RobotsFiles) -> None:
-    """Also where both are in one lane."""
-    slots.set_rate("example", "10/s", covers_subdomains=True)
-    waits, other = "https://a.example", "https://b.example"
-    request_fetches([f"{waits}/page", f"{other}/page"])
-    Fetch.objects.filter(is_robots=True).delete()
-    Site.objects.update(recalled_at=None)
-    for event in robots_gate.sort(claimed(), files)[1]:
-        stored(event)
-    free()
-    answered(next(job for job in claimed() if job.url == f"{other}/robots.txt"), 404)
-    assert Fetch.objects.get(url=f"{other}/page").due_since is None
-    assert Fetch.objects.get(url=f"{other}/page").not_before < database_now()
-    assert Fetch.objects.get(url=f"{waits}/page").due_since is not None
-
-
-def test_who_begins_to_wait_for_what_has_just_come_goes_on_at_once(files: RobotsFiles, messages: list[Message]) -> None:
-    """Whichever is committed first, the answer or the wait."""
-    known()
-    request_fetch(PAGE)
-    jobs = claimed()
-    RobotsFile.objects.all().delete()
-    _, [event] = robots_gate.sort(jobs, files)
-    known()
-    messages.clear()
-    stored(event)
-    fetch = Fetch.objects.get(url=PAGE)
-    assert (fetch.state, fetch.due_since) == (State.QUEUED, None)
-    assert fetch.not_before < database_now()
-    assert poke("site.example") in messages
-
-
-def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFiles) -> None:
-    """Only who waits without an attempt keeps its place."""
-    waiting(files, "1")
-    known(state=RobotsState.UNREACHABLE, error="no answer")
-    Fetch.objects.filter(is_robots=False).update(not_before=database_now())
-    Fetch.objects.filter(is_robots=True).delete()
-    free()
-    _, [event] = robots_gate.sort(claimed(), files)
-    stored(event)
-    fetch = Fetch.objects.get()
-    assert (fetch.attempts, fetch.due_since) == (1, None)
-    assert fetch.not_before > database_now() + HOUR
-
-
-def test_pages_of_many_origins_get_every_third_slot(files: RobotsFiles) -> None:
-    """Also where what is known has expired whenever a page's turn comes, and new origins never cease to arrive."""
-    slots.set_rate("example", "1/2h", covers_subdomains=True)
-    pages = [f"https://{number}.example/" for number in range(5)]
-    request_fetches(pages)
-    Fetch.objects.filter(is_robots=True).delete()
-    for number, url in enumerate(pages):
-        Fetch.objects.filter(url=url).update(not_before=database_now() - HOUR * (20 - number))
-    done: list[str] = []
-    slots_used = 0
-    while len(done) < len(pages) and slots_used < 100:
-        slots_used += 1
-        request_fetch(f"https://new{slots_used}.example/")
-        Site.objects.update(recalled_at=None)
-        free()
-        let_through, events = robots_gate.sort(claimed(), files)
-        for event in events:
-            stored(event)
-        RobotsFile.objects.all().delete()  # who needed it, has seen it
-        files = RobotsFiles()
-        for job in let_through:
-            answered(job, 404 if job.is_robots else 200)
-            done.extend([job.url] if not job.is_robots else [])
-    assert (done, slots_used) == (pages, 3 * len(pages))
