@@ -137,6 +137,8 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "obey": True,
         "priority": 0,
         "max_attempts": 3,
+        "ahead": 60.0,
+        "most": 100,
     }
     assert scanned("workers.fetches", "robots_ask", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
@@ -158,5 +160,21 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
         "unreachable_for": 1.0,
     }
     assert scanned("workers.fetches", "robots_note", parameters) <= {"ratelimit_site"}, (
+        "which is as small as a page here"
+    )
+
+
+@pytest.mark.usefixtures("reserved")
+def test_waking_who_waits_for_a_robots_file_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
+    Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
+        state="queued", slot_id=None, lease_until=None, due_since=database_now()
+    )
+    assert not scanned("workers.fetches", "robots_wake", {"origins": list(origins), "sites": list(origins.values())})
+
+
+@pytest.mark.usefixtures("reserved")
+def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
+    parameters = {"sites": list(origins.values()), "obey": True}
+    assert scanned("workers.fetches", "robots_delays", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )

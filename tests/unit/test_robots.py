@@ -2,10 +2,14 @@
 
 import time
 import tracemalloc
+from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from workers.fetches.robots import LONGEST_CRAWL_DELAY_S, MAX_BYTES, Rules, origin_of, text_of
+from workers.fetches.robots import LONGEST_CRAWL_DELAY_S, MAX_BYTES, MOST_WORK, Rules, origin_of, text_of
+from workers.fetches.targets import InvalidTarget, parse_target
 
 SITE = "https://site.example"
 
@@ -166,8 +170,8 @@ def test_a_file_that_fits_is_read_to_its_last_byte() -> None:
 
 
 def test_many_names_with_many_rules_take_neither_time_nor_memory() -> None:
-    """A hostile file of 500 KB: the crawlers that it names are not multiplied with its rules."""
-    text = "".join(f"User-agent: bot{number}\n" for number in range(15_000))
+    """A hostile file: the crawlers that it names are not multiplied with its rules."""
+    text = "".join(f"User-agent: bot{number}\n" for number in range(9_900))
     text += "".join(f"Disallow: /{number}\n" for number in range(10_000)) + ALL
     tracemalloc.start()
     began_at = time.monotonic()
@@ -179,12 +183,126 @@ def test_many_names_with_many_rules_take_neither_time_nor_memory() -> None:
     assert time.monotonic() - began_at < 20
 
 
-@pytest.mark.parametrize("line", ["user agent" + " " * 400_000 + "x: ", " " * 400_000, "user-agent:" + " *" * 200_000])
+@pytest.mark.parametrize("line", ["user agent" + " " * 400_000 + "x: ", " " * 400_000, "user-agent:" + " *" * 190_000])
 def test_a_line_of_endless_blanks_takes_no_time(line: str) -> None:
     """However long a line is, it is gone through a fixed number of times."""
     began_at = time.monotonic()
     assert not allows(f"{line}\n{ALL}", "/all")
     assert time.monotonic() - began_at < 5
+
+
+@pytest.mark.parametrize(
+    ("line", "work"),
+    [
+        ("Disallow: /a", 1),
+        ("Disallow: /a*", 5),
+        ("Disallow: /%61", 5),
+        ("Disallow: /a$", 5),
+        ("Disallow: /" + "a" * 200, 3),
+        ("Disallow: /*" + "a" * 200, 15),
+        ("nonsense", 1),
+    ],
+)
+def test_of_a_file_that_takes_long_to_parse_the_beginning_counts(line: str, work: int) -> None:
+    """A line that takes longer counts for several, what says nothing for none, and the group's name for five."""
+    fitting = (MOST_WORK - 5 - 1) // work
+    text = "User-agent: *\n" + "# what follows is much\n\n" * 9_000 + f"{line}\n" * fitting
+    assert not Rules(text + "Disallow: /last\n", "weir").allows(f"{SITE}/last")
+    assert Rules(f"{text}{line}\nDisallow: /last\n", "weir").allows(f"{SITE}/last")
+
+
+def test_a_plain_file_that_is_not_too_large_counts_to_its_end() -> None:
+    """RFC 9309 (2.5) wants 500 KiB parsed; so much of an honest file is."""
+    text = "User-agent: *\n" + "Disallow: /a/page/of/ours\n" * (512_000 // 26) + "Disallow: /last\n"
+    assert not allows(text, "/last")
+
+
+def parsing_takes(line: str) -> float:
+    """Return the seconds that it takes to parse as many of these lines as a file may have."""
+    lines = (line.format(number) for number in range(MAX_BYTES // (len(line.encode()) + 5)))
+    text = text_of("\n".join(["User-agent: *", *lines]).encode())
+    began_at = time.thread_time()
+    Rules(text, "weir")
+    return time.thread_time() - began_at
+
+
+@pytest.mark.parametrize(
+    "line", ["Disallow: *{}", "Allow: /${}", "Allow: /{}$", "Disallow: /{}" + "a$" * 100, "{}", ""]
+)
+def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str) -> None:
+    """The thread that parses it claims for everybody else."""
+    honest_s = min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
+    assert min(parsing_takes(line) for _ in range(3)) < 8 * honest_s
+
+
+PIECES = [
+    *[
+        "User-agent:",
+        "user agent ",
+        "*",
+        "weir",
+        "weir/1",
+        "Disallow:",
+        "disallow ",
+        "Allow:",
+        "Crawl-delay:",
+        "Sitemap:",
+    ],
+    *[
+        "Request-rate:",
+        "1/1s 1-2",
+        "Visit-time:",
+        "Host:",
+        "#",
+        ":",
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "\r\n",
+        "\x0b",
+        "\x1c",
+        "\0",
+        "\x85",
+    ],
+    *[
+        "%",
+        "%4",
+        "%zz",
+        "%41",
+        "%2a",
+        "%C3",
+        "$",
+        "$$",
+        "?",
+        "/",
+        "//",
+        "[",
+        "[::1",
+        "http://[",
+        "index.html",
+        "a" * 500,
+    ],
+    *["1e999", "nan", "-1", "inf", "1e-320", "\N{LINE SEPARATOR}", "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}"],
+]
+
+
+@given(
+    said=st.lists(st.one_of(st.sampled_from([piece.encode() for piece in PIECES]), st.binary(max_size=4))),
+    path=st.lists(st.sampled_from([*PIECES, "..", "\N{GRINNING FACE}"])),
+)
+def test_nothing_that_a_site_can_say_is_an_error(said: list[bytes], path: list[str]) -> None:
+    """Whatever it is, it can be stored and be applied to any URL, and its Crawl-delay is a time."""
+    text = text_of(b"".join(said))
+    rules = Rules(text, "weir")
+    try:
+        url = parse_target(f"{SITE}/{''.join(path)}").url
+    except InvalidTarget:
+        url = f"{SITE}/"
+    assert rules.allows(url) in (True, False)
+    assert timedelta(0) < timedelta(seconds=rules.crawl_delay_s or 1) <= timedelta(days=1)
+    assert "\0" not in text
+    text.encode()
 
 
 # --- Crawl-delay --------------------------------------------------------------------------------------------------

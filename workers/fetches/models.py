@@ -63,6 +63,9 @@ class Fetch(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
     not_before = models.DateTimeField(db_default=Now())
+    due_since = models.DateTimeField(
+        null=True, help_text="not_before, from before it waited for its robots.txt: its place in the queue"
+    )
     attempts = models.PositiveSmallIntegerField(default=0, help_text="those that ended, or were lost with a worker")
     max_attempts = models.PositiveSmallIntegerField(default=5)
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
@@ -139,6 +142,12 @@ class Fetch(models.Model):
                 F("id"),
                 condition=Q(state=State.QUEUED),
                 name="fetch_queue",
+            ),
+            # A robots.txt is known by now: which fetches of the lane waited for it?
+            models.Index(
+                fields=["site"],
+                condition=Q(state=State.QUEUED, due_since__isnull=False),
+                name="fetch_waits_for_robots",
             ),
             # Dispatch: how many of a lane with max_concurrency are held. Sweep: all that are held, to look at their
             # leases; they are never more than a few seconds' worth.

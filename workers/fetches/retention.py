@@ -6,6 +6,7 @@ from django.conf import settings
 
 from postgres import statements
 from ratelimit import slots
+from workers.fetches import robots_delays
 
 BATCH = 1_000
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds that a robots.txt is kept which counts no more
@@ -14,11 +15,12 @@ ROBOTS_RETENTION = 7 * 86_400.0  # seconds that a robots.txt is kept which count
 def purge() -> int:
     """Delete fetches that ended, and slots and robots.txt files that passed, longer ago than their retention.
 
-    Returns the number of fetches.
+    Lanes lose the Crawl-delays that count no more. Returns the number of fetches.
 
     In short batches that skip what others hold, until a batch is not full; may be killed anywhere.
     """
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
+    robots_delays.settle_all()
     _purge("robots_purge", ROBOTS_RETENTION)
     return _purge("purge", settings.WEIR_FETCH_RETENTION)
 

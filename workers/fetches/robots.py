@@ -1,6 +1,7 @@
 """What a robots.txt says to us (RFC 9309): pure."""
 
 import re
+from collections.abc import Iterator
 
 from protego import Protego
 
@@ -8,6 +9,12 @@ PATH = "/robots.txt"
 MAX_BYTES = 512 * 1024  # what lies behind them is cut off; RFC 9309 (2.5) wants 500 KiB read
 # Of the answer no more is read: compressed, this is more than MAX_BYTES at any rate (deflate adds at most 0.1 %).
 MAX_RAW_BYTES = MAX_BYTES + 4_096
+# What parsing may cost, in plain lines: a tenth of a second, for the most hostile ones a quarter. MAX_BYTES of plain
+# lines are within it, if they are 27 bytes long on average.
+MOST_WORK = 20_000
+DEAR = 5  # plain lines that one with a wildcard, an end or an escape in it counts for
+DEAR_SIGNS = re.compile(r"[*$%]")
+LONG = 100  # characters; a longer line counts for several
 LONGEST_CRAWL_DELAY_S = 86_400.0
 NOBODY = "somebody else"  # a product token has no blank in it, so this names no crawler
 # What protego takes for the beginning of a group: "User-agent: name", and also "user agent name".
@@ -28,12 +35,28 @@ def text_of(content: bytes) -> str:
     return content.decode("utf-8-sig", "replace").replace("\0", "")  # PostgreSQL stores no NUL
 
 
+def _first_lines(text: str) -> Iterator[str]:
+    """Yield the lines that may say something, from the beginning, until parsing them would cost more than MOST_WORK."""
+    work = 0
+    for line in text.splitlines():
+        written = line.lstrip()
+        if not written or written[0] == "#":
+            continue
+        work += (DEAR if DEAR_SIGNS.search(written) else 1) * (1 + len(written) // LONG)
+        if work > MOST_WORK:
+            return
+        yield line
+
+
 class Rules:
-    """What a robots.txt says to the crawler with this product token: the groups that name it, or else those for `*`."""
+    """What a robots.txt says to the crawler with this product token: the groups that name it, or else those for `*`.
+
+    Of one that would take long to parse, the beginning counts, as of one that is too large.
+    """
 
     def __init__(self, text: str, product: str) -> None:
         self._product = product.lower()
-        self._robots = Protego.parse("\n".join(self._to_us_or_nobody(line) for line in text.splitlines()))
+        self._robots = Protego.parse("\n".join(self._to_us_or_nobody(line) for line in _first_lines(text)))
 
     def allows(self, url: str) -> bool:
         """Tell whether the URL may be fetched: the longest rule that matches decides, Allow before Disallow."""

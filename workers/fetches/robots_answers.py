@@ -6,13 +6,11 @@ from datetime import timedelta
 
 import structlog
 from django.conf import settings
-from django.db.models import Max
-from django.db.models.functions import Now
 
 from postgres import statements
-from ratelimit import slots
+from workers.fetches import robots_delays, robots_files
 from workers.fetches.enqueue import sites_of
-from workers.fetches.models import RobotsFile, RobotsState, State
+from workers.fetches.models import RobotsState, State
 from workers.fetches.outcomes import CLIENT_ERRORS, Outcome
 from workers.fetches.robots import Rules, origin_of, text_of
 from workers.fetches.targets import parse_target
@@ -58,8 +56,8 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
 def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     """Note what became of robots fetches, each with the URL that was asked for first: its origin is meant.
 
-    The lanes of these origins get the longest Crawl-delay that any origin there asks for, and dispatch is woken, as
-    what waited can go on. What is not noted, because the process dies before it, is asked for again.
+    The lanes of these origins get the longest Crawl-delay that any origin there asks for, and what waited goes on: its
+    slots may be booked. What is not noted, because the process dies before it, is asked for again.
     """
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:
@@ -81,12 +79,6 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
             "unreachable_for": UNREACHABLE_FOR,
         },
     )
-    for site_id, delay in _crawl_delays(set(sites.values())):
-        slots.set_crawl_delay(site_id, delay)
+    robots_delays.settle(set(sites.values()))
+    robots_files.wake({origin_of(url): sites[lane] for url, lane in zip(readings, lanes, strict=True)})
     publish("workers.tasks.dispatch", sorted(set(sites.values())))
-
-
-def _crawl_delays(site_ids: set[int]) -> Iterable[tuple[int, timedelta | None]]:
-    """Return what each of the lanes that obey is asked for, by those of its origins that still count."""
-    files = RobotsFile.objects.filter(site__in=site_ids, expires_at__gt=Now()).exclude(site__obeys_robots=False)
-    return files.values_list("site").annotate(Max("crawl_delay")).order_by("site")

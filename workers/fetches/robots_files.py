@@ -1,9 +1,14 @@
 """robots.txt files: asked for like any other URL, in a slot of their lane, and known for a day.
 
 1. Who has queued fetches has the robots.txt of their origins queued as well, where it is not known (`ask`).
-2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`) and turns away what they disallow
-   (robots_gate.py).
-3. When a robots.txt has come, or has not, that is noted (robots_answers.py).
+2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`), turns away what they disallow, and has
+   what is not known asked for, before everything else in its lane: who waits for it keeps its place (robots_gate.py).
+3. When a robots.txt has come, or has not, that is noted (robots_answers.py), and who waits goes on (`wake`).
+
+A lane may cover more origins than it can ask for in a day; what was known of one has expired at its fetch's turn.
+Still fetches get every third slot, if nothing fails. The one that is next in line uses three: in the first it finds out
+that its robots.txt has to be asked for, that takes the second, and nothing else comes before the third. What is asked
+for ahead (1) is bounded, and ends where fetches wait.
 """
 
 import time
@@ -14,27 +19,34 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.db.models.functions import Least, Now
 
 from postgres import statements
-from workers.fetches import backlog
+from workers.fetches import backlog, robots_delays
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import PATH, Rules
 from workers.fetches.user_agent import product_token
 
+log = structlog.get_logger(__name__)
 _run = partial(statements.run, "workers.fetches")
 
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
+AHEAD_OF_FETCHES = 3_600.0  # seconds: what a lane can ask for in that time is asked for before a fetch needs it
+MOST_AHEAD = 10_000  # in any lane
 LOOK_AGAIN = 60.0  # seconds after which a process looks whether what it knows is still true
+PARSE_FOR = 0.25  # seconds of the processor after which one claim parses no more
 MOST_ORIGINS = 20_000
 MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
 
 
-def ask(lanes: Mapping[str, int]) -> list[int]:
+def ask(lanes: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
     """Queue the robots.txt of these origins, each in its lane (a site's id), unless it is known or being asked for.
 
+    Those that no fetch can go on without are queued at any rate; of the others no more than a lane can ask for in
+    AHEAD_OF_FETCHES, and none while fetches there have waited for longer: they are asked for when they are needed.
     Returns the lanes in which something was queued: they are to be marked (backlog.mark).
     """
     if not lanes:
@@ -48,9 +60,21 @@ def ask(lanes: Mapping[str, int]) -> list[int]:
             "obey": settings.WEIR_OBEY_ROBOTS,
             "priority": PRIORITY,
             "max_attempts": MAX_ATTEMPTS,
+            "ahead": None if is_needed_now else AHEAD_OF_FETCHES,
+            "most": MOST_AHEAD,
         },
     )
     return [row.site_id for row in rows]
+
+
+def wake(lanes: Mapping[str, int]) -> list[int]:
+    """Let the fetches of these origins go on that waited for a robots.txt which is known by now, each in its old place.
+
+    Called by whoever has committed that a robots.txt came to something, and by whoever has committed that fetches wait
+    for one: the later of the two finds them. Returns their lanes, which may be booked.
+    """
+    rows = _run("robots_wake", {"origins": list(lanes), "sites": list(lanes.values())}) if lanes else []
+    return sorted({row.site_id for row in rows})
 
 
 def ask_again(origins: Iterable[str]) -> int:
@@ -61,7 +85,7 @@ def ask_again(origins: Iterable[str]) -> int:
     files = RobotsFile.objects.filter(origin__in=list(origins))
     files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
     lanes = dict(files.values_list("origin", "site_id"))
-    backlog.mark(ask(lanes))
+    backlog.mark(ask(lanes, is_needed_now=True))
     return len(lanes)
 
 
@@ -73,7 +97,7 @@ class Known:
     error: str
     rules: Rules | None  # where the state is RULES
     size: int  # characters of the rules
-    fetched_at: datetime
+    fetched_at: datetime | None  # None: its rules could not be parsed, and are looked at again
     looked_up_at: float
     expires_at: float
 
@@ -94,7 +118,8 @@ class RobotsFiles:
         fresh = {origin for origin in lanes if self._is_fresh(origin, now)}
         if missing := [origin for origin in lanes if origin not in fresh]:
             still_good = self._look_up(missing)
-            backlog.mark(ask({origin: lanes[origin] for origin in missing if origin not in still_good}))
+            needed = {origin: lanes[origin] for origin in missing if origin not in still_good}
+            backlog.mark(ask(needed, is_needed_now=True))
         found = {origin: self._known[origin] for origin in lanes if origin in self._known}
         for origin in found:
             self._known.move_to_end(origin)
@@ -114,9 +139,14 @@ class RobotsFiles:
             "robots_known",
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
         )
+        began_at = time.thread_time()
         for row in rows:
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
-        self._characters += sum(self._known[row.origin].size for row in rows)
+            self._characters += self._known[row.origin].size
+            if time.thread_time() - began_at > PARSE_FOR:
+                break  # the others are for later claims
+        if lacking := {row.site_id for row in rows if row.lane_lacks_delay}:  # who looks, obeys: perhaps again
+            robots_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
 
     def _forget_oldest(self) -> None:
@@ -130,13 +160,21 @@ def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401
     expires_at = now + row.expires_in_s
     if row.rules is None and had is not None:
         return replace(had, looked_up_at=now, expires_at=expires_at)
-    is_rules = row.state == RobotsState.RULES
-    return Known(
+    known = Known(
         state=RobotsState(row.state),
         error=row.error,
-        rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)) if is_rules else None,
+        rules=None,
         size=len(row.rules),
         fetched_at=row.fetched_at,
         looked_up_at=now,
         expires_at=expires_at,
     )
+    if known.state != RobotsState.RULES:
+        return known
+    try:
+        return replace(known, rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)))
+    except Exception as error:  # somebody else's parser, on what anybody may write: the others of the claim go on
+        log.exception("robots_not_parsed", origin=row.origin)
+        reason = f"it cannot be parsed: {type(error).__name__}"
+        soon = min(expires_at, now + LOOK_AGAIN)
+        return replace(known, state=RobotsState.UNREACHABLE, error=reason, fetched_at=None, expires_at=soon)

@@ -1,9 +1,11 @@
 """The gate between claiming and requesting: what the robots.txt of its origin disallows is not requested.
 
-For the claimer's thread: it waits for the database, and may parse half a megabyte of rules.
+For the claimer's thread: it waits for the database, and parses rules. How long these take is up to the site that wrote
+them, so there is an end to it: what has not been looked at by then is given back, and comes with a later claim.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 
 import structlog
@@ -17,17 +19,20 @@ from workers.fetches.robots_files import Known, RobotsFiles
 
 log = structlog.get_logger(__name__)
 
-WAIT = 1.0  # seconds that a fetch waits for its robots.txt before it asks for a slot again
+# Seconds that a fetch waits for its robots.txt at most before it asks for a slot again; it is woken before as a rule.
+WAIT = 1.0
+APPLY_FOR = 0.1  # seconds of the processor after which one claim applies an origin's rules no more
 
 
 def sort(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Event]]:
     """Return the jobs that may be requested, and what becomes of the others; in their order, none is dropped."""
     let_through: list[Job] = []
+    spent_s: defaultdict[str, float] = defaultdict(float)  # by origin
     turned_away: list[Event] = []
     jobs = list(jobs)
     known = _known(jobs, files)
     for job in jobs:
-        event = _refusal(job, known.get(origin_of(job.url))) if job.obeys_robots else None
+        event = _timed_refusal(job, known, spent_s) if job.obeys_robots else None
         if event is None:
             let_through.append(job)
         else:
@@ -42,6 +47,17 @@ def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
     except Error:  # the jobs are ours by now and must not be dropped: they wait
         log.exception("robots_not_looked_up")
         return {}
+
+
+def _timed_refusal(job: Job, known: dict[str, Known], spent_s: dict[str, float]) -> Event | None:
+    """Return what becomes of a job; of those whose rules have taken too long by now, that they come again."""
+    origin = origin_of(job.url)
+    if spent_s[origin] > APPLY_FOR:
+        return GivenBack(job=job, reason=f"waits, as {origin}{PATH} takes long to apply")
+    began_at = time.thread_time()
+    event = _refusal(job, known.get(origin))
+    spent_s[origin] += time.thread_time() - began_at
+    return event
 
 
 def _refusal(job: Job, known: Known | None) -> Event | None:

@@ -20,6 +20,7 @@ from workers.fetches.models import FINAL, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.outcomes import Event, Outcome, judge
 from workers.fetches.robots import origin_of
+from workers.publish import publish
 
 log = structlog.get_logger(__name__)
 _run = partial(statements.run, "workers.fetches")
@@ -84,11 +85,13 @@ def _unseat(slot_ids: Iterable[int]) -> None:
 
 
 def _see_to_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
-    """Note what robots.txt files said, and have those asked for where redirects led."""
+    """Note what robots.txt files said, have those asked for where redirects led, and wake who waits for a known one."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]
-    robots_files.ask({origin_of(became[row.id].hop_url or ""): row.site_id for row in redirected})
+    robots_files.ask({origin_of(row.hop_url): row.site_id for row in redirected})
+    if woken := robots_files.wake({origin_of(row.hop_url): row.site_id for row in rows if row.waits_for_robots}):
+        publish("workers.tasks.dispatch", woken)
 
 
 def _judged(event: Event) -> Outcome:

@@ -1,5 +1,7 @@
 """What tests of robots.txt share: a lane, the robots fetch on its way, and what it came to."""
 
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,18 +14,41 @@ from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.outcomes import Answer, Event, judge
+from workers.fetches.robots_files import RobotsFiles
 from workers.fetches.store import store
 
 ORIGIN = "https://site.example"
 ROBOTS = f"{ORIGIN}/robots.txt"
 PAGE = f"{ORIGIN}/page"
 DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+RULES = "User-agent: *\nDisallow: /private\n"
+
+Elapse = Callable[[float], None]
 
 
 @pytest.fixture(autouse=True)
 def _obeyed(settings: LazySettings) -> None:
     """Have robots.txt obeyed, which the settings of the tests turn off."""
     settings.WEIR_OBEY_ROBOTS = True
+
+
+@pytest.fixture
+def files() -> RobotsFiles:
+    """Return what a process knows that has just started."""
+    return RobotsFiles()
+
+
+@pytest.fixture
+def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
+    """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr("workers.fetches.robots_files.time.monotonic", lambda: real() + ahead[0])
+
+    def by(seconds: float) -> None:
+        ahead[0] += seconds
+
+    return by
 
 
 def known(origin: str = ORIGIN, state: RobotsState = RobotsState.ALLOWED, **fields: Any) -> RobotsFile:

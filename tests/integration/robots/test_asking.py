@@ -10,10 +10,11 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from tests.integration.robots.conftest import DAY, ORIGIN, PAGE, ROBOTS, answered, claimed, known, robots_fetches
+from workers.fetches import robots_files
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots_files import ask
+from workers.fetches.robots_files import ask, ask_again
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -138,6 +139,56 @@ def test_asking_for_nothing_needs_no_database(django_assert_num_queries: pytest.
     """Where no fetch has an origin there is no query."""
     with django_assert_num_queries(0):  # type: ignore[operator]
         assert ask({}) == []
+
+
+# --- how far ahead --------------------------------------------------------------------------------------------------
+
+
+def test_a_lane_of_many_origins_asks_for_an_hour_s_worth_ahead() -> None:
+    """The rest is asked for when it is needed: nobody waits for days until the first page is fetched."""
+    slots.set_rate("example", "1/10min", covers_subdomains=True)
+    request_fetches(f"https://{number}.example/" for number in range(10))
+    assert len(robots_fetches()) == 6
+    request_fetches(f"https://{number}.example/" for number in range(10, 20))
+    assert len(robots_fetches()) == 6
+    assert ask({"https://19.example": Site.objects.get().pk}, is_needed_now=True)
+    assert len(robots_fetches()) == 7
+
+
+def test_a_lane_slower_than_that_asks_for_one() -> None:
+    """Its first fetch needs it."""
+    slots.set_rate("site.example", "1/day")
+    request_fetch(PAGE)
+    assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
+
+
+def test_in_a_fast_lane_there_is_an_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking how many are queued must not take long."""
+    monkeypatch.setattr(robots_files, "MOST_AHEAD", 5)
+    slots.set_rate("example", "1000/s", covers_subdomains=True)
+    request_fetches(f"https://{number}.example/" for number in range(10))
+    assert len(robots_fetches()) == 5
+
+
+def test_where_a_fetch_has_waited_for_an_hour_nothing_is_asked_for_ahead() -> None:
+    """However many new origins there are all the time: the old fetches get their turn."""
+    slots.set_rate("example", "1/s", covers_subdomains=True)
+    known("https://old.example")
+    request_fetch("https://old.example/")
+    Fetch.objects.update(not_before=database_now() - timedelta(minutes=59))
+    request_fetch("https://1.example/")
+    Fetch.objects.filter(is_robots=False).update(not_before=database_now() - timedelta(minutes=61))
+    request_fetch("https://2.example/")
+    assert [fetch.url for fetch in robots_fetches()] == ["https://1.example/robots.txt"]
+
+
+def test_what_an_operator_wants_to_know_is_asked_for_all_the_same() -> None:
+    """Also in a lane where fetches wait."""
+    known()
+    request_fetch(PAGE)
+    Fetch.objects.update(not_before=database_now() - DAY)
+    assert ask_again([ORIGIN]) == 1
+    assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
 
 # --- before everything else ---------------------------------------------------------------------------------------

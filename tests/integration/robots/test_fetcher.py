@@ -57,9 +57,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
-        status, body, *headers = self.server.answers.get(self.path, (200, b"page"))
+        status, body, *more = self.server.answers.get(self.path, (200, b"page"))
+        headers = more[0] if more else {}
+        if "ETag" in headers and headers["ETag"] == self.headers["If-None-Match"]:
+            status, body = 304, b""
         self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), **(headers[0] if headers else {})}.items():
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

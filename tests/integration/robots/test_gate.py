@@ -1,9 +1,6 @@
 """The gate: what has been claimed is requested only where the robots.txt of its origin lets it through."""
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -13,38 +10,16 @@ from django.test.utils import CaptureQueriesContext
 from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Message, database_now, poke
-from tests.integration.robots.conftest import ORIGIN, PAGE, ROBOTS, claimed, known, robots_fetches, stored
+from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
 from workers.fetches import robots_files, robots_gate
-from workers.fetches.claim import Job
-from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.claim import Job, take_over
+from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.outcomes import Event
 from workers.fetches.robots import Rules
 from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
-
-RULES = "User-agent: *\nDisallow: /private\n"
-HOUR = timedelta(hours=1)
-Elapse = Callable[[float], None]
-
-
-@pytest.fixture
-def files() -> RobotsFiles:
-    """Return what a process knows that has just started."""
-    return RobotsFiles()
-
-
-@pytest.fixture
-def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
-    """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
-    real, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr("workers.fetches.robots_files.time.monotonic", lambda: real() + ahead[0])
-
-    def by(seconds: float) -> None:
-        ahead[0] += seconds
-
-    return by
 
 
 def at_the_gate(files: RobotsFiles, *urls: str) -> tuple[list[Job], list[Event]]:
@@ -59,34 +34,6 @@ def turned_away(files: RobotsFiles, url: str = PAGE) -> Fetch:
     assert jobs == []
     stored(event)
     return Fetch.objects.get(is_robots=False)
-
-
-def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list to which each text is added that is parsed."""
-    parsed: list[str] = []
-
-    def noting(text: str, product: str) -> Rules:
-        parsed.append(text)
-        return Rules(text, product)
-
-    monkeypatch.setattr(robots_files, "Rules", noting)
-    return parsed
-
-
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Return a list to which each statement is added, with the number of origins that it is about."""
-    statements: list[tuple[str, int]] = []
-    real = robots_files._run
-
-    def noting(name: str, parameters: Any) -> Any:
-        statements.append((name, len(parameters["origins"])))
-        return real(name, parameters)
-
-    monkeypatch.setattr(robots_files, "_run", noting)
-    return statements
-
-
-# --- let through, or not ------------------------------------------------------------------------------------------
 
 
 def test_what_the_rules_allow_goes_on_and_what_they_disallow_does_not(files: RobotsFiles) -> None:
@@ -202,6 +149,25 @@ def test_after_a_redirect_its_target_s_robots_txt_counts(files: RobotsFiles) -> 
     assert (jobs, Fetch.objects.get().error) == ([], "robots.txt of https://www.site.example disallows it")
 
 
+@pytest.mark.parametrize("first", ["robots.txt", "page"])
+def test_whoever_takes_a_cancelled_one_s_slot_obeys_for_itself(first: str) -> None:
+    """A page in the place of a robots.txt has to ask it, and a robots.txt in that of a page has not."""
+    page = request_fetch(PAGE)
+    [robots] = robots_fetches()
+    cancelled, successor = (robots, page) if first == "robots.txt" else (page, robots)
+    Fetch.objects.filter(pk=successor.pk).update(not_before=database_now() + HOUR)
+    [job] = claimed()
+    assert (job.fetch_id, job.obeys_robots) == (cancelled.pk, cancelled == page)
+    Slot.objects.update(start_time=database_now() + HOUR, use_until=database_now() + 2 * HOUR)
+    Fetch.objects.filter(pk=successor.pk).update(not_before=database_now())
+    assert cancel(cancelled.pk)
+    taken = take_over(job)
+    assert taken is not None
+    assert (taken[0].fetch_id, taken[0].is_robots, taken[0].obeys_robots) == (
+        successor.pk, successor == robots, successor == page,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("of", ["setting", "site"])
 def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, settings: LazySettings, of: str) -> None:
     """No look, no question: neither with the setting off, nor for a site that is set so."""
@@ -245,68 +211,38 @@ def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypat
     assert fetch.error == f"robots.txt of {ORIGIN} cannot be applied: ZeroDivisionError"
 
 
-# --- what a process knows -----------------------------------------------------------------------------------------
-
-
-def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse) -> None:
-    """One look serves all messages of a minute; another one does not parse what has not changed."""
-    statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
+def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one origin has written holds up nobody else's claim, and is looked at again in a minute."""
     known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    for _ in range(3):
-        assert files.known(lanes)[ORIGIN].rules is not None
-    elapse(LOOK_AGAIN - 1)
-    files.known(lanes)
-    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
-    elapse(2)
-    assert files.known(lanes)[ORIGIN].rules is not None
-    assert (len(statements), len(parsed)) == (2, 1)
+    known("https://odd.example", rules="odd")
+
+    def stumbling(text: str, product: str) -> Rules:
+        assert text != "odd"
+        return Rules(text, product)
+
+    monkeypatch.setattr(robots_files, "Rules", stumbling)
+    jobs, [event] = at_the_gate(files, PAGE, "https://odd.example/page")
+    assert [job.url for job in jobs] == [PAGE]
+    before = database_now()
+    stored(event)
+    fetch = Fetch.objects.get(url="https://odd.example/page")
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
+    assert fetch.error == "robots.txt of https://odd.example cannot be read: it cannot be parsed: AssertionError"
+    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * LOOK_AGAIN)
 
 
-def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message with many origins asks once what is known, and once for the rest."""
-    statements = asked(monkeypatch)
-    origins = [f"https://{number}.example" for number in range(10)]
-    lanes = {origin: known(origin).site_id for origin in origins}
-    RobotsFile.objects.filter(origin__in=origins[:4]).delete()
-    assert len(files.known(lanes)) == 6
-    assert statements == [("robots_known", 10), ("robots_ask", 4)]
-    assert len(robots_fetches()) == 4
-
-
-def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elapse) -> None:
-    """Whichever process fetched them."""
+def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest comes again, without an attempt and in its place; those of other origins go on."""
+    monkeypatch.setattr(robots_gate, "APPLY_FOR", 0.0)
     known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert files.known(lanes)[ORIGIN].state == RobotsState.RULES
-    known(state=RobotsState.ALLOWED, rules="")
-    RobotsFile.objects.update(state=RobotsState.ALLOWED)
-    elapse(LOOK_AGAIN)
-    assert files.known(lanes)[ORIGIN].state == RobotsState.ALLOWED
-
-
-def test_what_expires_is_not_used_any_longer(files: RobotsFiles, elapse: Elapse) -> None:
-    """Also between two looks: the time is that of this process' monotonic clock."""
-    soon = database_now() + timedelta(seconds=30)
-    known(expires_at=soon, refresh_at=soon)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert ORIGIN in files.known(lanes)
-    RobotsFile.objects.all().delete()
-    assert ORIGIN in files.known(lanes)
-    elapse(31)
-    assert files.known(lanes) == {}
-
-
-@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_CHARACTERS"])
-def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """By number and by size; what was used last stays."""
-    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
-    lanes = {
-        f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
-    }
-    assert len(files.known(lanes)) == 5, "what one message needs is there for it"
-    assert list(files._known) == list(lanes)[2:]
-    files.known(dict(list(lanes.items())[2:3]))
-    files.known(dict(list(lanes.items())[:1]))
-    assert list(files._known) == [list(lanes)[place] for place in (4, 2, 0)]
-    assert files._characters == 3 * len(RULES)
+    known("https://other.example", rules=RULES)
+    jobs, events = at_the_gate(files, f"{ORIGIN}/1", f"{ORIGIN}/2", "https://other.example/1", f"{ORIGIN}/3")
+    assert [job.url for job in jobs] == [f"{ORIGIN}/1", "https://other.example/1"]
+    assert [event.job.url for event in events] == [f"{ORIGIN}/2", f"{ORIGIN}/3"]
+    due = Fetch.objects.get(url=f"{ORIGIN}/2").not_before
+    stored(events[0])
+    fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
+    assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
+    assert fetch.error == f"waits, as {ROBOTS} takes long to apply"

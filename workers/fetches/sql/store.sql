@@ -22,7 +22,9 @@ WITH outcome AS MATERIALIZED (
         lease_until = NULL,
         attempts = job.attempts + outcome.attempted::int,
         not_before = CASE WHEN outcome.delay_s > 0
-            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE job.not_before END,
+            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
+        -- What waits without an attempt, waits for its robots.txt, and keeps its place (robots_wake.sql).
+        due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
             slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
@@ -43,7 +45,7 @@ WITH outcome AS MATERIALIZED (
     WHERE job.id = ANY(%(fetch_id)s) AND job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
         AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
     RETURNING
-        job.id, job.url, job.state, job.site_id, job.on_done, job.is_robots,
+        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, statistics that are missing or old make a scan of all slots look cheap
     UPDATE ratelimit_slot AS slot
@@ -56,4 +58,7 @@ WITH outcome AS MATERIALIZED (
     SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots  -- theirs is in fetches_robotsfile
     ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
 )
-SELECT id, url, state, site_id, on_done, is_robots FROM moved
+SELECT
+    id, url, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS hop_url, state, site_id, on_done, is_robots,
+    due_since IS NOT NULL AS waits_for_robots
+FROM moved

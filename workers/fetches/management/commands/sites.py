@@ -14,6 +14,7 @@ from ratelimit import lanes, slots
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
 from workers import terminal
+from workers.fetches import robots_delays
 from workers.fetches.forecast import Forecast, forecast
 from workers.fetches.overview import SiteStatus, busiest_sites
 from workers.publish import publish
@@ -81,6 +82,7 @@ class Command(BaseCommand):
             case "set":
                 names = ("burst", "max_concurrency", "covers_subdomains", "obeys_robots")
                 slots.set_rate(host, options["rate"], **{name: options[name] for name in names})
+                robots_delays.settle([Site.objects.get(name=lanes.canonical(host)).pk])  # it may obey again
                 publish("workers.tasks.dispatch")  # what it recalled is booked anew at once
             case "pause":
                 slots.pause(host, parse_duration(options["duration"]) if options["duration"] is not None else None)

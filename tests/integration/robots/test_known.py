@@ -1,0 +1,143 @@
+"""What one process knows of robots.txt files: looked up and parsed once, and not for too long."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.robots.conftest import ORIGIN, RULES, Elapse, known, robots_fetches
+from workers.fetches import robots_files
+from workers.fetches.models import RobotsFile, RobotsState
+from workers.fetches.robots import Rules
+from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+
+def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list to which each text is added that is parsed."""
+    parsed: list[str] = []
+
+    def noting(text: str, product: str) -> Rules:
+        parsed.append(text)
+        return Rules(text, product)
+
+    monkeypatch.setattr(robots_files, "Rules", noting)
+    return parsed
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Return a list to which each statement is added, with the number of origins that it is about."""
+    statements: list[tuple[str, int]] = []
+    real = robots_files._run
+
+    def noting(name: str, parameters: Any) -> Any:
+        statements.append((name, len(parameters["origins"])))
+        return real(name, parameters)
+
+    monkeypatch.setattr(robots_files, "_run", noting)
+    return statements
+
+
+def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse) -> None:
+    """One look serves all messages of a minute; another one does not parse what has not changed."""
+    statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
+    known(rules=RULES)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    for _ in range(3):
+        assert files.known(lanes)[ORIGIN].rules is not None
+    elapse(LOOK_AGAIN - 1)
+    files.known(lanes)
+    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
+    elapse(2)
+    assert files.known(lanes)[ORIGIN].rules is not None
+    assert (len(statements), len(parsed)) == (2, 1)
+
+
+def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message with many origins asks once what is known, and once for the rest."""
+    statements = asked(monkeypatch)
+    origins = [f"https://{number}.example" for number in range(10)]
+    lanes = {origin: known(origin).site_id for origin in origins}
+    RobotsFile.objects.filter(origin__in=origins[:4]).delete()
+    assert len(files.known(lanes)) == 6
+    assert statements == [("robots_known", 10), ("robots_ask", 4)]
+    assert len(robots_fetches()) == 4
+
+
+def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elapse) -> None:
+    """Whichever process fetched them."""
+    known(rules=RULES)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    assert files.known(lanes)[ORIGIN].state == RobotsState.RULES
+    known(state=RobotsState.ALLOWED, rules="")
+    RobotsFile.objects.update(state=RobotsState.ALLOWED)
+    elapse(LOOK_AGAIN)
+    assert files.known(lanes)[ORIGIN].state == RobotsState.ALLOWED
+
+
+def test_what_expires_is_not_used_any_longer(files: RobotsFiles, elapse: Elapse) -> None:
+    """Also between two looks: the time is that of this process' monotonic clock."""
+    soon = database_now() + timedelta(seconds=30)
+    known(expires_at=soon, refresh_at=soon)
+    lanes = {ORIGIN: Site.objects.get().pk}
+    assert ORIGIN in files.known(lanes)
+    RobotsFile.objects.all().delete()
+    assert ORIGIN in files.known(lanes)
+    elapse(31)
+    assert files.known(lanes) == {}
+
+
+def test_what_is_looked_up_again_is_counted_once(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
+) -> None:
+    """What fits is not forgotten for having been known for long."""
+    monkeypatch.setattr(robots_files, "MOST_CHARACTERS", 3 * len(RULES))
+    parsed = texts_parsed(monkeypatch)
+    lanes = {
+        f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(3)
+    }
+    for _ in range(4):
+        assert len(files.known(lanes)) == 3
+        elapse(LOOK_AGAIN + 1)
+    assert len(parsed) == 3
+
+
+@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_CHARACTERS"])
+def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """By number and by size; what was used last stays."""
+    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
+    lanes = {
+        f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
+    }
+    assert len(files.known(lanes)) == 5, "what one message needs is there for it"
+    assert list(files._known) == list(lanes)[2:]
+    files.known(dict(list(lanes.items())[2:3]))
+    files.known(dict(list(lanes.items())[:1]))
+    assert list(files._known) == [list(lanes)[place] for place in (4, 2, 0)]
+    assert files._characters == 3 * len(RULES)
+
+
+def test_rules_that_could_not_be_parsed_are_parsed_again(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
+) -> None:
+    """A process that knows their text has not read it."""
+    lanes = {ORIGIN: known(rules=RULES).site_id}
+    with monkeypatch.context() as patched:
+        patched.setattr(robots_files, "Rules", lambda *_arguments: 1 / 0)
+        assert files.known(lanes)[ORIGIN].state == RobotsState.UNREACHABLE
+    elapse(LOOK_AGAIN)
+    assert files.known(lanes)[ORIGIN].rules is not None
+
+
+def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each claim gets on by one at least, and nothing is asked for again."""
+    monkeypatch.setattr(robots_files, "PARSE_FOR", 0.0)
+    origins = ["https://1.example", "https://2.example", "https://3.example"]
+    lanes = {origin: known(origin, rules=RULES).site_id for origin in origins}
+    assert [sorted(files.known(lanes)) for _ in origins] == [origins[:1], origins[:2], origins]
+    assert robots_fetches() == []
