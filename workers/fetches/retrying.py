@@ -83,7 +83,7 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
 
 
 def _retry(ids: Sequence[int]) -> Retried:
-    targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids)))
+    targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids).order_by("pk")))
     again = {fetch_id: target for fetch_id, target in targets.items() if target is not None}
     sites = sites_of({target.lane for target in again.values()})
     backlog.mark(robots_files.ask({origin_of(target.url): sites[target.lane] for target in again.values()}))
