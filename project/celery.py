@@ -4,8 +4,11 @@ import os
 
 from celery import Celery
 
+from project.broker import outlive_lost_connections
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
+outlive_lost_connections()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["workers"])
