@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from postgres import statements
 
@@ -33,6 +33,19 @@ def explain(text: str, parameters: dict[str, object] | None = None, options: str
     with connection.connection.cursor() as cursor:
         answer = cursor.execute(f"EXPLAIN ({options}FORMAT JSON) {text}", parameters).fetchone()[0]
     return list(_nodes((json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]))
+
+
+def rows_read(package: str, name: str, parameters: dict[str, object], *tables: str) -> int:
+    """Execute the statement, undo it, and return how many rows of these tables it looked at, used or not."""
+    with transaction.atomic():
+        nodes = explain(statements._load(package, name), parameters, options="ANALYZE, ")
+        transaction.set_rollback(True)
+    passed_over = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+    return sum(
+        round(node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(key, 0) for key in passed_over)))
+        for node in nodes
+        if node.get("Relation Name") in tables and "Scan" in node["Node Type"]
+    )
 
 
 def scanned(package: str, name: str, parameters: dict[str, object]) -> set[str]:

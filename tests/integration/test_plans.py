@@ -14,7 +14,7 @@ from ratelimit import slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
 from tests.integration.conftest import database_now
-from tests.integration.plans import plan_of, scanned
+from tests.integration.plans import plan_of, rows_read, scanned
 from workers.fetches import store as storing
 from workers.fetches.claim import claim
 from workers.fetches.dispatch import dispatch
@@ -69,6 +69,30 @@ def test_claiming_looks_rows_up(reserved: list[int]) -> None:
 
 
 @either_way
+def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
+    parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True}
+    assert rows_read("workers.fetches", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
+
+
+@pytest.mark.parametrize("lanes", [1, LANES])
+@either_way
+def test_dispatching_looks_at_few_rows(reserved: list[int], lanes: int) -> None:
+    Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
+    sites = list(Site.objects.order_by("pk").values_list("pk", flat=True)[:lanes])
+    Site.objects.filter(pk__in=sites).update(next_start=database_now(), has_backlog=True)
+    parameters: dict[str, object] = {
+        "lookahead": 10.0,
+        "refill": 10.0,
+        "lanes": 2_000,
+        "longest_run": 500,
+        "after": 0,
+        "sites": None,
+    }
+    parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0, "phases": 500, "confirmed_for": 0.5}
+    assert rows_read("workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * lanes
+
+
+@either_way
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole("take_over", {"slot": reserved[0], "obey": True})
     assert not read_whole("unseat", {"slots": reserved})
@@ -87,7 +111,9 @@ def test_storing_looks_rows_up(reserved: list[int]) -> None:
         for job in jobs
     ]
     columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
-    assert not read_whole("store", {**columns, "hop_site": [None] * BATCH})
+    parameters = {**columns, "hop_site": [None] * BATCH}
+    assert not read_whole("store", parameters)
+    assert rows_read("workers.fetches", "store", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
 
 
 @pytest.mark.parametrize("name", ["turn_off", "look_again", "overlooked"])

@@ -2,13 +2,13 @@
 
 import asyncio
 import time
-from collections import Counter
 
 import pytest
+from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
 from workers.fetches.claim import Job
-from workers.fetches.paced_request import BUSY, OPEN_AHEAD, Attempt, Batch, ConnectionTooSlow, RunOver
+from workers.fetches.paced_request import BUSY, OPEN_AHEAD, Attempt, Batch, ConnectionTooSlow, RunOver, Unanswered
 
 
 def job(*, ended_s_ago: float) -> Job:
@@ -30,7 +30,7 @@ def job(*, ended_s_ago: float) -> Job:
 async def late(*, connecting_s: float, busy_s: float = 0.0) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    attempt = Attempt(one, Batch([one]), (), Counter())
+    attempt = Attempt(one, Batch([one]), (), Unanswered())
     attempt._began_at -= connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
@@ -50,3 +50,22 @@ def test_a_run_that_ended_while_a_quick_connection_opened_counts_nothing() -> No
 def test_a_fetcher_that_is_overloaded_does_not_blame_the_site() -> None:
     with pytest.raises(RunOver):
         asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1, busy_s=2 * BUSY))
+
+
+def test_however_many_sites_hang_there_is_room_for_the_next(settings: LazySettings) -> None:
+    """Each may have a fifth of what the others leave over; what was answered leaves its room to others."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    shares = []
+    for site in range(20):
+        shares.append(0)
+        while not unanswered.has_its_share(site):
+            unanswered.began(site)
+            shares[-1] += 1
+    assert shares[:3] == [200, 160, 128]
+    assert all(share >= 1 for share in shares)
+    assert sum(shares) < 1_000
+    for _ in range(shares[0]):
+        unanswered.ended(0)
+    assert not unanswered.has_its_share(20)
+    assert not unanswered.has_its_share(0)

@@ -15,7 +15,6 @@ import gc
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
@@ -44,6 +43,7 @@ from workers.fetches.paced_request import (
     ConnectionTooSlow,
     PacedRequest,
     RunOver,
+    Unanswered,
     current_attempt,
 )
 from workers.fetches.refusals import REFUSING, refusal
@@ -86,7 +86,7 @@ class Fetcher:
         self._stopping = False
         self._robots_files = RobotsFiles()
         self._under_way = UnderWay()
-        self._unanswered: Counter[int] = Counter()  # requests, by site
+        self._unanswered = Unanswered()
         self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)

@@ -21,7 +21,7 @@ from workers.fetches.outcomes import Answer, Trouble
 
 SHORTEST_SLEEP = 0.001  # seconds
 OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
-ONE_SITE = 0.2  # the share of what a process may hold that may be unanswered requests to one site
+ONE_SITE = 0.2  # the share of what other sites leave of a process that may be unanswered requests to one site
 LOOK_AGAIN = 0.01  # seconds until a request whose slot has come looks again whether it may start
 BUSY = 0.02  # seconds of one turn of the loop
 
@@ -60,10 +60,38 @@ class Batch:
         self._settled.wait()
 
 
+class Unanswered:
+    """The requests of a process that wait for their answers, by site.
+
+    A site may have a fifth of what all others leave over: however many hang, there is room for the next one.
+    """
+
+    def __init__(self) -> None:
+        self._by_site: Counter[int] = Counter()
+        self._all = 0
+
+    def has_its_share(self, site_id: int) -> bool:
+        """Tell whether the site may have no more for now."""
+        own = self._by_site[site_id]
+        return own >= max(1.0, ONE_SITE * (settings.WEIR_FETCH_MAX_IN_FLIGHT - (self._all - own)))
+
+    def began(self, site_id: int) -> None:
+        """Note that a request was written."""
+        self._by_site[site_id] += 1
+        self._all += 1
+
+    def ended(self, site_id: int) -> None:
+        """Note that a request was answered, or given up."""
+        self._all -= 1
+        self._by_site[site_id] -= 1
+        if not self._by_site[site_id]:
+            del self._by_site[site_id]
+
+
 class Attempt:
     """One job under way, on the loop's thread."""
 
-    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Counter[int]) -> None:
+    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Unanswered) -> None:
         self.job = job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
@@ -84,7 +112,7 @@ class Attempt:
         connected_s, has_waited = time.monotonic() - self._began_at, False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
-            if wait_s <= 0 and run.may_start(now) and not self._site_has_its_share():
+            if wait_s <= 0 and run.may_start(now) and not self._unanswered.has_its_share(self.job.site_id):
                 return
             if wait_s <= 0:  # not confirmed, or the site has its share: many may wait so, and for long
                 wait_s = LOOK_AGAIN
@@ -95,23 +123,18 @@ class Attempt:
             raise RunOver
         raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
 
-    def _site_has_its_share(self) -> bool:
-        return self._unanswered[self.job.site_id] >= ONE_SITE * settings.WEIR_FETCH_MAX_IN_FLIGHT
-
     def note_start(self) -> None:
         """Note that the request has been written: read after it, so that the next one never comes too close."""
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
-        self._unanswered[self.job.site_id] += 1
+        self._unanswered.began(self.job.site_id)
         self._batch.settle(self.job)
 
     def end(self) -> None:
         """Note that nothing is under way any more."""
         if self.started_at is not None:
-            self._unanswered[self.job.site_id] -= 1
-            if not self._unanswered[self.job.site_id]:
-                del self._unanswered[self.job.site_id]
+            self._unanswered.ended(self.job.site_id)
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
         """Return what came, with its times."""

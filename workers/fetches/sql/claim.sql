@@ -70,7 +70,7 @@ WITH found AS MATERIALIZED (
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
         lease_until = CASE WHEN decided.usable THEN decided.use_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
-    WHERE job.id = ANY(ARRAY(SELECT id FROM named)) AND job.id = decided.id
+    WHERE job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
         job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,

@@ -108,9 +108,9 @@ WITH lane AS MATERIALIZED (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
         lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
-    FROM assigned
-    -- By an array first: where a lane's queue is long, a join with the whole table looks cheaper than it is.
-    WHERE fetches_fetch.id = ANY(ARRAY(SELECT fetch_id FROM assigned)) AND fetches_fetch.id = assigned.fetch_id
+    -- Always true: where a lane's queue is long, the planner counts on so many that it would read the whole table.
+    FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
+    WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (
     UPDATE ratelimit_site
     SET next_start = assigned.use_until + assigned.effective_interval

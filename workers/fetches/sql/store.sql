@@ -40,9 +40,10 @@ WITH outcome AS MATERIALIZED (
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
         redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
         site_id = coalesce(outcome.hop_site, job.site_id)
-    FROM outcome
+    -- Always true: the planner, which would count on so many that it reads the whole table, looks up one by one.
+    FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
-    WHERE job.id = ANY(%(fetch_id)s) AND job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
+    WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
         AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
     RETURNING
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
