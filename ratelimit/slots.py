@@ -34,6 +34,7 @@ PURGE_BATCH = 5_000
 SHORTEST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 3_600.0
 QUIET = 60.0
+RETRY = 60.0  # seconds after which a lane may be booked again that was booked in vain
 MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while others reserve
 
 
@@ -166,12 +167,12 @@ def release(*slot_ids: int) -> int:
 
 
 def unbook(slot_ids: Iterable[int]) -> None:
-    """Let lanes forget slots that were given back, where each was reserved alone and nothing was booked behind it.
+    """Let slow lanes forget slots that were given back, where each was reserved alone and nothing was booked behind it.
 
-    The next start is then what it was before they were reserved, and not an interval later. May be called twice.
+    The next start may then be made in a minute, and not only after an interval. May be called twice.
     """
     if ids := list(slot_ids):
-        _run("unbook", {"slots": ids})
+        _run("unbook", {"slots": ids, "retry": RETRY})
 
 
 def finish(*slot_ids: int) -> None:

@@ -190,16 +190,14 @@ def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
     assert messages == [poke(LANE)]
 
 
-def test_a_message_that_comes_too_late_costs_a_slow_lane_no_interval() -> None:
+def test_a_message_that_comes_too_late_costs_a_slow_lane_a_minute() -> None:
     """A lane of one start a day does not lose the day because a message took a second."""
     [fetch] = reserved(1, rate="1/d")
-    Slot.objects.update(
-        use_until=F("use_until") - timedelta(seconds=5), start_time=F("start_time") - timedelta(seconds=5)
-    )
+    late = {name: F(name) - timedelta(seconds=5) for name in ("start_time", "use_until")}
+    Slot.objects.update(**late)
     Site.objects.update(next_start=F("next_start") - timedelta(seconds=5))
     assert claim([fetch]) == []
-    assert dispatch() == 1
-    assert len(claim([fetch])) == 1
+    assert slots.estimate(LANE) <= slots.RETRY
 
 
 def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:

@@ -13,7 +13,7 @@ from django.conf import LazySettings
 
 from project.demo import gaps, sites
 from ratelimit import slots
-from ratelimit.models import Site
+from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
@@ -182,6 +182,20 @@ def test_a_slot_that_is_held_for_long_is_recalled_however_long_ago_that_was(
     fetcher._loop.call_soon_threadsafe(fetcher._start, jobs, batch)
     batch.wait()
     assert paths(running_sites) == []
+
+
+def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """The site has seen it: the next one comes an interval later, whoever makes it."""
+    name = lane(running_sites, 0, "1/h")
+    request_fetch(running_sites.url(0, "/slow/60000/1"))
+    fetcher.run_batch(reserve_all())
+    eventually(lambda: paths(running_sites), "the request")
+    fetcher.close(0.1)
+    assert counts() == {(State.QUEUED, 0)}
+    assert Slot.objects.get().finished_at is not None
+    assert slots.estimate(name) > 3_000
 
 
 def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:

@@ -26,7 +26,7 @@ from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetches
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.outcomes import Answer, Disallowed, GivenBack, Outcome, Trouble, judge
+from workers.fetches.outcomes import Answer, Disallowed, GivenBack, Outcome, Trouble, judge, lost
 from workers.fetches.store import Writer, store, store_surely
 from workers.fetches.sweep import sweep
 
@@ -150,15 +150,30 @@ def test_who_was_seated_in_a_slot_that_its_holder_had_let_go_waits_again(event: 
     assert Fetch.objects.get(pk=first.fetch_id).state == State.RUNNING
 
 
-def test_what_was_given_back_costs_a_slow_lane_no_interval() -> None:
-    """A fetcher that was stopped, or fell behind, has asked nothing: the lane's next start is as near as before."""
+def test_what_was_given_back_costs_a_slow_lane_a_minute() -> None:
+    """A fetcher that was stopped, or fell behind, has asked nothing."""
     [job] = running(rate="1/d")
     store([judge(GivenBack(job=job), max_body=1, chance=0.0)])
-    assert dispatch() == 1
-    [again] = claim([job.fetch_id])
-    store([done(again)])
-    request_fetches([f"https://{LANE}/tomorrow"])
-    assert dispatch() == 0
+    assert slots.estimate(LANE) <= slots.RETRY
+
+
+@pytest.mark.parametrize("event", [GivenBack, partial(Trouble, error="unexpected")])
+def test_a_slot_in_which_a_request_was_written_is_used(event: Any) -> None:
+    """However it ended: the next one comes an interval later."""
+    [job] = running(rate="1/d")
+    store([judge(event(job=job, slot_used=True), max_body=1, chance=0.0)])
+    assert Slot.objects.get().finished_at is not None
+    assert slots.estimate(LANE) > 80_000
+
+
+def test_what_was_claimed_since_it_was_found_lost_is_left_to_its_holder() -> None:
+    """Sweep looks first and takes back afterwards; a message that came in between has a lease of its own."""
+    [job] = running()
+    found = lost(fetch_id=job.fetch_id, slot_id=job.slot_id, was_running=False, attempts=0, max_attempts=5, chance=0.0)
+    assert store([found]) == set()
+    assert Fetch.objects.get().state == State.RUNNING
+    Fetch.objects.update(lease_until=database_now())
+    assert store([found]) == {job.fetch_id}
 
 
 def test_a_success_after_a_retry_clears_what_was_said_before() -> None:

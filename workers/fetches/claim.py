@@ -105,10 +105,10 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             )
         )
     try:
-        unbook(row.slot_id for row in rows if not row.usable)
         backlog.mark(row.site_id for row in rows if not row.usable)
+        unbook(row.slot_id for row in rows if not row.usable)
     except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked lanes
-        log.exception("backlog_not_marked")
+        log.exception("what_came_late_not_seen_to")
     return jobs
 
 

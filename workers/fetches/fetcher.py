@@ -208,11 +208,14 @@ class Fetcher:
             return
         successor, since = found
         self._stored(-1)
+        if not slot_is_free:
+            self._writer.put(GivenBack(job=successor, slot_used=True))
+            return
         jobs, events = robots_gate.sort([successor], self._robots_files)
-        if jobs and slot_is_free:
+        if jobs:
             self._loop.call_soon_threadsafe(self._succeed, successor, since)
         else:
-            self._writer.put(events[0] if events else GivenBack(job=successor))
+            self._writer.put(events[0])
 
     def _succeed(self, job: Job, since: datetime) -> None:
         self._under_way.succeeds(job, since)
@@ -221,15 +224,16 @@ class Fetcher:
     def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
         held = self._under_way.pop(task)
-        job = held.job
+        job, was_written = held.job, not held.waits
         held.batch.settle(job)
         if not held.has_slot:
             self._stored(1)  # there is nothing to store: it was cancelled, and its slot is another's
         elif task.cancelled():
-            self._writer.put(GivenBack(job=job))
+            self._writer.put(GivenBack(job=job, slot_used=was_written))
         elif error := task.exception():
             log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
-            self._writer.put(Trouble(job=job, error=f"unexpected: {type(error).__name__}: {error}"))
+            reason = f"unexpected: {type(error).__name__}: {error}"
+            self._writer.put(Trouble(job=job, error=reason, slot_used=was_written))
         else:
             self._writer.put(task.result())
 

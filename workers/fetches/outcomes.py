@@ -45,12 +45,13 @@ class Trouble:
     permanent: bool = False
     lateness_ms: float | None = None  # None: the request was not written, its slot is unused
     elapsed_ms: float | None = None
+    slot_used: bool = False  # the request was written, though its times are not known
     not_before_s: float = 0.0  # another attempt is of no use any sooner
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GivenBack:
-    """The request was not written, as its run was over, the fetcher stops, or robots.txt is not known yet.
+    """There is no answer that counts: the run was over, the fetcher stops, or robots.txt is not known yet.
 
     No attempt is counted.
     """
@@ -58,6 +59,7 @@ class GivenBack:
     job: Job
     delay_s: float = 0.0
     reason: str = ""
+    slot_used: bool = False  # a request was written in its slot all the same
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +94,7 @@ class Outcome:
     hop_lane: str | None = None
     content: bytes | None = None
     unchanged_from: int | None = None
+    is_lost: bool = False  # holds only as long as its lease has run out
 
 
 class BodyRefused(ValueError):
@@ -103,10 +106,10 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     job = event.job
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED)
     if isinstance(event, (GivenBack, Disallowed)):
-        return _not_requested(replace(outcome, attempted=False, slot_used=False), event)
+        return _not_requested(replace(outcome, attempted=False), event)
     outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Trouble):
-        outcome = replace(outcome, slot_used=event.lateness_ms is not None, error=event.error)
+        outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
         return (
             replace(outcome, state=State.FAILED)
             if event.permanent
@@ -135,7 +138,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
 
 def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
     """Decide what becomes of a fetch whose holder went silent. Only one that ran has used up an attempt."""
-    outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED)
+    outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED, is_lost=True)
     if not was_running:
         return replace(outcome, attempted=False, slot_used=False)
     error = "its fetcher died, or could not store the result, before the lease ran out"
@@ -199,8 +202,8 @@ def _inflated(body: bytes, window_bits: int, max_body: int, *, is_whole: bool) -
 
 def _not_requested(outcome: Outcome, event: GivenBack | Disallowed) -> Outcome:
     if isinstance(event, Disallowed):
-        return replace(outcome, state=State.FAILED, error=event.error)
-    return replace(outcome, delay_s=event.delay_s, error=event.reason)
+        return replace(outcome, slot_used=False, state=State.FAILED, error=event.error)
+    return replace(outcome, slot_used=event.slot_used, delay_s=event.delay_s, error=event.reason)
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:

@@ -140,7 +140,7 @@ class RobotsFiles:
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
         )
         began_at = time.thread_time()
-        for row in rows:
+        for row in sorted(rows, key=lambda row: row.rules is not None):  # what need not be parsed comes first
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
             self._characters += self._known[row.origin].size
             if time.thread_time() - began_at > PARSE_FOR:

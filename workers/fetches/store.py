@@ -27,7 +27,7 @@ _run = partial(statements.run, "workers.fetches")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "is_lost",
 )  # fmt: skip
 PERIOD = 0.1  # seconds: results wait at most this long for company
 MOST_BYTES = 16 * 2**20  # of bodies in one statement
@@ -44,9 +44,9 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]
     rows = _run("store", columns)
     _see_to_robots(rows, outcomes)
-    unbook(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     backlog.mark(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
+    unbook(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     return {row.id for row in rows}
 
 

@@ -56,7 +56,7 @@ class UnderWay:
     def pop(self, task: asyncio.Task[Event]) -> Held:
         """Let go of a task that is done."""
         held = self._tasks.pop(task)
-        if self._by_slot[held.job.slot_id] is task:
+        if self._by_slot.get(held.job.slot_id) is task:
             del self._by_slot[held.job.slot_id]
         return held
 

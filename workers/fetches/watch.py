@@ -23,7 +23,7 @@ PERIOD = 0.05  # seconds between two questions
 # Seconds for which recalls stay in the answers, beyond the time for which a slot may be held: more than a commit takes
 # to be seen.
 WINDOW = 7.0
-PATIENCE = 0.1  # seconds that somebody who books or changes a lane may keep its back-off, and all questions, waiting
+PATIENCE = 0.02  # seconds that somebody who books or changes a lane may keep its back-off, and all questions, waiting
 RETRY_AFTER = 0.2  # seconds, while the database is away
 
 
@@ -56,8 +56,10 @@ class Watch:
                 for refusal in list(untold):
                     if not last and time.monotonic() >= ask_at + PERIOD:
                         break  # many are not to hold up the questions
-                    if _told(refusal):
-                        untold.remove(refusal)
+                    is_told = _told(refusal)
+                    untold.remove(refusal)
+                    if not is_told:
+                        untold.append(refusal)  # behind the others
                 if time.monotonic() >= ask_at:
                     asked_at = time.monotonic()
                     self._heard(slots.recalls(settings.WEIR_LOOKAHEAD + WINDOW), asked_at)

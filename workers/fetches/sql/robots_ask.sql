@@ -35,7 +35,7 @@ WITH wanted AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT not_before < clock_timestamp() - make_interval(secs => %(ahead)s::float8) AS waits
         FROM fetches_fetch
-        WHERE site_id = site.site_id AND state = 'queued' AND priority < %(priority)s
+        WHERE site_id = site.site_id AND state = 'queued' AND priority < %(priority)s AND not_before <= clock_timestamp()
         ORDER BY priority DESC, not_before, id
         LIMIT 1
     ) AS next ON true

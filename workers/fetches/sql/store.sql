@@ -7,12 +7,12 @@ WITH outcome AS MATERIALIZED (
         %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
         %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
         %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[]
+        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[], %(is_lost)s::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content, unchanged_from
+        hop_site, content, unchanged_from, is_lost
     )
 ), moved AS (
     UPDATE fetches_fetch AS job
@@ -44,6 +44,7 @@ WITH outcome AS MATERIALIZED (
     FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
+        AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
         AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
     RETURNING
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
