@@ -32,7 +32,7 @@ KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
 WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
 CALM_S = 180.0 if LONG else 6.0  # nobody is killed, and all lanes have work
-AHEAD_S = 3.0  # more work than that: what dispatch has booked is no backlog any more
+AHEAD_S = 5.0  # more work than that: what dispatch has booked is no backlog any more, and kills leave some lanes ahead
 LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a second lost counts for more in a short time
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 

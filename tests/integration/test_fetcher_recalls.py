@@ -155,6 +155,7 @@ def test_a_lane_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
 ) -> None:
     """The fetcher goes on asking about recalls, without which it would start nothing."""
     refusing = lane(running_sites, 0, "10/s")
+    slots.set_rate(refusing, "10/s", grace=timedelta(seconds=1))  # it must be asked, however busy the machine is
     lane(running_sites, 1, "10/s")
     request_fetch(running_sites.url(0, "/status/429"))
     request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
@@ -162,6 +163,7 @@ def test_a_lane_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
         slot_ids = reserve_all()
         other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [refusing])
         fetcher.run_batch(slot_ids)
+        assert paths(running_sites) == ["/status/429"]
         assert Site.objects.get(name=refusing).backoff_level == 0
     eventually(lambda: Site.objects.get(name=refusing).backoff_level == 1, "the back-off")
     assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"

@@ -160,7 +160,9 @@ def test_trouble_that_lasts_is_waited_out(attempts: int, state: State) -> None:
 def test_a_lost_message_counts_nothing() -> None:
     """A fetch that was reserved but never claimed has made no attempt, even where one is all it has."""
     outcome = lost(fetch_id=7, slot_id=70, was_running=False, attempts=0, max_attempts=1, chance=CHANCE)
-    assert outcome == Outcome(fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False)
+    assert outcome == Outcome(
+        fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False, is_lost=True
+    )
 
 
 @pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
