@@ -18,8 +18,9 @@ up: install ## run web, workers and beat on the embedded servers; data is kept i
 
 test: install ## run all tests
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 2 tests/unit tests/integration
-	$(BIN)/python -m pytest tests/acceptance  # which measures pace and kills processes: one after the other
+	$(BIN)/python -m pytest --numprocesses 3 tests/unit tests/integration
+	$(BIN)/python -m pytest --numprocesses 2 -m "not alone" tests/acceptance
+	$(BIN)/python -m pytest -m alone tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif

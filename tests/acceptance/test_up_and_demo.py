@@ -24,6 +24,8 @@ from project import embedded
 from tests.acceptance.conftest import wait_for
 from workers import heartbeats
 
+pytestmark = pytest.mark.alone
+
 CHECKOUT = Path(embedded.__file__).parent.parent
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
 STOPS_WITHIN_S = 5.0
