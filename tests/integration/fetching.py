@@ -1,11 +1,17 @@
-"""What tests of the real fetcher need: bookings as dispatch makes them, without a broker."""
+"""What tests of fetches need: bookings as dispatch makes them, and fetches under way, without a broker."""
 
 import time
 
 from postgres import statements
-from workers.fetches.dispatch import TRAVEL
+from ratelimit import slots
+from tests.integration.conftest import claim
+from workers.fetches.claim import Job
+from workers.fetches.dispatch import TRAVEL, dispatch
+from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch
+
+LANE = "site.example"
 
 
 def reserve_all() -> list[int]:
@@ -28,6 +34,16 @@ def reserve_all() -> list[int]:
         },
     )
     return [slot_id for row in rows for slot_id in row.slot_ids]
+
+
+def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
+    """Have fetches that a fetcher holds, and return its jobs."""
+    slots.set_rate(LANE, rate)
+    request_fetches([f"https://{LANE}/{number}" for number in range(count)], on_done=on_done)
+    assert dispatch() == count
+    jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
+    assert len(jobs) == count
+    return jobs
 
 
 def fetched(fetch: Fetch, fetcher: Fetcher) -> Fetch:

@@ -1,8 +1,5 @@
 """Dispatch books many lanes at once: whole runs, in order, within the look-ahead, waiting for nobody."""
 
-import json
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib.resources import files
@@ -365,70 +362,3 @@ def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.M
     [fetch] = held()
     assert fetch.lease_until is not None
     assert fetch.lease_until < database_now() + timedelta(seconds=LOOKAHEAD + 10)
-
-
-# --- a large backlog ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def large_backlog() -> Iterator[None]:
-    """Have 200,000 queued fetches in 1,000 lanes, and as many that have ended."""
-    now = database_now()
-    Site.objects.bulk_create(
-        Site(name=f"site-{number}.example", interval=timedelta(seconds=0.333334), has_backlog=True)
-        for number in range(1_000)
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO fetches_fetch (
-                url, hop_url, site_id, state, priority, not_before, status_code, finished_at,
-                redirects, attempts, max_attempts, headers, etag, last_modified, error, on_done
-            )
-            SELECT 'https://site.example/' || n, '', site.id, CASE WHEN n %% 2 = 0 THEN 'queued' ELSE 'done' END,
-                n %% 7, %(now)s - make_interval(secs => n %% 1000), 200,
-                CASE WHEN n %% 2 = 0 THEN NULL ELSE %(now)s END, 0, 0, 5, '[]', '', '', '', ''
-            FROM ratelimit_site AS site, generate_series(1, 400) AS n
-            """,
-            {"now": now},
-        )
-        cursor.execute("ANALYZE fetches_fetch, ratelimit_site, ratelimit_slot")
-    yield
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_fetch, fetches_fetchbody, ratelimit_slot, ratelimit_site")
-
-
-def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from nodes(child)
-
-
-@pytest.mark.usefixtures("large_backlog")
-def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
-    """Over 400,000 fetches the picking of the queue reads its index alone, and a dispatch takes less than a second."""
-    with connection.cursor() as cursor:
-        statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
-        parameters = {
-            "lookahead": LOOKAHEAD,
-            "refill": 1.5,
-            "lanes": 2_000,
-            "longest_run": 500,
-            "after": 0,
-            "sites": None,
-        }
-        parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
-        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
-        answer = cursor.fetchone()[0]
-    plan = (json.loads(answer) if isinstance(answer, str) else answer)[0]["Plan"]
-    reads = [
-        node for node in nodes(plan) if node.get("Relation Name") == "fetches_fetch" and "Scan" in node["Node Type"]
-    ]
-    assert "fetch_queue" in {node.get("Index Name") for node in reads}
-    assert "Seq Scan" not in {node["Node Type"] for node in reads}
-    began_at = time.monotonic()
-    sent = dispatch()
-    took_s = time.monotonic() - began_at
-    print(f"\ndispatch: {sent} slots over 1,000 lanes from 200,000 queued in {took_s:.2f} s ({sent / took_s:.0f}/s)")
-    assert 5_000 < sent <= 6_000  # fewer for the lanes that start last
-    assert took_s < 1

@@ -13,36 +13,23 @@ from django.db.models import F
 from ratelimit import slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import (
-    Eventually,
     InThreads,
     Message,
-    WaitersOf,
-    claim,  # a message that is newer than all slots
+    claim,
     database_now,
     poke,
 )
+from tests.integration.fetching import LANE, running
 from workers.fetches import store as storing
 from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import cancel, request_fetches
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.outcomes import Answer, Disallowed, GivenBack, Outcome, Trouble, judge, lost
-from workers.fetches.store import Writer, store, store_surely
+from workers.fetches.outcomes import Disallowed, GivenBack, Outcome, Trouble, judge, lost
+from workers.fetches.store import store, store_surely
 from workers.fetches.sweep import sweep
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
-
-LANE = "site.example"
-
-
-def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
-    """Have fetches that a fetcher holds, and return its jobs."""
-    slots.set_rate(LANE, rate)
-    request_fetches([f"https://{LANE}/{number}" for number in range(count)], on_done=on_done)
-    assert dispatch() == count
-    jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
-    assert len(jobs) == count
-    return jobs
 
 
 def done(job: Job, **fields: Any) -> Outcome:
@@ -356,65 +343,3 @@ def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatc
         killer.execute("SELECT pg_terminate_backend(%s)", [pid])
     store_surely([done(job)])
     assert Fetch.objects.get().state == State.DONE
-
-
-# --- the writer ---------------------------------------------------------------------------------------------------
-
-
-def answer(job: Job) -> Answer:
-    return Answer(job=job, status_code=200, headers=(), body=b"<html>", lateness_ms=1.0, elapsed_ms=2.0)
-
-
-def test_the_writer_stores_all_that_it_was_given_before_it_closes() -> None:
-    """Closing waits for what is left; each event is counted once."""
-    jobs = running(30)
-    counted: list[int] = []
-    writer = Writer(counted.append)
-    for number, job in enumerate(jobs):
-        events = (answer(job), Trouble(job=job, error="reset", lateness_ms=1.0), GivenBack(job=job))
-        writer.put(events[number % 3])
-    assert writer.close(20)
-    assert sum(counted) == 30
-    states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.QUEUED)]
-    assert states == [10, 20]
-
-
-def test_putting_never_waits_for_the_database(
-    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
-) -> None:
-    """The loop's thread hands over while the writer waits for a lock; results are stored afterwards."""
-    jobs = running(2)
-    other_connection.execute("SELECT 1 FROM fetches_fetch FOR UPDATE")
-    writer = Writer(lambda _count: None)
-    writer.put(answer(jobs[0]))
-    eventually(lambda: waiters(other_connection) == 1, "the writer to wait")
-    writer.put(answer(jobs[1]))
-    other_connection.rollback()
-    assert writer.close(20)
-    assert Fetch.objects.filter(state=State.DONE).count() == 2
-
-
-def test_results_come_in_time_without_company(eventually: Eventually) -> None:
-    """A single result is stored without waiting for others."""
-    [job] = running()
-    writer = Writer(lambda _count: None)
-    writer.put(answer(job))
-    eventually(lambda: Fetch.objects.get().state == State.DONE, "the result", seconds=5)
-    assert writer.close(20)
-
-
-def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody has thought of fails one fetch; the writer goes on."""
-    jobs = running(3)
-
-    def broken(event: Any, **options: Any) -> Outcome:
-        if event.job is jobs[1]:
-            raise RuntimeError("nobody has thought of this")
-        return judge(event, **options)
-
-    monkeypatch.setattr(storing, "judge", broken)
-    writer = Writer(lambda _count: None)
-    for job in jobs:
-        writer.put(answer(job))
-    assert writer.close(20)
-    assert [Fetch.objects.get(pk=job.fetch_id).state for job in jobs] == [State.DONE, State.FAILED, State.DONE]
