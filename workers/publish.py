@@ -1,4 +1,4 @@
-"""The one way to send a Celery message: a broker that is down is logged, never raised into the caller.
+"""The one way to send a Celery message, or to ask for those sent: a broker that is down is logged, never raised.
 
 A message is a hint. Whatever is not sent here is found by the sweep, so losing one costs time, nothing else.
 """
@@ -29,6 +29,24 @@ def publish_signature(signature: dict[str, Any]) -> bool:
         add_to_parent=False,
         **signature["options"],
     )
+
+
+def waiting(task_name: str) -> int:
+    """Return how many messages in the task's queue no worker has taken yet; 0 when the broker cannot be reached."""
+    app: Any = current_app
+    queue = app.amqp.router.route({}, task_name)["queue"]
+
+    def count(*, channel: object) -> int:
+        messages: int = queue(channel).queue_declare().message_count
+        return messages
+
+    try:
+        with app.pool.acquire(block=True) as connection:
+            messages: int = connection.autoretry(count, max_retries=1, interval_start=0)()[0]
+    except (OperationalError, OSError) as error:
+        log.warning("broker_unreachable", task=task_name, error=str(error))
+        return 0
+    return messages
 
 
 def _sent(task_name: str, **message: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 from django.conf import LazySettings
 from django.db import connection
 
@@ -352,6 +353,20 @@ def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, mes
     for site in Site.objects.all():
         run = list(Slot.objects.filter(site=site).order_by("start_time").values_list("start_time", flat=True))
         assert min(later - earlier for earlier, later in pairwise(run)) >= site.interval
+
+
+def test_nothing_is_booked_while_fetchers_are_far_behind(
+    valkey: redis.Redis, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where more messages wait than fetchers get through in time, the fetch stays in its queue until they have."""
+    monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
+    fetch = request_fetch(URL)
+    valkey.rpush("fetch", *["{}"] * 3)
+    assert dispatch() == 0
+    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+    assert runs_sent(messages) == []
+    valkey.lpop("fetch")
+    assert dispatch() == 1
 
 
 def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,17 @@ import redis
 from django.conf import settings
 
 from tests.integration.conftest import StartPython
-from workers.publish import publish
+from workers.publish import publish, waiting
 
 PUBLISH = """
 import json, time
 from structlog.testing import capture_logs
-from workers.publish import publish
+from workers.publish import publish, waiting
 answers = []
 with capture_logs() as logs:
     for _ in range(int(sys.argv[1])):
         began_at = time.monotonic()
-        answer = publish("workers.tasks.fetch_batch", [1, 2])
+        answer = [publish("workers.tasks.fetch_batch", [1, 2]), waiting("workers.tasks.fetch_batch")]
         answers.append([answer, time.monotonic() - began_at])
 print(json.dumps({"answers": answers, "logs": logs}), flush=True)
 """
@@ -44,9 +44,9 @@ def closed_port() -> int:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("broker", ["redis://127.0.0.1:{port}/0", "redis+socket:///nowhere/valkey.sock"])
 def test_a_broker_that_is_down_is_logged_and_told_at_once(broker: str, start_python: StartPython) -> None:
-    """The answer is False within a second, each time; the log names the task and the reason."""
+    """The answer is False and no message waits, within a second, each time; the log names the task and the reason."""
     said = published(start_python, broker.format(port=closed_port()), times=3)
-    assert [answer for answer, _ in said["answers"]] == [False, False, False]
+    assert [answer for answer, _ in said["answers"]] == [[False, 0]] * 3
     assert max(took_s for _, took_s in said["answers"]) < 1
     assert {(log["event"], log["log_level"], log["task"]) for log in said["logs"]} == {
         ("broker_unreachable", "warning", "workers.tasks.fetch_batch")
@@ -56,11 +56,13 @@ def test_a_broker_that_is_down_is_logged_and_told_at_once(broker: str, start_pyt
 
 @pytest.mark.usefixtures("embedded_servers")
 def test_a_message_reaches_its_queue() -> None:
-    """With a broker the answer is True, and the message is in the queue of its task, with its arguments."""
+    """With a broker the answer is True, the message is in the queue of its task, with its arguments, and is counted."""
     broker = redis.from_url(settings.REDIS_URL)
     broker.delete("fetch")
     try:
+        assert waiting("workers.tasks.fetch_batch") == 0
         assert publish("workers.tasks.fetch_batch", [1, 2]) is True
+        assert waiting("workers.tasks.fetch_batch") == 1
         assert broker.llen("fetch") == 1
         body = json.loads(broker.lindex("fetch", 0) or "")
         assert body["headers"]["task"] == "workers.tasks.fetch_batch"

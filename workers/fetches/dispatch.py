@@ -7,19 +7,26 @@
    another has taken its place.
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
+
+Where fetchers are down, or far behind, nothing is booked: each fetch would come back and be sent again, and whoever
+takes up the work would have all those messages to get through first.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+import structlog
 from django.conf import settings
 
 from postgres import statements
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog
-from workers.publish import publish
+from workers.publish import publish, waiting
 
 _run = partial(statements.run, "workers.fetches")
+log = structlog.get_logger(__name__)
+
+MESSAGE = "workers.tasks.fetch_batch"
 
 LANES_A_STATEMENT = 2_000
 LONGEST_RUN = 2_000  # slots: two seconds of the fastest lane
@@ -27,6 +34,8 @@ LONGEST_RUN = 2_000  # slots: two seconds of the fastest lane
 # less than the look-ahead, because longer runs are handed over less often.
 REFILL = 1.5
 SLOTS_A_MESSAGE = 100
+# Messages that nobody has taken: a fetcher gets through some 200 a second when it is too late for what they are about.
+MOST_WAITING = 500
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
 APART = 0.0005  # seconds between the first starts of two idle lanes: about what a fetch costs a fetcher
@@ -41,6 +50,9 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     Lanes are named where they wake: the others are booked once a tick, in runs as long as can be.
     Safe to run anywhere, any number of times at once: lanes that another dispatch is booking are left to it.
     """
+    if (messages := waiting(MESSAGE)) > MOST_WAITING:
+        log.warning("fetchers_are_behind", messages=messages)
+        return 0
     sent, after, more = 0, 0, True
     while more:
         rows = _run(
@@ -60,7 +72,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
             },
         )
         for slot_ids in batches(row.slot_ids for row in rows):
-            publish("workers.tasks.fetch_batch", slot_ids)
+            publish(MESSAGE, slot_ids)
             sent += len(slot_ids)
         backlog.turn_off([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == LANES_A_STATEMENT) if rows else (after, False)
