@@ -59,11 +59,11 @@ def format_rate(interval: timedelta) -> str:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the length of time that "90s", "10m", "2h" or "1d" says; raises ValueError with these forms."""
+    """Return the length of time that "50ms", "90s", "10m", "2h" or "1d" says; raises ValueError with these forms."""
     match = _DURATION.fullmatch(text.lower())
-    if match is None or match["unit"] not in _SECONDS or not int(match["periods"]):
-        raise ValueError(f"{text!r} is not a length of time: write 90s, 10m, 2h or 1d.")
-    seconds = int(match["periods"]) * _SECONDS[match["unit"]]
-    if seconds > SLOWEST.total_seconds():
+    if match is None or match["unit"] not in _UNITS_US or not int(match["periods"]):
+        raise ValueError(f"{text!r} is not a length of time: write 50ms, 90s, 10m, 2h or 1d.")
+    duration = int(match["periods"]) * _UNITS_US[match["unit"]] * MICROSECOND
+    if duration > SLOWEST:
         raise ValueError(f"{text!r} is too long: at most 366d.")
-    return timedelta(seconds=seconds)
+    return duration

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import partial
 from random import random
 
@@ -36,6 +37,15 @@ LONGEST_BACK_OFF = 3_600.0
 QUIET = 60.0
 RETRY = 60.0  # seconds after which a lane may be booked again that was booked in vain
 MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while others reserve
+
+
+class Default(Enum):
+    """What a setting of a lane is where nobody has said anything else."""
+
+    DEFAULT = "default"
+
+
+DEFAULT = Default.DEFAULT
 
 
 class SlotTooFar(Exception):
@@ -251,44 +261,54 @@ def back_off(
 
 def set_rate(
     site: str,
-    rate: str,
+    rate: str | None = None,
     *,
     burst: int | None = None,
-    max_concurrency: int | None = None,
-    grace: timedelta | None = None,
+    max_concurrency: int | Default | None = None,
+    grace: timedelta | Default | None = None,
     covers_subdomains: bool | None = None,
-    obeys_robots: bool | None = None,
+    obeys_robots: bool | Default | None = None,
 ) -> None:
-    """Create the lane at this rate, or change it; what is None stays as it is.
+    """Create the lane at this rate, or change it; what is None stays as it is, DEFAULT takes back what was set.
 
     Holds at once, for everybody: what is reserved in the lane already is recalled, unless nothing changes that matters
     to it. Where it was booked farther ahead than the new rate needs, this waits until no holder relies on it any more
-    (half a second), so that a faster rate need not wait for it. Raises InvalidRate, and ValueError for a burst or
-    concurrency below 1 and a grace below 15 ms.
+    (half a second), so that a faster rate need not wait for it. Raises InvalidRate, UnknownSite where there is neither
+    a lane nor a rate, and ValueError for a burst or concurrency below 1 and a grace below 15 ms.
     """
-    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}.")
-    if burst is not None and burst > MAX_COUNT:
-        raise ValueError(f"burst must be at most {MAX_COUNT}, not {burst}.")
-    if grace is not None and grace < SHORTEST_GRACE:
-        raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
-    [lane] = _run(
+    _check_settings(burst, max_concurrency, grace)
+    site = lanes.canonical(site)
+    settable = {"max_concurrency": max_concurrency, "grace": grace, "obeys_robots": obeys_robots}
+    rows = _run(
         "set_rate",
         {
-            "site": lanes.canonical(site),
-            "interval": parse_rate(rate),
+            "site": site,
+            "interval": None if rate is None else parse_rate(rate),
             "burst": burst,
-            "max_concurrency": max_concurrency,
-            "grace": grace,
             "covers_subdomains": covers_subdomains,
-            "obeys_robots": obeys_robots,
+            **{name: None if value is DEFAULT else value for name, value in settable.items()},
+            "defaults": [name for name, value in settable.items() if value is DEFAULT],
         },
     )
+    if not rows:
+        raise UnknownSite(site)
+    [lane] = rows
     for _ in range(MOST_PULLS):
         if not lane.is_booked or _pulled_back(lane.id, lane.next_start):
             break
         [lane] = _run("recall", {"site": lane.id})  # somebody reserved meanwhile: that is recalled, too
+
+
+def _check_settings(
+    burst: int | None, max_concurrency: int | Default | None, grace: timedelta | Default | None
+) -> None:
+    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}.")
+    if burst is not None and burst > MAX_COUNT:
+        raise ValueError(f"burst must be at most {MAX_COUNT}, not {burst}.")
+    if isinstance(grace, timedelta) and grace < SHORTEST_GRACE:
+        raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
 
 
 def _pulled_back(site_id: int, booked: datetime) -> bool:

@@ -168,6 +168,23 @@ def test_set_creates_a_site_and_changes_only_what_is_given() -> None:
     assert (site.interval, site.burst, site.max_concurrency) == (timedelta(seconds=10), 5, 4)
 
 
+def test_set_without_a_rate_changes_one_setting() -> None:
+    """The rate of a site that exists need not be said again."""
+    slots.set_rate("a.example", "1/10s", burst=5)
+    assert sites("set", "a.example", "--max-concurrency", "2") == (
+        "a.example: 6/m, burst 5, at most 2 at once, running.\n"
+    )
+
+
+def test_what_was_set_can_be_taken_back() -> None:
+    """A limit of concurrency is lifted; the grace and what is said of robots.txt go back to their defaults."""
+    told = sites("set", "a.example", "1/s", "--max-concurrency", "2", "--grace", "50ms", "--no-obey-robots")
+    assert told == "a.example: 1/s, at most 2 at once, grace 0.05 s, does not obey robots.txt, running.\n"
+    assert Site.objects.get().grace == timedelta(milliseconds=50)
+    told = sites("set", "a.example", "--no-max-concurrency", "--default-grace", "--default-robots")
+    assert told == "a.example: 1/s, running.\n"
+
+
 def test_covering_subdomains_can_be_turned_off() -> None:
     """`--no-covers-subdomains` takes back what `--covers-subdomains` gave."""
     sites("set", "a.example", "1/s", "--covers-subdomains")
@@ -305,6 +322,13 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["set", "a.example", "1/s", "--burst", "0"], "burst must be at least 1, not 0"),
         (["set", "a.example", "1/s", "--max-concurrency", "-3"], "max_concurrency must be at least 1, not -3"),
         (["set", "a.example", "1/s", "--burst", "99999999999"], "99999999999 is too large"),
+        (["set", "a.example", "--burst", "2"], "There is no site 'a.example'"),
+        (["set", "a.example"], "A rate, such as 3/s, would create it."),
+        (["set", "a.example", "1/s", "--grace", "14ms"], "grace must be at least 15 ms"),
+        (["set", "a.example", "1/s", "--grace", "short"], "'short' is not a length of time: write 50ms, 90s"),
+        (["set", "a.example", "1/s", "--grace", "1s", "--default-grace"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--max-concurrency", "1", "--no-max-concurrency"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--obey-robots", "--default-robots"], "not allowed with argument"),
         (["pause", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["resume", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),

@@ -116,6 +116,7 @@ def test_the_bounds_are_rates_themselves() -> None:
 @pytest.mark.parametrize(
     ("text", "duration"),
     [
+        ("50ms", timedelta(milliseconds=50)),
         ("90s", timedelta(seconds=90)),
         ("10m", timedelta(minutes=10)),
         ("2h", timedelta(hours=2)),
@@ -132,6 +133,6 @@ def test_a_duration_is_read(text: str, duration: timedelta) -> None:
 @pytest.mark.parametrize("text", ["", "10", "m", "0m", "-1m", "1.5h", "10x", "1h30m", "367d", "999999999d"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """Nonsense and more than a year are refused with the text and a hint."""
-    with pytest.raises(ValueError, match=r"90s, 10m, 2h or 1d|at most 366d") as refusal:
+    with pytest.raises(ValueError, match=r"50ms, 90s, 10m, 2h or 1d|at most 366d") as refusal:
         parse_duration(text)
     assert repr(text) in str(refusal.value)

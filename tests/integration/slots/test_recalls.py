@@ -72,6 +72,9 @@ def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
         {"grace": timedelta(seconds=0.2)},
         {"obeys_robots": False},
         {"rate": "1/2s"},
+        {"max_concurrency": slots.DEFAULT},
+        {"grace": slots.DEFAULT},
+        {"obeys_robots": slots.DEFAULT},
     ],
     ids=str,
 )

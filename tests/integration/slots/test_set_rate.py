@@ -1,13 +1,17 @@
 """A new rate holds from the next start on."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 import pytest
 
 from ratelimit import slots
 from ratelimit.models import Site
 from ratelimit.rates import InvalidRate
-from tests.integration.conftest import database_now
+from ratelimit.slots import DEFAULT, UnknownSite
+from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.slots.conftest import LANE, lane, take, wait_s
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,6 +50,60 @@ def test_what_is_not_named_stays_as_it_is() -> None:
     assert Site.objects.values("interval", *every).get() == {"interval": timedelta(seconds=0.5), **every}
     slots.set_rate(LANE, "2/s", burst=1, covers_subdomains=False)
     assert Site.objects.values(*every).get() == {**every, "burst": 1, "covers_subdomains": False}
+
+
+def test_without_a_rate_the_rate_stays_as_it_is() -> None:
+    """One setting is changed alone, in a lane that has others, and its clock goes on."""
+    lane("1/h", burst=4)
+    take(2)
+    booked = Site.objects.get().next_start
+    slots.set_rate(LANE, max_concurrency=2)
+    site = Site.objects.get()
+    assert (site.interval, site.burst, site.max_concurrency) == (timedelta(hours=1), 4, 2)
+    assert site.next_start == booked
+
+
+def test_a_rate_that_somebody_is_just_setting_is_not_undone(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually, in_threads: InThreads
+) -> None:
+    """A change without a rate that waits for another's leaves the rate as that made it, not as it was before."""
+    lane("1/h")
+
+    def change(_: int) -> None:
+        slots.set_rate(LANE, burst=2)
+
+    with ThreadPoolExecutor(1) as pool:
+        other_connection.execute("UPDATE ratelimit_site SET \"interval\" = '7 s'")
+        waiting = pool.submit(in_threads, 1, change)
+        eventually(lambda: waiters(other_connection) == 1, "the change of the burst to wait for that of the rate")
+        other_connection.commit()
+        waiting.result()
+    assert Site.objects.values_list("interval", "burst").get() == (timedelta(seconds=7), 2)
+
+
+def test_without_a_rate_no_lane_is_created() -> None:
+    """A lane needs one: the refusal names the site."""
+    with pytest.raises(UnknownSite, match=LANE):
+        slots.set_rate(LANE, max_concurrency=2)
+    assert not Site.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_concurrency", 7), ("grace", timedelta(milliseconds=33)), ("obeys_robots", False)]
+)
+def test_a_setting_goes_back_to_its_default(name: str, value: object) -> None:
+    """`DEFAULT` undoes what was set, and nothing else."""
+    others = {"max_concurrency": 3, "grace": timedelta(milliseconds=50), "obeys_robots": True}
+    lane("1/s", **{**others, name: value})
+    change: dict[str, Any] = {name: DEFAULT}
+    slots.set_rate(LANE, **change)
+    assert Site.objects.values("interval", *others).get() == {"interval": timedelta(seconds=1), **others, name: None}
+
+
+def test_a_new_lane_takes_defaults() -> None:
+    """`DEFAULT` says of a new lane what it says of one that exists."""
+    site = lane("1/s", max_concurrency=DEFAULT, grace=DEFAULT, obeys_robots=DEFAULT)
+    assert (site.max_concurrency, site.grace, site.obeys_robots) == (None, None, None)
 
 
 def test_a_new_lane_starts_with_the_defaults() -> None:

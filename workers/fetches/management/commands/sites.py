@@ -23,6 +23,8 @@ LARGEST = 2**31 - 1  # of PostgreSQL's integer
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
+SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
+TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": slots.DEFAULT}
 STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
 
 
@@ -36,19 +38,30 @@ class Command(BaseCommand):
 
         change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
         change.add_argument("host", help="api.example.com, or example.com:8080")
-        change.add_argument("rate", help="3/s, 1/10s, 100/h, 1/day")
+        change.add_argument("rate", nargs="?", help="3/s, 1/10s, 100/h, 1/day; a site that exists keeps its own")
         change.add_argument("--burst", type=whole_number, metavar="N", help="starts that may follow each other at once")
-        change.add_argument("--max-concurrency", type=whole_number, metavar="N", help="fetches under way at once")
+        at_once = change.add_mutually_exclusive_group()
+        at_once.add_argument("--max-concurrency", type=whole_number, metavar="N", help="fetches under way at once")
+        at_once.add_argument(
+            "--no-max-concurrency", dest="max_concurrency", help="any number of fetches at once", **TO_DEFAULT
+        )
+        grace = change.add_mutually_exclusive_group()
+        grace.add_argument("--grace", metavar="50ms", help="how late a start may be: from 15ms up")
+        grace.add_argument("--default-grace", dest="grace", help="as late as fits the rate: 25 to 250 ms", **TO_DEFAULT)
         change.add_argument(
             "--covers-subdomains",
             action=argparse.BooleanOptionalAction,
             help="whether hosts below this one share its rate, unless they have a row of their own",
         )
-        change.add_argument(
+        robots = change.add_mutually_exclusive_group()
+        robots.add_argument(
             "--obey-robots",
             dest="obeys_robots",
             action=argparse.BooleanOptionalAction,
-            help="whether robots.txt is obeyed there (default: WEIR_OBEY_ROBOTS)",
+            help="whether robots.txt is obeyed there",
+        )
+        robots.add_argument(
+            "--default-robots", dest="obeys_robots", help="it is obeyed as WEIR_OBEY_ROBOTS says", **TO_DEFAULT
         )
 
         pause = actions.add_parser("pause", help="start nothing there, until resumed or for a time")
@@ -80,8 +93,7 @@ class Command(BaseCommand):
         host = options["host"]
         match options["action"]:
             case "set":
-                names = ("burst", "max_concurrency", "covers_subdomains", "obeys_robots")
-                slots.set_rate(host, options["rate"], **{name: options[name] for name in names})
+                _set(host, options)
                 robots_delays.settle([Site.objects.get(name=lanes.canonical(host)).pk])  # it may obey again
                 publish("workers.tasks.dispatch")  # what it recalled is booked anew at once
             case "pause":
@@ -108,6 +120,17 @@ class Command(BaseCommand):
                 self.stdout.write(f"{hidden}: --limit 0 shows all.")
 
 
+def _set(host: str, options: dict[str, Any]) -> None:
+    """Create the site, or change what is given."""
+    given = {name: options[name] for name in SETTINGS}
+    if isinstance(given["grace"], str):
+        given["grace"] = parse_duration(given["grace"])
+    try:
+        slots.set_rate(host, options["rate"], **given)
+    except slots.UnknownSite as error:
+        raise CommandError(f"{error} A rate, such as 3/s, would create it.") from error
+
+
 def whole_number(text: str) -> int:
     """Read a number that PostgreSQL can store; whether it makes sense is for ratelimit.slots to say."""
     if (value := int(text)) > LARGEST:
@@ -131,6 +154,8 @@ def _described(host: str) -> str:
         parts.append(f"burst {site.burst}")
     if site.max_concurrency is not None:
         parts.append(f"at most {site.max_concurrency} at once")
+    if site.grace is not None:
+        parts.append(f"grace {site.grace.total_seconds():g} s")
     if site.covers_subdomains:
         parts.append("covers its subdomains")
     if site.obeys_robots is not None:
