@@ -18,9 +18,13 @@ def canonical(name: str) -> str:
     """Return the one spelling of a lane's name: the host as it stands in a URL, and `:port` where given.
 
     One site must never have two lanes, so every way in goes through here: lower case, IDNA, no trailing dot, IPv6
-    compressed. Raises InvalidLane for an empty or overlong text, and for a URL or a path, which would be a lane of its
-    own for each page.
+    compressed. Raises InvalidLane for an empty or overlong text, for a URL or a path, which would be a lane of its own
+    for each page, and for a pattern, which would be a lane of nobody.
     """
+    if "*" in name:
+        raise InvalidLane(
+            f"{name!r} is a pattern, which names no site: name the host above all of them, with --covers-subdomains."
+        )
     match = _LANE.fullmatch(name.strip().lower())
     try:
         host = _canonical_host(match["host"]) if match else ""

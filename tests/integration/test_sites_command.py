@@ -185,6 +185,17 @@ def test_what_was_set_can_be_taken_back() -> None:
     assert told == "a.example: 1/s, running.\n"
 
 
+@pytest.mark.parametrize(("port", "scheme", "other"), [(443, "https", "http"), (80, "http", "https")])
+def test_set_says_where_a_lane_with_a_default_port_is_not_used(port: int, scheme: str, other: str) -> None:
+    """Lanes have no scheme: the URLs that whoever named the port had in mind have the lane without it."""
+    assert sites("set", f"a.example:{port}", "1/s") == (
+        f"a.example:{port}: 1/s, running.\n"
+        f"{scheme} URLs go to the lane a.example, also with this port; only {other} URLs with it come here.\n"
+    )
+    lanes = {of: request_fetch(f"{of}://a.example:{port}/").site for of in (scheme, other)}
+    assert {of: lane and lane.name for of, lane in lanes.items()} == {scheme: "a.example", other: f"a.example:{port}"}
+
+
 def test_covering_subdomains_can_be_turned_off() -> None:
     """`--no-covers-subdomains` takes back what `--covers-subdomains` gave."""
     sites("set", "a.example", "1/s", "--covers-subdomains")
@@ -319,6 +330,7 @@ def test_a_forecast_for_ages_has_no_date() -> None:
     [
         (["set", "a.example", "fast"], "'fast' is not a rate: write COUNT/PERIOD"),
         (["set", "https://a.example/", "1/s"], "does not name a site: write its host"),
+        (["set", "*.example.com", "1/s"], "'*.example.com' is a pattern, which names no site: "),
         (["set", "a.example", "1/s", "--burst", "0"], "burst must be at least 1, not 0"),
         (["set", "a.example", "1/s", "--max-concurrency", "-3"], "max_concurrency must be at least 1, not -3"),
         (["set", "a.example", "1/s", "--burst", "99999999999"], "99999999999 is too large"),

@@ -44,6 +44,13 @@ def test_what_names_no_site_is_refused_with_an_example(name: str) -> None:
         canonical(name)
 
 
+@pytest.mark.parametrize("name", ["*.example.com", "*", "www*.example.com", "*.example.com:8080"])
+def test_a_pattern_is_refused_with_what_covers_subdomains(name: str) -> None:
+    """It would be a lane of that very name, which no host ever has, and limit nothing."""
+    with pytest.raises(InvalidLane, match=r"is a pattern.* --covers-subdomains"):
+        canonical(name)
+
+
 def test_a_port_without_a_host_is_refused() -> None:
     """A port alone names no site."""
     with pytest.raises(InvalidLane):

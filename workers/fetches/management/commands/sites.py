@@ -17,6 +17,7 @@ from workers import terminal
 from workers.fetches import robots_delays
 from workers.fetches.forecast import Forecast, forecast
 from workers.fetches.overview import SiteStatus, busiest_sites
+from workers.fetches.targets import DEFAULT_PORTS
 from workers.publish import publish
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
@@ -85,7 +86,7 @@ class Command(BaseCommand):
                 self._forecast(options["host"], options["add"], as_json=options["json"])
             else:
                 self._change(options)
-                self.stdout.write(_described(options["host"]))
+                self.stdout.write("\n".join([_described(options["host"]), *_notes(lanes.canonical(options["host"]))]))
         except (ValueError, slots.UnknownSite) as error:
             raise CommandError(str(error)) from error
 
@@ -167,6 +168,15 @@ def _described(host: str) -> str:
     if not site.paused and not site.backed_off:
         parts.append("running")
     return f"{terminal.printable(site.name)}: {', '.join(parts)}."
+
+
+def _notes(lane: str) -> Iterator[str]:
+    """Say which URLs are not in a lane that is named with a default port: lanes have no scheme."""
+    host, _, port = lane.rpartition(":")
+    for scheme, default in DEFAULT_PORTS.items():
+        if port == str(default):
+            [other] = DEFAULT_PORTS.keys() - {scheme}
+            yield f"{scheme} URLs go to the lane {host}, also with this port; only {other} URLs with it come here."
 
 
 def _rate(interval: timedelta, effective: timedelta) -> str:
