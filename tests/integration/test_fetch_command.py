@@ -145,7 +145,18 @@ def test_what_is_refused_at_once_is_told_with_its_reason() -> None:
         (["--file", "/nowhere/urls.txt"], "/nowhere/urls.txt cannot be read: No such file or directory."),
         (["--file", "/dev/null", "--no-wait"], "No URL came: nothing was queued."),
         (["http://a.example/", "--no-wait", "--priority=99999"], "priority must be between"),
-        (["http://a.example/", "--no-wait", "--max-attempts=0"], "max_attempts must be between 1 and 32767, not 0."),
+        (
+            ["http://a.example/", "--no-wait", "--priority=high"],
+            "argument --priority: must be a whole number, not 'high'",
+        ),
+        (
+            ["http://a.example/", "--no-wait", "--max-attempts=40000"],
+            "max_attempts must be between 1 and 32767, not 40000.",
+        ),
+        (
+            ["http://a.example/", "--no-wait", "--max-attempts=0"],
+            "--max-attempts: must be a whole number above 0, not '0'",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:

@@ -202,13 +202,13 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
     """One that cannot be resolved is in nobody's way; an id that is given twice counts once."""
     first, waiting, last = unknown("A-1"), shipped("A-2"), unknown("A-3")
     output = StringIO()
-    ids = [str(key) for key in (first.pk, waiting.pk, 10**30, first.pk, last.pk)]
+    ids = [str(key) for key in (first.pk, waiting.pk, 2**63 - 1, first.pk, last.pk)]
     with pytest.raises(CommandError) as refusal:
         call_command("shipped_emails", "resolve", *ids, "--arrived", "--why", "seen", stdout=output)
     assert refusal.value.returncode == 1
     assert str(refusal.value).splitlines() == [
         f"Shipped e-mail {waiting.pk} is pending: only unknown ones can have arrived.",
-        f"There is no shipped e-mail {10**30}.",
+        f"There is no shipped e-mail {2**63 - 1}.",
     ]
     assert output.getvalue().splitlines() == [f"Shipped e-mail {key}: it arrived." for key in (first.pk, last.pk)]
     states = dict(ShippedEmail.objects.values_list("pk", "state"))
@@ -255,6 +255,14 @@ def test_who_has_no_name_in_the_operating_system_must_say_it(monkeypatch: pytest
     assert Resolution.objects.get().who == "Ada"
 
 
-def test_a_negative_limit_is_refused() -> None:
-    """There is no list of so many."""
-    assert "must not be negative" in refused("--limit", -1)
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
+        (["resolve", "A-1", "--resend", "--why", "lost"], "argument ID: must be a whole number above 0, not 'A-1'"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
+    """It says what must be there."""
+    assert sentence in refused(*arguments)

@@ -16,8 +16,8 @@ from project.demo.gaps import gap_ratios
 from project.demo.performance import Performance
 from project.demo.plan import Plan
 from project.demo.screen import Lines, LiveScreen, frame
-from project.management.numbers import at_least_one, seconds
 from workers import terminal
+from workers.arguments import at_least_one, seconds
 
 CAPTURE_WIDTH = 100
 BROKEN = 1  # exit status: a promise was

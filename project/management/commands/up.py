@@ -9,7 +9,7 @@ from django.db import connection
 
 from project import embedded, interrupts, processes
 from project.celery import app
-from project.management.numbers import at_least_one
+from workers.arguments import at_least_one
 
 BROKER_TIMEOUT_S = 3
 

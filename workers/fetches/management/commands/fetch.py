@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from workers import consumers, heartbeats, terminal
+from workers.arguments import at_least_one, whole_number
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.progress import FetchIds, Progress, endings, failures, progress
 from workers.fetches.screen import Screen, queueing, watching
@@ -43,9 +44,9 @@ class Command(BaseCommand):
         parser.add_argument("urls", nargs="*", metavar="URL", help="URLs, or - to read them from stdin")
         parser.add_argument("--file", help="read URLs from it: one a line; blank lines and # comments are ignored")
         parser.add_argument(
-            "--priority", type=int, default=0, help="higher goes first within a site, up to 32766 (default 0)"
+            "--priority", type=whole_number, default=0, help="higher goes first within a site, up to 32766 (default 0)"
         )
-        parser.add_argument("--max-attempts", type=int, default=5, help="for errors, 429 and 5xx (default 5)")
+        parser.add_argument("--max-attempts", type=at_least_one, default=5, help="for errors, 429 and 5xx (default 5)")
         parser.add_argument(
             "--dedupe", action="store_true", help="a URL with an unfinished fetch of --dedupe's gets no second one"
         )

@@ -12,11 +12,11 @@ from ratelimit import lanes
 from ratelimit.models import Site
 from ratelimit.rates import parse_duration
 from ratelimit.slots import UnknownSite
+from workers.arguments import at_least_one, row_id
 from workers.fetches.enqueue import cancel
 from workers.fetches.models import ACTIVE, Fetch
 from workers.fetches.retrying import retry_failed
 
-LARGEST = 2**63 - 1  # of PostgreSQL's bigint
 FILTERS = ("site", "status", "error", "since")
 
 
@@ -27,19 +27,21 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar="{retry,cancel}")
 
         retry = actions.add_parser("retry", help="queue failed fetches again, from their own URLs, as if they were new")
-        retry.add_argument("ids", type=positive, nargs="*", metavar="ID")
+        retry.add_argument("ids", type=row_id, nargs="*", metavar="ID")
         retry.add_argument("--site", metavar="HOST", help="those that failed at this site")
-        retry.add_argument("--status", type=positive, metavar="CODE", help="those whose last answer had this status")
+        retry.add_argument(
+            "--status", type=at_least_one, metavar="CODE", help="those whose last answer had this status"
+        )
         retry.add_argument(
             "--error", type=text, metavar="TEXT", help="those whose error contains this, in upper or lower case"
         )
         retry.add_argument("--since", metavar="2h", help="those that failed so long ago at most: 90s, 10m, 2h, 1d")
         retry.add_argument("--all", action="store_true", help="every failed fetch")
-        retry.add_argument("--limit", type=positive, metavar="N", help="the N oldest of them; default: all of them")
+        retry.add_argument("--limit", type=at_least_one, metavar="N", help="the N oldest of them; default: all of them")
         retry.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
 
         take_back = actions.add_parser("cancel", help="take fetches back; their slots go to others")
-        take_back.add_argument("ids", type=positive, nargs="+", metavar="ID")
+        take_back.add_argument("ids", type=row_id, nargs="+", metavar="ID")
         take_back.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -78,13 +80,6 @@ class Command(BaseCommand):
             self.stdout.write(f"{len(cancelled):,} {'fetch' if len(cancelled) == 1 else 'fetches'} cancelled.")
         if refused:
             raise CommandError("\n".join(_refusal(fetch_id, states.get(fetch_id)) for fetch_id in refused))
-
-
-def positive(text: str) -> int:
-    """Read a number that PostgreSQL can store, from 1 on."""
-    if not 1 <= (value := int(text)) <= LARGEST:
-        raise argparse.ArgumentTypeError(f"it must be between 1 and {LARGEST}")
-    return value
 
 
 def text(given: str) -> str:

@@ -14,13 +14,13 @@ from ratelimit import lanes, slots
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
 from workers import terminal
+from workers.arguments import at_least_one, from_zero
 from workers.fetches import robots_delays
 from workers.fetches.forecast import Forecast, forecast
 from workers.fetches.overview import SiteStatus, busiest_sites
 from workers.fetches.targets import DEFAULT_PORTS
 from workers.publish import publish
 
-LARGEST = 2**31 - 1  # of PostgreSQL's integer
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
@@ -34,15 +34,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-        parser.add_argument("--limit", type=limit, default=100, help="list the N busiest; 0 = all (default 100)")
+        parser.add_argument("--limit", type=from_zero, default=100, help="list the N busiest; 0 = all (default 100)")
         actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume,forecast}")
 
         change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
         change.add_argument("host", help="api.example.com, or example.com:8080")
         change.add_argument("rate", nargs="?", help="3/s, 1/10s, 100/h, 1/day; a site that exists keeps its own")
-        change.add_argument("--burst", type=whole_number, metavar="N", help="starts that may follow each other at once")
+        change.add_argument("--burst", type=at_least_one, metavar="N", help="starts that may follow each other at once")
         at_once = change.add_mutually_exclusive_group()
-        at_once.add_argument("--max-concurrency", type=whole_number, metavar="N", help="fetches under way at once")
+        at_once.add_argument("--max-concurrency", type=at_least_one, metavar="N", help="fetches under way at once")
         at_once.add_argument(
             "--no-max-concurrency", dest="max_concurrency", help="any number of fetches at once", **TO_DEFAULT
         )
@@ -74,7 +74,7 @@ class Command(BaseCommand):
 
         told = actions.add_parser("forecast", help="when a new request would start, and when the backlog clears")
         told.add_argument("host")
-        told.add_argument("--add", type=whole_number, default=0, metavar="N", help="reckon with so many more requests")
+        told.add_argument("--add", type=from_zero, default=0, metavar="N", help="reckon with so many more requests")
         told.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -130,20 +130,6 @@ def _set(host: str, options: dict[str, Any]) -> None:
         slots.set_rate(host, options["rate"], **given)
     except slots.UnknownSite as error:
         raise CommandError(f"{error} A rate, such as 3/s, would create it.") from error
-
-
-def whole_number(text: str) -> int:
-    """Read a number that PostgreSQL can store; whether it makes sense is for ratelimit.slots to say."""
-    if (value := int(text)) > LARGEST:
-        raise argparse.ArgumentTypeError(f"{value} is too large: at most {LARGEST}")
-    return value
-
-
-def limit(text: str) -> int:
-    """Read the value of --limit."""
-    if (value := whole_number(text)) < 0:
-        raise argparse.ArgumentTypeError("it must not be negative")
-    return value
 
 
 def _described(host: str) -> str:

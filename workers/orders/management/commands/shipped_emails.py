@@ -1,7 +1,6 @@
 import argparse
 import getpass
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.utils.text import Truncator
 from rich.text import Text
 
 from workers import terminal
+from workers.arguments import from_zero, row_id
 from workers.orders import shipping
 from workers.orders.models import Resolution, ShippedEmail, State
 
@@ -28,14 +28,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-        parser.add_argument("--limit", type=limit, default=100, help="list the N oldest; 0 = all (default 100)")
+        parser.add_argument("--limit", type=from_zero, default=100, help="list the N oldest; 0 = all (default 100)")
         parser.add_argument(
             "--state", choices=[state.value for state in LISTED], default=State.UNKNOWN.value, help="which to list"
         )
         actions = parser.add_subparsers(dest="action", metavar="{resolve}")
 
         resolve = actions.add_parser("resolve", help="say that they arrived, or have them sent again")
-        resolve.add_argument("ids", type=int, nargs="+", metavar="ID")
+        resolve.add_argument("ids", type=row_id, nargs="+", metavar="ID")
         said = resolve.add_mutually_exclusive_group(required=True)
         said.add_argument("--arrived", action="store_true", help="the mail server has it: nothing more is sent")
         said.add_argument(
@@ -80,13 +80,6 @@ class Command(BaseCommand):
             self.stdout.write(_as_table(emails), ending="")
         if (hidden := counts[state] - len(emails)) > 0:
             self.stdout.write(f"{hidden:,} of {counts[state]:,}, less old, are not shown: --limit 0 shows all.")
-
-
-def limit(text: str) -> int:
-    """Read the value of --limit."""
-    if (value := int(text)) < 0:
-        raise argparse.ArgumentTypeError("it must not be negative")
-    return min(value, sys.maxsize)
 
 
 def words(text: str) -> str:
