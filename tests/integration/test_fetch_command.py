@@ -136,6 +136,7 @@ def test_what_is_refused_at_once_is_told_with_its_reason() -> None:
     assert "failed: ftp://a.example/: the scheme 'ftp' is not fetched: only http and https are" in output
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -145,6 +146,9 @@ def test_what_is_refused_at_once_is_told_with_its_reason() -> None:
         (["--file", "/nowhere/urls.txt"], "/nowhere/urls.txt cannot be read: No such file or directory."),
         (["--file", "/dev/null", "--no-wait"], "No URL came: nothing was queued."),
         (["http://a.example/", "--no-wait", "--priority=99999"], "priority must be between"),
+        (["http://a.example/", "--timeout=nan"], "--timeout: must be a number of seconds above 0, not 'nan'"),
+        (["http://a.example/", "--timeout=-1"], "--timeout: must be a number of seconds above 0, not '-1'"),
+        (["http://a.example/", "--timeout=inf"], "--timeout: must be a number of seconds above 0, not 'inf'"),
         (
             ["http://a.example/", "--no-wait", "--priority=high"],
             "argument --priority: must be a whole number, not 'high'",
@@ -259,7 +263,7 @@ def test_what_sites_wrote_cannot_steer_the_terminal() -> None:
 @pytest.mark.usefixtures("served")
 def test_after_the_timeout_the_fetches_go_on() -> None:
     """`--timeout` ends the watching with status 124; the fetches stay queued, and that is said."""
-    status, _, errors = fetch("http://a.example/", "--timeout", "0")
+    status, _, errors = fetch("http://a.example/", "--timeout", "0.001")
     assert (status, Fetch.objects.get().state) == (command.TIMED_OUT, State.QUEUED)
     assert errors.strip() == "Stopped watching. Still going on: 1 fetch."
 

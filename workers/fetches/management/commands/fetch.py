@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from workers import consumers, heartbeats, terminal
-from workers.arguments import at_least_one, whole_number
+from workers.arguments import at_least_one, seconds, whole_number
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.progress import FetchIds, Progress, endings, failures, progress
 from workers.fetches.screen import Screen, queueing, watching
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             "--dedupe", action="store_true", help="a URL with an unfinished fetch of --dedupe's gets no second one"
         )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
-        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop watching; the fetches go on")
+        parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="stop watching; the fetches go on")
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout, at the end")
 
     def handle(self, *_args: object, **options: Any) -> None:
