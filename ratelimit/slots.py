@@ -62,10 +62,15 @@ class SlotTooFar(Exception):
 
 
 class UnknownSite(LookupError):
-    """There is no such lane."""
+    """There is no such lane; the site may share that of another, `covering`."""
 
-    def __init__(self, site: str) -> None:
-        super().__init__(f"There is no site {site!r}: `manage.py sites` lists those that exist.")
+    def __init__(self, site: str, covering: str | None = None) -> None:
+        hint = (
+            f"it shares the lane of {covering}. Name that one."
+            if covering
+            else "`manage.py sites` lists those that exist."
+        )
+        super().__init__(f"There is no site {site!r}: {hint}")
 
 
 class LaneBusy(Exception):
@@ -291,7 +296,7 @@ def set_rate(
         },
     )
     if not rows:
-        raise UnknownSite(site)
+        raise unknown_site(site)
     [lane] = rows
     for _ in range(MOST_PULLS):
         if not lane.is_booked or _pulled_back(lane.id, lane.next_start):
@@ -329,13 +334,20 @@ def pause(site: str, duration: timedelta | None = None) -> None:
     """
     seconds = None if duration is None else duration.total_seconds()
     if not _run("pause", {"site": lanes.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}):
-        raise UnknownSite(site)
+        raise unknown_site(site)
 
 
 def resume(site: str) -> None:
     """End a pause and a back-off; the lane still remembers its last start. Raises UnknownSite."""
     if not _run("resume", {"site": lanes.canonical(site)}):
-        raise UnknownSite(site)
+        raise unknown_site(site)
+
+
+def unknown_site(site: str) -> UnknownSite:
+    """Return the refusal of a site without a lane of its own: others share what covers it, so that is never guessed."""
+    name = lanes.canonical(site)
+    covering = known_sites({name}).get(name)
+    return UnknownSite(site, covering and covering.name)
 
 
 def purge(older_than: timedelta) -> int:

@@ -150,6 +150,14 @@ def test_a_retry_that_is_not_clear_is_refused_in_a_sentence(
     assert Fetch.objects.failed().count() == len(failed)
 
 
+def test_a_site_whose_lane_others_share_is_not_guessed(failed: list[int]) -> None:
+    """Fetches belong to lanes: who names a covered host is told which lane it is."""
+    slots.set_rate("a.example", "1/s", covers_subdomains=True)
+    with pytest.raises(CommandError, match=r"it shares the lane of a\.example\. Name that one\."):
+        fetches("retry", "--site", "www.a.example")
+    assert Fetch.objects.failed().count() == len(failed)
+
+
 # --- cancel ---------------------------------------------------------------------------------------------------------
 
 

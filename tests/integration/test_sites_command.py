@@ -214,6 +214,15 @@ def test_pause_and_resume_say_what_holds() -> None:
     assert slots.estimate("a.example") <= 0
 
 
+@pytest.mark.parametrize("arguments", [["pause"], ["pause", "--for", "10m"], ["resume"], ["set", "--burst", "2"]])
+def test_a_covered_host_is_refused_with_the_lane_that_it_shares(arguments: list[str]) -> None:
+    """A whole lane is paused because of one host only if that lane is named."""
+    slots.set_rate("a.example", "1/s", covers_subdomains=True)
+    with pytest.raises(CommandError, match=r"'www\.a\.example': it shares the lane of a\.example\. Name that one\."):
+        sites(arguments[0], "www.a.example", *arguments[1:])
+    assert [(site["site"], site["state"], site["burst"]) for site in listed()] == [("a.example", "idle", 1)]
+
+
 # --- forecast -----------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """A site that covers its subdomains is the lane of their reservations, as it is of their fetches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,8 +8,8 @@ from django.conf import LazySettings
 
 from ratelimit import slots
 from ratelimit.covering import known_sites
-from ratelimit.models import Site, Slot
-from ratelimit.slots import SlotTooFar
+from ratelimit.models import PAUSED_FOREVER, Site, Slot
+from ratelimit.slots import SlotTooFar, UnknownSite
 from ratelimit.throttle import throttle
 from workers.fetches.enqueue import request_fetch
 
@@ -106,6 +107,19 @@ def test_asking_creates_nothing() -> None:
     assert known_sites({"www.example.com", "example.net"}).keys() == {"www.example.com"}
     assert known_sites(set()) == {}
     assert site_names() == {SITE}
+
+
+@pytest.mark.parametrize("call", [slots.pause, slots.resume, slots.set_rate])
+def test_a_covered_host_is_refused_where_all_who_share_its_lane_are_meant(call: Callable[[str], None]) -> None:
+    """The refusal names the lane: who means it says so."""
+    slots.set_rate(SITE, "1/h", covers_subdomains=True)
+    slots.pause(SITE)
+    with pytest.raises(UnknownSite) as refusal:
+        call("www.example.com")
+    assert str(refusal.value) == (
+        "There is no site 'www.example.com': it shares the lane of example.com. Name that one."
+    )
+    assert Site.objects.get().paused_until == PAUSED_FOREVER
 
 
 def test_a_lane_that_exists_costs_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from ratelimit import lanes
 from ratelimit.models import Site
 from ratelimit.rates import parse_duration
-from ratelimit.slots import UnknownSite
+from ratelimit.slots import UnknownSite, unknown_site
 from workers.arguments import at_least_one, row_id
 from workers.fetches.enqueue import cancel
 from workers.fetches.models import ACTIVE, Fetch
@@ -116,7 +116,7 @@ def _site(host: str) -> Site:
     try:
         return Site.objects.get(name=lanes.canonical(host))
     except Site.DoesNotExist as error:
-        raise UnknownSite(host) from error
+        raise unknown_site(host) from error
 
 
 def _refusal(fetch_id: int, state: str | None) -> str:
