@@ -37,8 +37,13 @@ def explain(text: str, parameters: dict[str, object] | None = None, options: str
 
 def rows_read(package: str, name: str, parameters: dict[str, object], *tables: str) -> int:
     """Execute the statement, undo it, and return how many rows of these tables it looked at, used or not."""
+    return rows_read_by(statements._load(package, name), *tables, parameters=parameters)
+
+
+def rows_read_by(text: str, *tables: str, parameters: dict[str, object] | None = None) -> int:
+    """Execute the query, undo it, and return how many rows of these tables it looked at, used or not."""
     with transaction.atomic():
-        nodes = explain(statements._load(package, name), parameters, options="ANALYZE, ")
+        nodes = explain(text, parameters, options="ANALYZE, ")
         transaction.set_rollback(True)
     passed_over = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
     return sum(
