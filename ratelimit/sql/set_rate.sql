@@ -23,7 +23,8 @@ ON CONFLICT (name) DO UPDATE SET
         recalled_at
     ) = (
         SELECT
-            new."interval", new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots, crawl_delay,
+            new."interval", new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots,
+            asked.crawl_delay,
             site.next_start + greatest(longer, new.burst * longer),
             CASE WHEN changes THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot END,
             CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
