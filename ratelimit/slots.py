@@ -114,6 +114,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         run=Run(
             interval_s=first.interval_s,
             burst=first.burst,
+            start_until=asked_at + first.use_until_s,
             use_until=asked_at + first.use_until_s,
             confirmation=Confirmation(asked_at=asked_at),
         ),

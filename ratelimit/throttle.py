@@ -51,7 +51,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
             raise
         if stands and reservation.run.may_start(time.monotonic()):
             break
-        slots.release(slot.id)
+        _give_up(slot.id)
     try:
         yield slot.id
     finally:
@@ -62,7 +62,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
     reserve, confirm = sync_to_async(slots.reserve), sync_to_async(slots.confirm)
-    release, finish = sync_to_async(slots.release), sync_to_async(_finish)
+    release, give_up, finish = sync_to_async(slots.release), sync_to_async(_give_up), sync_to_async(_finish)
     give_up_at = time.monotonic() + max_wait
     while True:
         reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
@@ -85,11 +85,17 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
             raise
         if stands and reservation.run.may_start(time.monotonic()):
             break
-        await release(slot.id)
+        await give_up(slot.id)
     try:
         yield slot.id
     finally:
         await asyncio.shield(finish(slot.id))
+
+
+def _give_up(slot_id: int) -> None:
+    """Give a slot back that was recalled, or that the process came too late for."""
+    slots.release(slot_id)
+    slots.unbook([slot_id])
 
 
 def _finish(slot_id: int) -> None:
@@ -102,7 +108,7 @@ def _finish(slot_id: int) -> None:
 
 def _is_confirmed(run: Run) -> bool:
     """Tell whether what the database said when the slot was reserved is good for as long as it may be used."""
-    return run.use_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
+    return run.start_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
 
 
 def _sleep_until(moment: float) -> None:

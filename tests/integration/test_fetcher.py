@@ -83,7 +83,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1
     batch = Batch([job])
-    late = replace(job, run=replace(job.run, use_until=time.monotonic() - 1))
+    late = replace(job, run=replace(job.run, start_until=time.monotonic() - 1))
     fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
     batch.wait()
     fetcher.close(1.0)

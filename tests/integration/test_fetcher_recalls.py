@@ -10,16 +10,18 @@ from itertools import pairwise
 import psycopg
 import pytest
 from django.conf import LazySettings
+from django.db import OperationalError
 
 from project.demo import gaps, sites
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Eventually, WaitersOf, database_now
+from ratelimit.pacing import CONFIRMED_FOR_S
+from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import fetched, reserve_all
+from workers.fetches import watch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.paced_request import Batch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -169,20 +171,33 @@ def test_a_lane_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
     assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"
 
 
-def test_a_slot_that_is_held_for_long_is_recalled_however_long_ago_that_was(
-    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+def test_what_was_recalled_while_a_fetcher_could_not_ask_is_told_however_long_that_was(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """What was recalled while a fetcher could not ask is told for as long as it may hold a slot."""
-    settings.WEIR_LOOKAHEAD = 30.0
+    """It asks for all that was recalled since it got its last answer: slots that wait for long are void, too."""
+    monkeypatch.setattr(watch, "WINDOW", 0.1)
     name = lane(running_sites, 0, "1/s")
-    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(5)])
-    jobs = fetcher._claim(reserve_all())[0]
-    assert len(jobs) == 5
+    slots.set_rate(name, "1/s", grace=timedelta(minutes=1))
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(3)])
+    connected, recalls = threading.Event(), slots.recalls
+
+    def cut_off(window_s: float) -> list[slots.Recall]:
+        if not connected.is_set():
+            raise OperationalError("cut off")
+        return recalls(window_s)
+
+    monkeypatch.setattr(slots, "recalls", cut_off)
+    cut_off_at = time.monotonic()
+    eventually(lambda: time.monotonic() > cut_off_at + CONFIRMED_FOR_S, "the last answer to be too old")
+    thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+    thread.start()
+    eventually(lambda: Fetch.objects.filter(state=State.RUNNING).count() == 3, "all to be claimed")
     slots.pause(name)
-    Site.objects.update(recalled_at=database_now() - timedelta(seconds=29))
-    batch = Batch(jobs)
-    fetcher._loop.call_soon_threadsafe(fetcher._start, jobs, batch)
-    batch.wait()
+    paused_at = time.monotonic()
+    eventually(lambda: time.monotonic() > paused_at + 1, "the recall to be a while ago")
+    connected.set()
+    thread.join(10)
+    assert not thread.is_alive(), "nothing is held any more"
     assert paths(running_sites) == []
 
 

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 
 from ratelimit import slots
 from ratelimit.models import Slot
+from ratelimit.pacing import Run
 from ratelimit.throttle import athrottle, throttle
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 
@@ -172,6 +173,17 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
     used = Slot.objects.get(finished_at__isnull=False)
     assert used.finished_at is not None
     assert used.start_time <= used.finished_at
+
+
+@both
+def test_a_missed_window_costs_a_slow_lane_a_minute(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its interval: nobody has used it."""
+    slots.set_rate(LANE, "1/d")
+    slots.pause(LANE, timedelta(seconds=0.3))
+    monkeypatch.setattr(Run, "may_start", lambda _run, _now: False)
+    with pytest.raises(slots.SlotTooFar) as refused:
+        use(kind)
+    assert 50 < refused.value.retry_after <= slots.RETRY
 
 
 @both

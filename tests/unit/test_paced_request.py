@@ -23,7 +23,13 @@ def job(*, ended_s_ago: float) -> Job:
         site="site.example",
         slot_id=1,
         start_at=now - ended_s_ago,
-        run=Run(interval_s=1.0, burst=1, use_until=now - ended_s_ago, confirmation=Confirmation(asked_at=now)),
+        run=Run(
+            interval_s=1.0,
+            burst=1,
+            start_until=now - ended_s_ago,
+            use_until=now - ended_s_ago,
+            confirmation=Confirmation(asked_at=now),
+        ),
     )
 
 

@@ -242,7 +242,7 @@ class Fetcher:
         if job.turns is None:
             return await self._attempts(job, batch)
         try:
-            async with asyncio.timeout(job.run.use_until - time.monotonic()):
+            async with asyncio.timeout(job.run.start_until - time.monotonic()):
                 await job.turns.acquire()
         except TimeoutError:
             return GivenBack(job=job)
