@@ -4,6 +4,7 @@ How such an address is disguised is in test_bypass_forms.py.
 """
 
 import asyncio
+import gc
 import socket
 import threading
 from collections.abc import Iterator
@@ -325,3 +326,27 @@ def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
         await resolver.close()
 
     asyncio.run(ask())
+
+
+def test_a_lookup_that_was_given_up_fails_unheard(
+    name_server: NameServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for it any more: its end is no error of ours, and not logged as one."""
+
+    def fail(host: str, *_arguments: Any, **_options: Any) -> None:
+        name_server.getaddrinfo(host, None)
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+
+    async def ask() -> None:
+        resolver = GuardedResolver(allowed=(), timeout_s=0.05)
+        [error] = await looked_up(resolver, "hangs.example")
+        assert "no answer from DNS" in str(error)
+        name_server.told.set()
+        await asyncio.wait([lookup.answers for lookup in resolver._lookups.values()])
+        await resolver.close()
+
+    asyncio.run(ask())
+    gc.collect()
+    assert caplog.messages == []

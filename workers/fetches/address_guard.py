@@ -171,6 +171,4 @@ class GuardedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Let the threads end."""
-        for lookup in self._lookups.values():
-            lookup.answers.cancel()  # or its thread would report to a loop that has ended
         self._threads.shutdown(wait=False, cancel_futures=True)
