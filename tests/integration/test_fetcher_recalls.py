@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -230,8 +231,8 @@ def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fet
 def test_a_site_that_hangs_uses_up_its_share_only(
     running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
 ) -> None:
-    """Of what a process may hold a fifth may be unanswered requests to one site; others go on."""
-    settings.WEIR_FETCH_MAX_IN_FLIGHT = 20
+    """Of two fifths of what a process may hold a fifth may be unanswered requests to one site; others go on."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 50
     lane(running_sites, 0, "100/s")
     lane(running_sites, 1, "100/s")
     request_fetches([running_sites.url(0, f"/slow/1500/{n}") for n in range(10)])
@@ -242,6 +243,37 @@ def test_a_site_that_hangs_uses_up_its_share_only(
         assert fetched(other, fetcher).state == State.DONE
     fetcher.close(3.0)
     assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_sites_that_hang_keep_no_message_from_being_taken(
+    fetcher: Fetcher, settings: LazySettings, tmp_path: Path, eventually: Eventually
+) -> None:
+    """Nine sites take all that they can, and a message for a tenth is taken and fetched while they hang."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 100
+    settings.WEIR_FETCH_TIMEOUT = 60.0
+    with sites.running(10, tmp_path) as running:
+        names = [lane(running, place, "100/s") for place in range(10)]
+        request_fetches([running.url(place, f"/slow/60000/{n}") for place in range(9) for n in range(11)])
+        fetcher.run_batch(reserve_all())
+
+        def hanging() -> int:
+            return Fetch.objects.filter(state=State.RUNNING).count()
+
+        eventually(
+            lambda: hanging() == sum(len(paths(running, place)) for place in range(9)), "all others to be given back"
+        )
+        before = hanging()
+        assert before
+        for name in names[:9]:
+            slots.pause(name)
+        others = request_fetches([running.url(9, f"/ok/{n}") for n in range(40)])
+        message = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+        message.start()
+        eventually(lambda: not message.is_alive(), "the message to be taken", seconds=10)
+        for other in others:
+            assert fetched(other, fetcher).state == State.DONE
+        assert hanging() == before
+        fetcher.close(0.1)
 
 
 class Page(BaseHTTPRequestHandler):
