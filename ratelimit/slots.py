@@ -7,6 +7,7 @@ the reply, deadlines from the sending of the statement, so that neither can be w
 Whoever holds slots for longer asks for `recalls`, or asks to `confirm` them: see ratelimit.pacing.
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,9 +43,13 @@ class SlotTooFar(Exception):
     """The next free start of the lane is farther away than the caller would wait."""
 
     def __init__(self, site: str, retry_after: float) -> None:
-        super().__init__(f"The next free start of {site} is {retry_after:.3f} s away.")
+        super().__init__(
+            f"{site} is paused until somebody resumes it."
+            if retry_after == math.inf
+            else f"The next free start of {site} is {retry_after:.3f} s away."
+        )
         self.site = site
-        self.retry_after = retry_after  # seconds until that start, as of now
+        self.retry_after = retry_after  # seconds until that start, as of now; infinite until somebody resumes the lane
 
     def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
         """Let it travel between processes: Celery pickles what a task raises."""
@@ -182,7 +187,10 @@ def finish(*slot_ids: int) -> None:
 
 
 def estimate(site: str) -> float:
-    """Return the seconds until a reservation made now would start. Reserves nothing; 0 for an idle or unknown lane."""
+    """Return the seconds until a reservation made now would start; infinite while the lane is paused until resumed.
+
+    Reserves nothing; 0 for an idle or unknown lane.
+    """
     site = lanes.canonical(site)
     wait_s = _wait_s(site, 1)
     if wait_s is None and (known := known_sites({site})):
@@ -192,7 +200,7 @@ def estimate(site: str) -> float:
 
 def _wait_s(site: str, count: int) -> float | None:
     """Return the seconds until a reservation in this very lane would start; None where there is no such lane."""
-    rows = _run("estimate", {"site": site, "count": count})
+    rows = _run("estimate", {"site": site, "count": count, "forever": PAUSED_FOREVER})
     return float(rows[0].wait_s) if rows else None
 
 
