@@ -32,9 +32,10 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
     """Wait until the site may be called again, over all processes and hosts; yields the slot's id.
 
     Send the request first thing in the body. Raises slots.SlotTooFar, without waiting, when the start is more than
-    `max_wait` seconds away from the call, and TransactionManagementError inside a transaction (a lock must not be
-    held while waiting).
+    `max_wait` seconds away from the call, ValueError for a `max_wait` outside 0 to 100 years, and
+    TransactionManagementError inside a transaction (a lock must not be held while waiting).
     """
+    slots.check_max_wait(max_wait)
     give_up_at = time.monotonic() + max_wait
     while True:
         reservation = slots.reserve(site, max_wait=max(0.0, give_up_at - time.monotonic()))
@@ -61,6 +62,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
+    slots.check_max_wait(max_wait)
     reserve, confirm = sync_to_async(slots.reserve), sync_to_async(slots.confirm)
     release, give_up, finish = sync_to_async(slots.release), sync_to_async(_give_up), sync_to_async(_finish)
     give_up_at = time.monotonic() + max_wait
