@@ -13,11 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-import redis
 from django.conf import settings
 from django.db import connection
 
-from benchmarks import celery_peer
+from benchmarks import broker, celery_peer
 from project import embedded, processes
 from project.celery import app
 from project.demo import sites
@@ -37,7 +36,7 @@ def weir(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees]:
     """Run a worker, beat and fetchers, which store every result in PostgreSQL."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
-    _empty_broker()
+    broker.empty()
     for host in running.hosts:
         slots.set_rate(f"{host}:{running.port}", RATE)
     request_fetches(_urls(running, lasts_s))
@@ -64,7 +63,7 @@ def scrapy(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees
 @contextmanager
 def celery_rate_limit(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees]:
     """Run one Celery worker, which stores nothing. RuntimeError if its queue runs empty."""
-    _empty_broker()
+    broker.empty()
     hosts = folder / "sites.txt"
     hosts.write_text("\n".join(running.hosts))
     celery_peer.publish(settings.CELERY_BROKER_URL, _urls(running, lasts_s)[:MOST_MESSAGES])
@@ -75,10 +74,10 @@ def celery_rate_limit(running: sites.Sites, folder: Path, lasts_s: float) -> Ite
     ):
         own = [pid]
         yield {"celery_rate_limit": own, "celery_rate_limit_and_broker": own + _pids(servers.valkey_pid)}
-        with _broker() as broker:
-            if not broker.llen(celery_peer.QUEUE):
+        with broker.connect() as client:
+            if not client.llen(celery_peer.QUEUE):
                 raise RuntimeError("Celery ran out of tasks: its rate is that of an empty queue.")
-    _empty_broker()
+    broker.empty()
 
 
 def _urls(running: sites.Sites, lasts_s: float) -> list[str]:
@@ -101,15 +100,6 @@ def _script(path: Path, *arguments: str, log: Path) -> Iterator[int]:
         for child in children:
             with suppress(psutil.NoSuchProcess):
                 child.kill()
-
-
-def _broker() -> redis.Redis:
-    return redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME)))
-
-
-def _empty_broker() -> None:
-    with _broker() as broker:
-        broker.flushall()
 
 
 def _pids(*servers: int | None) -> list[int]:

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis
-from django.conf import settings
 from django.db import connection
 
-from project import embedded, processes
+from benchmarks import broker
+from project import processes
 from project.celery import app
 
 FETCHERS = 2
@@ -20,8 +19,7 @@ def running(log: Path) -> Iterator[None]:
     """Run a worker, fetchers and beat, which write to `log`; they answer when the block is entered."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME))) as broker:
-        broker.flushall()
+    broker.empty()
     counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
     with processes.running(dict(os.environ), counts=counts, log=log) as weir:
         weir.wait_until(lambda: processes.workers_answer(app, weir.workers), "the workers do not answer")

@@ -1,5 +1,6 @@
 """System checks of the notification settings."""
 
+import math
 from typing import Any
 
 from django.conf import settings
@@ -9,7 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 @register
 def retention_is_positive(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E005: WEIR_NOTIFICATION_RETENTION must be positive."""
-    if settings.WEIR_NOTIFICATION_RETENTION <= 0:
+    if not 0 < settings.WEIR_NOTIFICATION_RETENTION < math.inf:  # which NaN is not
         message = f"WEIR_NOTIFICATION_RETENTION must be greater than 0, but is {settings.WEIR_NOTIFICATION_RETENTION}."
         return [Error(message, hint="Seconds that a read notification is kept.", id="weir.E005")]
     return []

@@ -16,6 +16,15 @@ def _load(package: str, name: str) -> str:
     return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
+def refuse_transaction(what: str) -> None:
+    """Raise TransactionManagementError inside somebody's transaction, which says what must not be in it."""
+    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        raise TransactionManagementError(
+            f"{what} must commit by itself: call it outside transaction.atomic(), "
+            "for example in transaction.on_commit()."
+        )
+
+
 def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
     """Execute `<package>/sql/<name>.sql` in a transaction of its own.
 
@@ -26,11 +35,7 @@ def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: b
     transaction: what it reserves or claims must be true before anything is done with it, and must not be undone
     by a roll-back afterwards. Database errors are Django's (`django.db.Error`).
     """
-    if connections[DEFAULT_DB_ALIAS].in_atomic_block:
-        raise TransactionManagementError(
-            f"{package}/sql/{name}.sql must commit by itself: call it outside transaction.atomic(), "
-            "for example in transaction.on_commit()."
-        )
+    refuse_transaction(f"{package}/sql/{name}.sql")
     return run_within(package, name, parameters, prepare=prepare)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import django.db
 import kombu.exceptions
@@ -22,17 +22,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from notifications import counters
 from project import embedded
+from project.environment import EXAMPLES, REDIS_SCHEMES, SCHEMES, TRUE, malformed, split_url
 
-EXAMPLES = {
-    "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",
-    "REDIS_URL": "redis://:PASSWORD@HOST:6379/0",
-    "CELERY_BROKER_URL": "redis://:PASSWORD@HOST:6379/0",
-}
-SCHEMES = {
-    "DATABASE_URL": {"postgres", "postgresql", "psql", "pgsql"},
-    "REDIS_URL": {"redis", "rediss", "unix"},
-}
-REDIS_SCHEMES = {"redis", "rediss"}
 # What servers and drivers say, and what we make of it: the first that matches.
 REASONS = (
     (r"password authentication failed|invalid username-password|WRONGPASS", "refused the password"),
@@ -75,7 +66,7 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, embedded.EmbeddedError):
         return str(error)
     if not settings.configured:
-        return _unconfigured(error, ["DATABASE_URL"])
+        return _unconfigured(error, [] if isinstance(error, ImproperlyConfigured) else ["DATABASE_URL"])
     if isinstance(error, django.db.ProgrammingError):
         return _without_tables(error)
     if isinstance(error, django.db.OperationalError | django.db.InterfaceError | psycopg.OperationalError):
@@ -86,24 +77,6 @@ def explain(error: Exception) -> str | None:
     return _unconfigured(error, [*EXAMPLES] if isinstance(error, ImproperlyConfigured) else [*EXAMPLES][1:])
 
 
-def fault_of(variable: str, url: str) -> str | None:
-    """Return what is wrong with an environment variable's URL, quoting nothing of it; None if nothing is."""
-    scheme, separator, _ = url.partition("://")
-    if not separator or scheme not in SCHEMES.get(variable, {scheme}):
-        return f"it must begin with {EXAMPLES[variable].partition('//')[0]}//"
-    try:
-        parts = _split(url)
-        _ = parts.port
-    except ValueError:
-        return "its host or port cannot be read; in a password, write / # ? @ [ ] as %2F %23 %3F %40 %5B %5D"
-    path = parts.path.strip("/")
-    if variable == "DATABASE_URL" and not path and "service" not in parse_qs(parts.query):
-        return "it names no database"
-    if scheme in REDIS_SCHEMES and path and not path.isdecimal():
-        return "what follows the last / must be a number"
-    return None
-
-
 def redacted(text: str, secrets: Sequence[str]) -> str:
     """Return the text on one line, with *** for each secret."""
     for secret in sorted(secrets, key=len, reverse=True):
@@ -112,8 +85,7 @@ def redacted(text: str, secrets: Sequence[str]) -> str:
 
 
 def _wants_traceback(arguments: Sequence[str]) -> bool:
-    debug = os.environ.get("DJANGO_DEBUG", "").strip().lower()
-    return "--traceback" in arguments or debug in {"1", "true", "on", "yes", "y", "ok"}
+    return "--traceback" in arguments or os.environ.get("DJANGO_DEBUG", "").strip().lower() in TRUE
 
 
 def _unconfigured(error: Exception, variables: Sequence[str]) -> str | None:
@@ -126,10 +98,8 @@ def _unconfigured(error: Exception, variables: Sequence[str]) -> str | None:
 
 
 def _malformed(variables: Sequence[str]) -> str | None:
-    for variable in variables:
-        if (url := os.environ.get(variable)) and (fault := fault_of(variable, url)):
-            return f"{variable} is malformed ({fault}): write {EXAMPLES[variable]}."
-    return None
+    sentences = (malformed(variable, os.environ.get(variable, "")) for variable in variables)
+    return next(filter(None, sentences), None)
 
 
 def _without_tables(error: django.db.ProgrammingError) -> str | None:
@@ -156,15 +126,11 @@ def _broker(error: Exception, variables: Sequence[str]) -> str:
         if _DOWN.search(str(error)):
             return "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
         return f"The embedded Valkey {_reason(str(error))}: see {settings.EMBEDDED_HOME / 'valkey.log'}."
-    url = _split(os.environ[variable])
+    url = split_url(os.environ[variable])
     name = "Redis" if url.scheme in SCHEMES["REDIS_URL"] else "The broker"
     port = url.port or (6379 if url.scheme in REDIS_SCHEMES else None)
     place = f"{url.hostname}:{port}" if url.hostname and port else url.hostname or ""
     return f"{name} at {_shown(place + url.path)} {_reason(str(error))}: check {variable}."
-
-
-def _split(url: str) -> SplitResult:
-    return urlsplit(url.partition(";")[0])  # Celery takes several broker URLs
 
 
 def _place_of(configured: Mapping[str, Any]) -> str:

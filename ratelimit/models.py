@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Greatest, Least, Now
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # where a lane is booked until in which nothing was ever started
 SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (ratelimit.pacing)
+LONGEST_GRACE = timedelta(days=1)
 
 
 class Site(models.Model):

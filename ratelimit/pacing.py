@@ -40,6 +40,7 @@ class Run:
 
     interval_s: float
     burst: int
+    start_until: float  # no start is later; with a burst this may be long before `use_until`
     use_until: float
     confirmation: Confirmation
     _theoretical_arrival: float = NEVER
@@ -50,7 +51,7 @@ class Run:
 
     def is_over(self, now: float) -> bool:
         """Tell whether a start now would not leave the lane to the next run in time."""
-        return max(now + HAND_OVER_MARGIN_S, self._theoretical_arrival) > self.use_until
+        return now + HAND_OVER_MARGIN_S > self.start_until or self._theoretical_arrival > self.use_until
 
     def may_start(self, now: float) -> bool:
         """Tell whether the lane is still the holder's, and known to be."""

@@ -7,6 +7,7 @@ the reply, deadlines from the sending of the statement, so that neither can be w
 Whoever holds slots for longer asks for `recalls`, or asks to `confirm` them: see ratelimit.pacing.
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,13 +23,14 @@ from psycopg.errors import LockNotAvailable
 from postgres import statements
 from ratelimit import lanes
 from ratelimit.covering import known_sites
-from ratelimit.models import PAUSED_FOREVER, SHORTEST_GRACE, Site
+from ratelimit.models import LONGEST_GRACE, PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
 from ratelimit.rates import parse_rate
 
 _run = partial(statements.run, "ratelimit")
 
 MAX_COUNT = 10_000
+FARTHEST_S = 100 * 366 * 86_400.0  # PostgreSQL has no point in time for everything
 PURGE_BATCH = 5_000
 # Seconds: the first back-off of a row without a stated time, the longest, and what a lane must stay quiet for to have
 # them forgiven.
@@ -52,9 +54,13 @@ class SlotTooFar(Exception):
     """The next free start of the lane is farther away than the caller would wait."""
 
     def __init__(self, site: str, retry_after: float) -> None:
-        super().__init__(f"The next free start of {site} is {retry_after:.3f} s away.")
+        super().__init__(
+            f"{site} is paused until somebody resumes it."
+            if retry_after == math.inf
+            else f"The next free start of {site} is {retry_after:.3f} s away."
+        )
         self.site = site
-        self.retry_after = retry_after  # seconds until that start, as of now
+        self.retry_after = retry_after  # seconds until that start, as of now; infinite until somebody resumes the lane
 
     def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
         """Let it travel between processes: Celery pickles what a task raises."""
@@ -94,6 +100,14 @@ class Reservation:
     run: Run
 
 
+def check_max_wait(max_wait: float) -> None:
+    """Raise ValueError for what is no time that a caller could wait."""
+    if not 0 <= max_wait <= FARTHEST_S:  # nan, too
+        raise ValueError(
+            f"max_wait must be a number of seconds, not negative and at most 100 years, but is {max_wait}."
+        )
+
+
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     """Reserve `count` starts in the site's lane: its own, or that of the nearest site above which covers subdomains.
 
@@ -103,8 +117,10 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     this returns.
 
     Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
-    a count outside 1-10,000, and TransactionManagementError inside a transaction.
+    a count outside 1-10,000 and a `max_wait` outside 0 to 100 years, and TransactionManagementError inside a
+    transaction.
     """
+    check_max_wait(max_wait)
     if not 1 <= count <= MAX_COUNT:
         raise ValueError(f"count must be between 1 and {MAX_COUNT}, not {count}.")
     site = lanes.canonical(site)
@@ -129,6 +145,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         run=Run(
             interval_s=first.interval_s,
             burst=first.burst,
+            start_until=asked_at + first.use_until_s,
             use_until=asked_at + first.use_until_s,
             confirmation=Confirmation(asked_at=asked_at),
         ),
@@ -196,7 +213,10 @@ def finish(*slot_ids: int) -> None:
 
 
 def estimate(site: str) -> float:
-    """Return the seconds until a reservation made now would start. Reserves nothing; 0 for an idle or unknown lane."""
+    """Return the seconds until a reservation made now would start; infinite while the lane is paused until resumed.
+
+    Reserves nothing; 0 for an idle or unknown lane.
+    """
     site = lanes.canonical(site)
     wait_s = _wait_s(site, 1)
     if wait_s is None and (known := known_sites({site})):
@@ -206,7 +226,7 @@ def estimate(site: str) -> float:
 
 def _wait_s(site: str, count: int) -> float | None:
     """Return the seconds until a reservation in this very lane would start; None where there is no such lane."""
-    rows = _run("estimate", {"site": site, "count": count})
+    rows = _run("estimate", {"site": site, "count": count, "forever": PAUSED_FOREVER})
     return float(rows[0].wait_s) if rows else None
 
 
@@ -233,11 +253,10 @@ def back_off(
     stays quiet for as long, a minute at least. `slot` is the one whose start was refused: refusals of slots that
     were reserved before the last back-off belong to it and count once. What is reserved in the lane is recalled.
 
-    Returns the seconds, None where nothing changed. Raises UnknownSite, ValueError for a negative time, and LaneBusy
-    where others book or change the lane for longer than `patience_s`.
+    Returns the seconds, None where nothing changed. Raises UnknownSite, ValueError for a negative time, a naive `until`
+    and two times at once, and LaneBusy where others book or change the lane for longer than `patience_s`.
     """
-    if seconds is not None and seconds < 0:
-        raise ValueError(f"seconds must not be negative, but is {seconds}.")
+    _check_stated(seconds, until)
     site = lanes.canonical(site)
     if known := known_sites({site}):
         site = known[site].name
@@ -264,6 +283,15 @@ def back_off(
     return float(rows[0].wait_s) if rows else None
 
 
+def _check_stated(seconds: float | None, until: datetime | None) -> None:
+    if seconds is not None and until is not None:
+        raise ValueError("A back-off takes seconds or until, not both.")
+    if seconds is not None and not seconds >= 0:  # nan, too
+        raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
+    if until is not None and until.tzinfo is None:
+        raise ValueError("until must be an aware datetime: give it a time zone.")
+
+
 def set_rate(
     site: str,
     rate: str | None = None,
@@ -279,7 +307,7 @@ def set_rate(
     Holds at once, for everybody: what is reserved in the lane already is recalled, unless nothing changes that matters
     to it. Where it was booked farther ahead than the new rate needs, this waits until no holder relies on it any more
     (half a second), so that a faster rate need not wait for it. Raises InvalidRate, UnknownSite where there is neither
-    a lane nor a rate, and ValueError for a burst or concurrency below 1 and a grace below 15 ms.
+    a lane nor a rate, and ValueError for a burst or concurrency below 1 and a grace outside 15 ms to one day.
     """
     _check_settings(burst, max_concurrency, grace)
     site = lanes.canonical(site)
@@ -312,8 +340,8 @@ def _check_settings(
             raise ValueError(f"{name} must be at least 1, not {value}.")
     if burst is not None and burst > MAX_COUNT:
         raise ValueError(f"burst must be at most {MAX_COUNT}, not {burst}.")
-    if isinstance(grace, timedelta) and grace < SHORTEST_GRACE:
-        raise ValueError(f"grace must be at least {SHORTEST_GRACE / timedelta(milliseconds=1):g} ms.")
+    if isinstance(grace, timedelta) and not SHORTEST_GRACE <= grace <= LONGEST_GRACE:
+        raise ValueError(f"grace must be between 15 ms and one day, not {grace}.")
 
 
 def _pulled_back(site_id: int, booked: datetime) -> bool:
@@ -328,10 +356,13 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
 
 
 def pause(site: str, duration: timedelta | None = None) -> None:
-    """Start nothing in the lane for that long, or until `resume`. Replaces an earlier pause; raises UnknownSite.
+    """Start nothing in the lane for that long, or until `resume`. Replaces an earlier pause.
 
-    What is reserved is recalled: it may still start within the next half second, and hardly ever does.
+    What is reserved is recalled: it may still start within the next half second, and hardly ever does. Raises
+    UnknownSite, and ValueError for a duration outside 0 to 100 years.
     """
+    if duration is not None and not timedelta(0) <= duration <= timedelta(seconds=FARTHEST_S):
+        raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
     seconds = None if duration is None else duration.total_seconds()
     if not _run("pause", {"site": lanes.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}):
         raise unknown_site(site)

@@ -32,9 +32,10 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
     """Wait until the site may be called again, over all processes and hosts; yields the slot's id.
 
     Send the request first thing in the body. Raises slots.SlotTooFar, without waiting, when the start is more than
-    `max_wait` seconds away from the call, and TransactionManagementError inside a transaction (a lock must not be
-    held while waiting).
+    `max_wait` seconds away from the call, ValueError for a `max_wait` outside 0 to 100 years, and
+    TransactionManagementError inside a transaction (a lock must not be held while waiting).
     """
+    slots.check_max_wait(max_wait)
     give_up_at = time.monotonic() + max_wait
     while True:
         reservation = slots.reserve(site, max_wait=max(0.0, give_up_at - time.monotonic()))
@@ -51,7 +52,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
             raise
         if stands and reservation.run.may_start(time.monotonic()):
             break
-        slots.release(slot.id)
+        _give_up(slot.id)
     try:
         yield slot.id
     finally:
@@ -61,8 +62,9 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
+    slots.check_max_wait(max_wait)
     reserve, confirm = sync_to_async(slots.reserve), sync_to_async(slots.confirm)
-    release, finish = sync_to_async(slots.release), sync_to_async(_finish)
+    release, give_up, finish = sync_to_async(slots.release), sync_to_async(_give_up), sync_to_async(_finish)
     give_up_at = time.monotonic() + max_wait
     while True:
         reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
@@ -85,11 +87,17 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
             raise
         if stands and reservation.run.may_start(time.monotonic()):
             break
-        await release(slot.id)
+        await give_up(slot.id)
     try:
         yield slot.id
     finally:
         await asyncio.shield(finish(slot.id))
+
+
+def _give_up(slot_id: int) -> None:
+    """Give a slot back that was recalled, or that the process came too late for."""
+    slots.release(slot_id)
+    slots.unbook([slot_id])
 
 
 def _finish(slot_id: int) -> None:
@@ -102,7 +110,7 @@ def _finish(slot_id: int) -> None:
 
 def _is_confirmed(run: Run) -> bool:
     """Tell whether what the database said when the slot was reserved is good for as long as it may be used."""
-    return run.use_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
+    return run.start_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
 
 
 def _sleep_until(moment: float) -> None:

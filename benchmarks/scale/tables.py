@@ -2,12 +2,10 @@
 
 import os
 
-import redis
-from django.conf import settings
 from django.db import connection
 
+from benchmarks import broker
 from benchmarks.unread.stores import run_at_length
-from project import embedded
 
 SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; less while developing
 LANES = int(100_000 * SHARE)  # with ten fetches each
@@ -63,10 +61,4 @@ def empty() -> None:
     """Forget all lanes, fetches and slots, and the messages about them."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {ALL} RESTART IDENTITY CASCADE")
-    forget_messages()
-
-
-def forget_messages() -> None:
-    """Empty the broker: nobody is to fetch what was dispatched."""
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME))) as broker:
-        broker.flushall()
+    broker.empty()

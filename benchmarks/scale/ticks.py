@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from benchmarks import broker
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
@@ -31,5 +32,5 @@ def measure(plans: Path) -> list[Figure]:
     all_due = call_takes("tick_all_due", lambda: sent.append(dispatch()))
     rate = Figure(name="scale_tick_all_due_rate", value=sent[0] / all_due.value * 1000, unit="slots/s")
     figures += [all_due, Figure(name="scale_tick_all_due_fetches", value=sent[0], unit="fetches"), rate]
-    tables.forget_messages()
+    broker.empty()
     return figures

@@ -1,5 +1,6 @@
 -- When would a reservation of `count` starts, made now, begin? Reads only; the answer is true until somebody reserves.
-SELECT extract(epoch FROM coalesce(
+-- Infinite while the lane is paused until resumed.
+SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELSE extract(epoch FROM coalesce(
     (
         SELECT min(slot.start_time)
         FROM ratelimit_slot AS slot
@@ -10,7 +11,7 @@ SELECT extract(epoch FROM coalesce(
             AND %(count)s::int = 1
     ),
     planned.first_start
-) - planned.now)::float8 AS wait_s
+) - planned.now)::float8 END AS wait_s
 FROM (
     SELECT
         opened.*,

@@ -34,6 +34,8 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_ALLOW_NETS", ["127.0.0.0/8", "intranet"], "weir.E002", "intranet"),
         ("WEIR_LOOKAHEAD", 0.9, "weir.E004", "0.9"),
         ("WEIR_LOOKAHEAD", -1.0, "weir.E004", "-1.0"),
+        ("WEIR_LOOKAHEAD", math.nan, "weir.E004", "nan"),
+        ("WEIR_LOOKAHEAD", 60.1, "weir.E004", "at most 60"),
         ("WEIR_FETCH_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_CONNECT_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_DNS_TIMEOUT", 0.0, "weir.E003", "greater than 0"),
@@ -41,8 +43,13 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_MAX_IN_FLIGHT", 0, "weir.E003", "greater than 0"),
         ("WEIR_SLOT_RETENTION", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_RETENTION", -5.0, "weir.E003", "greater than 0"),
+        ("WEIR_FETCH_RETENTION", math.nan, "weir.E003", "but is nan"),
+        ("WEIR_FETCH_TIMEOUT", math.inf, "weir.E003", "but is inf"),
+        ("WEIR_RETRY_AFTER_MAX", 0.0, "weir.E003", "greater than 0"),
+        ("WEIR_RETRY_AFTER_MAX", -1.0, "weir.E003", "but is -1.0"),
         ("WEIR_NOTIFICATION_RETENTION", 0.0, "weir.E005", "greater than 0"),
         ("WEIR_NOTIFICATION_RETENTION", -1.0, "weir.E005", "but is -1.0"),
+        ("WEIR_NOTIFICATION_RETENTION", math.nan, "weir.E005", "but is nan"),
         ("WEIR_MAIL_RATE", "often", "weir.E006", "such as 3/s"),
         ("WEIR_MAIL_RATE", "5000/s", "weir.E006", "1000/s"),
         ("WEIR_MAIL_LEASE", 0.0, "weir.E007", "greater than 0"),
@@ -59,6 +66,9 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
         ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
         ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
+        ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\r\nX-Other: 1", "weir.E013", r"1.0\r\nX"),
+        ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\x7f", "weir.E013", r"\x7f"),
+        ("WEIR_FETCH_USER_AGENT", "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cherBot/1.0", "weir.E013", r"\xfc"),
         ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be used"),
         ("EMAIL_BACKEND", "workers.orders.smtp.NoBackend", "weir.E011", "NoBackend"),
         ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
@@ -81,10 +91,10 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
     settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_LEASE, settings.DEFAULT_FROM_EMAIL = "often", -1.0, ""
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
-    settings.EMAIL_BACKEND = ""
+    settings.EMAIL_BACKEND, settings.WEIR_FETCH_USER_AGENT = "", "a\nb"
     assert sorted(str(message.id) for message in weir_messages()) == [
         "weir.E001", "weir.E002", "weir.E003", "weir.E004", "weir.E005",
-        "weir.E006", "weir.E007", "weir.E009", "weir.E010", "weir.E011",
+        "weir.E006", "weir.E007", "weir.E009", "weir.E010", "weir.E011", "weir.E013",
     ]  # fmt: skip
 
 
@@ -92,6 +102,13 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
 def test_networks_that_can_be_read_are_in_order(value: list[str], settings: LazySettings) -> None:
     """No networks, blank ones and spaces are no mistakes."""
     settings.WEIR_FETCH_ALLOW_NETS = value
+    assert weir_messages() == []
+
+
+@pytest.mark.parametrize("look_ahead", [1.0, 60.0])
+def test_a_look_ahead_at_either_end_is_in_order(look_ahead: float, settings: LazySettings) -> None:
+    """The bounds themselves are allowed."""
+    settings.WEIR_LOOKAHEAD = look_ahead
     assert weir_messages() == []
 
 

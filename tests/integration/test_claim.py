@@ -58,6 +58,21 @@ def test_claimed_fetches_run_with_a_lease() -> None:
     assert states() == {State.RUNNING}
 
 
+def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
+    """What a slow lane's burst takes of its lane lasts for hours; a killed holder's fetches do not."""
+    slots.set_rate(LANE, "1/h", burst=5)
+    request_fetches([f"https://{LANE}/{number}" for number in range(3)])
+    assert dispatch() == 3
+    jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
+    latest = max(job.start_at for job in jobs) + Site.objects.get().effective_grace.total_seconds()
+    assert jobs[0].run.start_until == pytest.approx(latest, abs=0.1)
+    assert jobs[0].run.use_until > latest + 3_600
+    last = Slot.objects.latest("start_time")
+    assert set(Fetch.objects.values_list("lease_until", flat=True)) == {
+        last.start_time + Site.objects.get().effective_grace + timedelta(seconds=longest_hold_s())
+    }
+
+
 def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:
     """No fetcher that keeps its deadlines is ever taken for dead."""
     settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT = 7, 11, 13

@@ -13,7 +13,8 @@ import pytest
 from django.db import connection
 
 from project import embedded
-from project.errors import fault_of, redacted
+from project.environment import fault_of
+from project.errors import redacted
 from tests.home import HOME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,6 +203,50 @@ def test_a_malformed_broker_url(variable: str, url: str) -> None:
     told = sentence(manage(*FETCH, **{variable: url}))
     assert told.startswith(f"{variable} is malformed (")
     assert "redis://:PASSWORD@HOST:6379/0" in told
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "told"),
+    [
+        ("WEIR_FETCH_TIMEOUT", "abc", "WEIR_FETCH_TIMEOUT must be a number of seconds"),
+        ("WEIR_FETCH_MAX_BODY", "5MB", "WEIR_FETCH_MAX_BODY must be a whole number"),
+        ("WEIR_OBEY_ROBOTS", "ture", "WEIR_OBEY_ROBOTS must be true or false, but is 'ture'."),
+        ("REDIS_URL", "foo", "REDIS_URL is malformed (it must begin with redis://)"),
+    ],
+)
+def test_a_setting_that_cannot_be_read(variable: str, text: str, told: str) -> None:
+    """`check` finds it, and says it in one sentence."""
+    assert sentence(manage("check", **{variable: text})).startswith(told)
+
+
+def test_the_variable_at_fault_is_the_one_that_is_told() -> None:
+    """A URL that works, though its password would better be percent-encoded, is not taken for the mistake."""
+    url = f"postgresql://weir:{SECRET}#@127.0.0.1:1/orders"
+    assert sentence(manage("check", DATABASE_URL=url, WEIR_OBEY_ROBOTS="ture")).startswith("WEIR_OBEY_ROBOTS must be")
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_a_statement_time_out_longer_than_postgresql_knows() -> None:
+    """It is cut to the longest, about 24 days: connections are made."""
+    assert manage(*LIST, WEIR_STATEMENT_TIMEOUT="366d").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "program", ["celery -A project worker", "celery -A project beat", "uvicorn project.asgi:application --port 0"]
+)
+def test_no_process_starts_with_a_setting_that_cannot_be_read(program: str) -> None:
+    """Each ends at once; the last that it says is the sentence."""
+    told = subprocess.run(
+        [sys.executable, "-m", *program.split()],
+        cwd=ROOT,
+        env={**os.environ, "WEIR_OBEY_ROBOTS": "ture"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert told.returncode != 0
+    assert told.stderr.strip().endswith("WEIR_OBEY_ROBOTS must be true or false, but is 'ture'.")
 
 
 # --- the broker -----------------------------------------------------------------------------------

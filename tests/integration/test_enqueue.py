@@ -1,10 +1,12 @@
 """What web code asks for is stored in order and in its transaction, and workers hear of it once, after the commit."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
+from celery import shared_task
 from django.conf import LazySettings
 from django.db import transaction
 from django.db.transaction import TransactionManagementError
@@ -113,6 +115,49 @@ def test_the_stored_text_keeps_all_that_can_be_stored() -> None:
     """Only what PostgreSQL cannot hold is replaced: the rest is there to be found again."""
     request_fetch("nonsense \0 \ud800 äöü 日本語")
     assert Fetch.objects.get().url == "nonsense \N{REPLACEMENT CHARACTER} ? äöü 日本語"
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+@shared_task(name="shop.tasks.arrived")
+def arrived(fetch_id: int) -> None:
+    """Stand for a task of somebody's own."""
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
+    "one text": (URL, {}, TypeError, "use request_fetch for one URL"),
+    "no text": ([URL, None], {}, TypeError, "Each URL must be a str, but item 1 is None"),
+    "bytes": ([URL, URL, b"https://b.example/"], {}, TypeError, "but item 2 is b'https"),
+    "a date": ([URL], {"not_before": date(2030, 1, 1)}, TypeError, "must be an aware datetime, not datetime.date"),
+    "a long name": ([URL], {"on_done": "t" * 201}, ValueError, "on_done must be of at most 200 characters, not 201"),
+    "no task": ([URL], {"on_done": lambda _id: None}, TypeError, "on_done must be a Celery task or its name"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_call_that_cannot_be_meant_is_refused_in_a_sentence(case: str) -> None:
+    """Nothing is stored, and the caller's transaction goes on: the database was not asked."""
+    urls, options, error, sentence = REFUSED[case]
+    with transaction.atomic():
+        with pytest.raises(error, match=sentence):
+            request_fetches(urls, **options)
+        request_fetch("https://other.example/")
+    assert list(Fetch.objects.values_list("url", flat=True)) == ["https://other.example/"]
+    assert list(Site.objects.values_list("name", flat=True)) == ["other.example"]
+
+
+@pytest.mark.parametrize("on_done", [arrived, "shop.tasks.arrived"])
+def test_a_task_and_its_name_are_the_same_on_done(on_done: Any, messages: list[Message]) -> None:
+    """Celery's users pass the task itself: its name is what is stored and called."""
+    assert request_fetch("nonsense", on_done=on_done).on_done == "shop.tasks.arrived"
+    assert [name for name, _arguments in messages] == ["shop.tasks.arrived"]
+
+
+def test_the_longest_name_is_stored() -> None:
+    """What the column holds is not refused."""
+    request_fetch(URL, on_done="t" * 200)
+    assert Fetch.objects.get().on_done == "t" * 200
 
 
 # --- transactions -------------------------------------------------------------------------------------------------

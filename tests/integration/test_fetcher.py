@@ -1,15 +1,18 @@
 """The fetcher in this process, against fake sites: what it connects to, what it gives back."""
 
 import gc
+import socket
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+from django.conf import LazySettings
 
 from project.demo import gaps, sites
 from ratelimit import slots
 from tests.integration.fetching import fetched, reserve_all
+from workers.fetches import address_guard
 from workers.fetches.claim import claim
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
@@ -83,10 +86,30 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1
     batch = Batch([job])
-    late = replace(job, run=replace(job.run, use_until=time.monotonic() - 1))
+    late = replace(job, run=replace(job.run, start_until=time.monotonic() - 1))
     fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
     batch.wait()
     fetcher.close(1.0)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.attempts) == (State.QUEUED, 0)
     assert not opened
+
+
+def test_a_host_that_nobody_could_look_up_is_not_to_blame(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
+    told = threading.Event()
+    monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: told.wait(30))
+    settings.WEIR_FETCH_DNS_TIMEOUT = 0.2
+    fetches = request_fetches(["http://one.example/", "http://two.example/"])
+    fetcher = Fetcher()
+    try:
+        fetcher.run_batch(reserve_all())
+    finally:
+        fetcher.close(1.0)
+        told.set()
+    after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).order_by("attempts")
+    assert [(fetch.state, fetch.attempts) for fetch in after] == [(State.QUEUED, 0), (State.QUEUED, 1)]
+    assert "no answer from DNS" in after[1].error

@@ -6,20 +6,23 @@ from collections.abc import Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from pathlib import Path
 
 import psycopg
 import pytest
 from django.conf import LazySettings
+from django.db import OperationalError
 
 from project.demo import gaps, sites
 from ratelimit import slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Eventually, WaitersOf, database_now
+from ratelimit.pacing import CONFIRMED_FOR_S
+from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import fetched, reserve_all
+from workers.fetches import watch
 from workers.fetches.enqueue import cancel, request_fetch, request_fetches
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch, FetchBody, State
-from workers.fetches.paced_request import Batch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -169,20 +172,33 @@ def test_a_lane_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
     assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"
 
 
-def test_a_slot_that_is_held_for_long_is_recalled_however_long_ago_that_was(
-    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+def test_what_was_recalled_while_a_fetcher_could_not_ask_is_told_however_long_that_was(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """What was recalled while a fetcher could not ask is told for as long as it may hold a slot."""
-    settings.WEIR_LOOKAHEAD = 30.0
+    """It asks for all that was recalled since it got its last answer: slots that wait for long are void, too."""
+    monkeypatch.setattr(watch, "WINDOW", 0.1)
     name = lane(running_sites, 0, "1/s")
-    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(5)])
-    jobs = fetcher._claim(reserve_all())[0]
-    assert len(jobs) == 5
+    slots.set_rate(name, "1/s", grace=timedelta(minutes=1))
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(3)])
+    connected, recalls = threading.Event(), slots.recalls
+
+    def cut_off(window_s: float) -> list[slots.Recall]:
+        if not connected.is_set():
+            raise OperationalError("cut off")
+        return recalls(window_s)
+
+    monkeypatch.setattr(slots, "recalls", cut_off)
+    cut_off_at = time.monotonic()
+    eventually(lambda: time.monotonic() > cut_off_at + CONFIRMED_FOR_S, "the last answer to be too old")
+    thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+    thread.start()
+    eventually(lambda: Fetch.objects.filter(state=State.RUNNING).count() == 3, "all to be claimed")
     slots.pause(name)
-    Site.objects.update(recalled_at=database_now() - timedelta(seconds=29))
-    batch = Batch(jobs)
-    fetcher._loop.call_soon_threadsafe(fetcher._start, jobs, batch)
-    batch.wait()
+    paused_at = time.monotonic()
+    eventually(lambda: time.monotonic() > paused_at + 1, "the recall to be a while ago")
+    connected.set()
+    thread.join(10)
+    assert not thread.is_alive(), "nothing is held any more"
     assert paths(running_sites) == []
 
 
@@ -215,8 +231,8 @@ def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fet
 def test_a_site_that_hangs_uses_up_its_share_only(
     running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
 ) -> None:
-    """Of what a process may hold a fifth may be unanswered requests to one site; others go on."""
-    settings.WEIR_FETCH_MAX_IN_FLIGHT = 20
+    """Of two fifths of what a process may hold a fifth may be unanswered requests to one site; others go on."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 50
     lane(running_sites, 0, "100/s")
     lane(running_sites, 1, "100/s")
     request_fetches([running_sites.url(0, f"/slow/1500/{n}") for n in range(10)])
@@ -227,6 +243,37 @@ def test_a_site_that_hangs_uses_up_its_share_only(
         assert fetched(other, fetcher).state == State.DONE
     fetcher.close(3.0)
     assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_sites_that_hang_keep_no_message_from_being_taken(
+    fetcher: Fetcher, settings: LazySettings, tmp_path: Path, eventually: Eventually
+) -> None:
+    """Nine sites take all that they can, and a message for a tenth is taken and fetched while they hang."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 100
+    settings.WEIR_FETCH_TIMEOUT = 60.0
+    with sites.running(10, tmp_path) as running:
+        names = [lane(running, place, "100/s") for place in range(10)]
+        request_fetches([running.url(place, f"/slow/60000/{n}") for place in range(9) for n in range(11)])
+        fetcher.run_batch(reserve_all())
+
+        def hanging() -> int:
+            return Fetch.objects.filter(state=State.RUNNING).count()
+
+        eventually(
+            lambda: hanging() == sum(len(paths(running, place)) for place in range(9)), "all others to be given back"
+        )
+        before = hanging()
+        assert before
+        for name in names[:9]:
+            slots.pause(name)
+        others = request_fetches([running.url(9, f"/ok/{n}") for n in range(40)])
+        message = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+        message.start()
+        eventually(lambda: not message.is_alive(), "the message to be taken", seconds=10)
+        for other in others:
+            assert fetched(other, fetcher).state == State.DONE
+        assert hanging() == before
+        fetcher.close(0.1)
 
 
 class Page(BaseHTTPRequestHandler):

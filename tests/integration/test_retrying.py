@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from django.conf import LazySettings
 from django.db import connection, connections, transaction
+from django.db.transaction import TransactionManagementError
 
 from project.celery import app
 from ratelimit import slots
@@ -220,7 +221,8 @@ def test_many_are_retried_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_inside_a_transaction_it_refuses_to_run() -> None:
     """What begins again is committed at once; also where there is nothing to retry, the mistake shows."""
-    with pytest.raises(RuntimeError), transaction.atomic():
+    refusal = pytest.raises(TransactionManagementError, match=r"^retry_failed must commit by itself: call it outside")
+    with refusal, transaction.atomic():
         retry_failed(Fetch.objects.none())
 
 

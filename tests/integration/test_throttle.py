@@ -1,6 +1,7 @@
 """throttle() and athrottle(): code of any kind starts in its site's slot, and leaves the slot in order."""
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from structlog.testing import capture_logs
 
 from ratelimit import slots
 from ratelimit.models import Slot
+from ratelimit.pacing import Run
 from ratelimit.throttle import athrottle, throttle
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 
@@ -172,6 +174,17 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
     used = Slot.objects.get(finished_at__isnull=False)
     assert used.finished_at is not None
     assert used.start_time <= used.finished_at
+
+
+@both
+def test_a_missed_window_costs_a_slow_lane_a_minute(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its interval: nobody has used it."""
+    slots.set_rate(LANE, "1/d")
+    slots.pause(LANE, timedelta(seconds=0.3))
+    monkeypatch.setattr(Run, "may_start", lambda _run, _now: False)
+    with pytest.raises(slots.SlotTooFar) as refused:
+        use(kind)
+    assert 50 < refused.value.retry_after <= slots.RETRY
 
 
 @both
@@ -375,6 +388,24 @@ def test_the_longest_wait_counts_from_the_call(kind: str, monkeypatch: pytest.Mo
         synchronously() if kind == "throttle" else run_async(asynchronously)
     assert refusal.value.retry_after > 50
     assert states() == ["open", "open", "given back"]
+
+
+@pytest.mark.parametrize("kind", ["throttle", "athrottle"])
+@pytest.mark.parametrize("max_wait", [-1, math.nan, math.inf, 1e300])
+def test_an_impossible_wait_is_refused(kind: str, max_wait: float) -> None:
+    """As throttled_task does: nothing is reserved, and the body does not run."""
+
+    async def asynchronously() -> None:
+        async with athrottle(LANE, max_wait):
+            pytest.fail("It started without a time to wait.")
+
+    def synchronously() -> None:
+        with throttle(LANE, max_wait):
+            pytest.fail("It started without a time to wait.")
+
+    with pytest.raises(ValueError, match="max_wait must be a number of seconds"):
+        synchronously() if kind == "throttle" else run_async(asynchronously)
+    assert states() == []
 
 
 def test_no_transaction_is_held_while_waiting() -> None:

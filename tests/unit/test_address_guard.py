@@ -4,13 +4,16 @@ How such an address is disguised is in test_bypass_forms.py.
 """
 
 import asyncio
+import gc
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
+from workers.fetches import address_guard
+from workers.fetches.address_guard import AddressRefused, GuardedResolver, NotLookedUp, check_address, networks
 
 PUBLIC = (
     "1.1.1.1",
@@ -225,18 +228,125 @@ def test_an_allowed_answer_of_the_resolver_passes(monkeypatch: pytest.MonkeyPatc
     assert resolve(monkeypatch, ["127.0.0.1", "10.0.0.1"], "127.0.0.0/8") == ["127.0.0.1"]
 
 
-def test_a_name_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+class NameServer:
+    """In place of the system's resolver, the outermost edge: it hangs for hosts that begin with "hangs", until told."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+        self.asked: list[str] = []
+        self.began = threading.Semaphore(0)
+
+    def getaddrinfo(self, host: str, port: int | None, **_options: Any) -> list[tuple[Any, ...]]:
+        self.asked.append(host)
+        self.began.release()
+        if host.startswith("hangs"):
+            self.told.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", port or 0))]
+
+
+@pytest.fixture
+def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServer]:
+    """Return the name server that the system's resolver asks."""
+    server = NameServer()
+    monkeypatch.setattr(socket, "getaddrinfo", server.getaddrinfo)
+    yield server
+    server.told.set()
+
+
+async def looked_up(resolver: GuardedResolver, *hosts: str) -> list[Any]:
+    """Look all of them up at once; returns the first address of each, or the error."""
+    found = await asyncio.gather(*(resolver.resolve(host, 80) for host in hosts), return_exceptions=True)
+    return [each if isinstance(each, BaseException) else each[0]["host"] for each in found]
+
+
+def test_a_name_server_that_hangs_is_given_up(name_server: NameServer) -> None:
     """No answer within the deadline is an error that says so, for as long as the name server hangs."""
-    hanging = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: hanging.wait(30))
 
     async def ask() -> None:
         resolver = GuardedResolver(allowed=(), timeout_s=0.05)
         try:
-            await resolver.resolve("site.example")
+            await resolver.resolve("hangs.example")
         finally:
-            hanging.set()
+            name_server.told.set()
             await resolver.close()
 
-    with pytest.raises(OSError, match=r"no answer from DNS for site\.example within 0\.05 s"):
+    with pytest.raises(OSError, match=r"no answer from DNS for hangs\.example within 0\.05 s"):
         asyncio.run(ask())
+
+
+def test_hosts_whose_name_servers_hang_do_not_stop_others(name_server: NameServer) -> None:
+    """The threads that wait for a hundred of them leave enough to others, during the time-out and after it."""
+
+    async def ask() -> None:
+        resolver = GuardedResolver(allowed=(), timeout_s=1)
+        hanging = asyncio.create_task(looked_up(resolver, *(f"hangs-{number}.example" for number in range(100))))
+        assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+        assert {type(error) for error in await hanging} == {OSError}
+        assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+        name_server.told.set()
+        await resolver.close()
+
+    asyncio.run(ask())
+
+
+def test_a_host_has_one_lookup_at_a_time(name_server: NameServer) -> None:
+    """Who asks while one goes on waits for that one, as long as the time-out; after its end there is a new one."""
+
+    async def ask() -> None:
+        patient, hasty = (GuardedResolver(allowed=(), timeout_s=seconds) for seconds in (20, 0.05))
+        for _ in range(3):
+            [error] = await looked_up(hasty, "hangs.example")
+            assert "no answer from DNS" in str(error)
+        assert name_server.asked == ["hangs.example"], "given up, but still in its thread"
+        name_server.began.acquire()
+        together = asyncio.create_task(looked_up(patient, "hangs.example", "hangs.example"))
+        await asyncio.to_thread(name_server.began.acquire)
+        name_server.told.set()
+        assert await together == ["93.184.215.14"] * 2
+        assert name_server.asked == ["hangs.example"] * 2
+        assert await looked_up(patient, "hangs.example") == ["93.184.215.14"]
+        assert name_server.asked == ["hangs.example"] * 3
+        await patient.close()
+        await hasty.close()
+
+    asyncio.run(ask())
+
+
+def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
+    name_server: NameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others have all threads until the time-out, the error says that nobody was asked."""
+    monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)
+
+    async def ask() -> None:
+        resolver = GuardedResolver(allowed=(), timeout_s=0.2)
+        errors = await looked_up(resolver, "hangs.example", "good.example")
+        assert [type(error) for error in errors] == [OSError, NotLookedUp]
+        name_server.told.set()
+        await resolver.close()
+
+    asyncio.run(ask())
+
+
+def test_a_lookup_that_was_given_up_fails_unheard(
+    name_server: NameServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for it any more: its end is no error of ours, and not logged as one."""
+
+    def fail(host: str, *_arguments: Any, **_options: Any) -> None:
+        name_server.getaddrinfo(host, None)
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+
+    async def ask() -> None:
+        resolver = GuardedResolver(allowed=(), timeout_s=0.05)
+        [error] = await looked_up(resolver, "hangs.example")
+        assert "no answer from DNS" in str(error)
+        name_server.told.set()
+        await asyncio.wait([lookup.answers for lookup in resolver._lookups.values()])
+        await resolver.close()
+
+    asyncio.run(ask())
+    gc.collect()
+    assert caplog.messages == []

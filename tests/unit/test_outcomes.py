@@ -34,7 +34,7 @@ CHANCE = 0.25
 
 
 def job(*, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5) -> Job:
-    run = Run(interval_s=1, burst=1, use_until=10, confirmation=Confirmation(asked_at=0))
+    run = Run(interval_s=1, burst=1, start_until=10, use_until=10, confirmation=Confirmation(asked_at=0))
     return Job(
         fetch_id=7,
         url=url,

@@ -23,7 +23,13 @@ def job(*, ended_s_ago: float) -> Job:
         site="site.example",
         slot_id=1,
         start_at=now - ended_s_ago,
-        run=Run(interval_s=1.0, burst=1, use_until=now - ended_s_ago, confirmation=Confirmation(asked_at=now)),
+        run=Run(
+            interval_s=1.0,
+            burst=1,
+            start_until=now - ended_s_ago,
+            use_until=now - ended_s_ago,
+            confirmation=Confirmation(asked_at=now),
+        ),
     )
 
 
@@ -52,20 +58,51 @@ def test_a_fetcher_that_is_overloaded_does_not_blame_the_site() -> None:
         asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1, busy_s=2 * BUSY))
 
 
-def test_however_many_sites_hang_there_is_room_for_the_next(settings: LazySettings) -> None:
-    """Each may have a fifth of what the others leave over; what was answered leaves its room to others."""
+def hang(unanswered: Unanswered, site: int) -> int:
+    """Begin as many requests to the site as may be, none of which is answered; returns their number."""
+    count = 0
+    while unanswered.has_room_for(site):
+        unanswered.began(site)
+        count += 1
+    return count
+
+
+def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: LazySettings) -> None:
+    """What was answered leaves its room to others."""
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
     unanswered = Unanswered()
-    shares = []
-    for site in range(20):
-        shares.append(0)
-        while not unanswered.has_its_share(site):
-            unanswered.began(site)
-            shares[-1] += 1
-    assert shares[:3] == [200, 160, 128]
-    assert all(share >= 1 for share in shares)
-    assert sum(shares) < 1_000
-    for _ in range(shares[0]):
+    assert [hang(unanswered, site) for site in range(3)] == [80, 64, 52]
+    for _ in range(80):
         unanswered.ended(0)
-    assert not unanswered.has_its_share(20)
-    assert not unanswered.has_its_share(0)
+    assert hang(unanswered, 3) == 57
+
+
+def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: LazySettings) -> None:
+    """One after the other takes all it can; each has its first request at least, and takes what another loses."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    for site in range(199):
+        assert hang(unanswered, site) >= 1
+    for site in range(199):
+        unanswered.ended(site)
+        hang(unanswered, 198 - site)
+        assert hang(unanswered, site) <= 1
+        assert unanswered.has_room_for(199)
+
+
+def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
+    """However many sites hang, two fifths of what a process may hold are left to fetches that wait for their slots."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    assert sum(hang(unanswered, site) for site in range(2_000)) == 600
+    assert not any(unanswered.has_room_for(site) for site in range(2_001))
+    unanswered.ended(0)
+    assert unanswered.has_room_for(2_000)
+    assert not unanswered.has_room_for(0), "it has requests under way, and others none"
+
+
+def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: LazySettings) -> None:
+    """The smallest setting works too."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1
+    unanswered = Unanswered()
+    assert [hang(unanswered, site) for site in range(2)] == [1, 0]

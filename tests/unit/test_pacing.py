@@ -42,7 +42,13 @@ class Lane:
         planned = [max(soonest, arrival + k * spacing - (self.burst - 1) * self.interval) for k in range(count)]
         use_until = arrival + (count - 1) * spacing + self.grace
         self.next_start = use_until + self.interval
-        return planned, Run(interval_s=self.interval, burst=self.burst, use_until=use_until, confirmation=GOOD)
+        return planned, Run(
+            interval_s=self.interval,
+            burst=self.burst,
+            start_until=max(planned[-1] + self.grace, use_until - (self.burst - 1) * self.interval),
+            use_until=use_until,
+            confirmation=GOOD,
+        )
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def test_the_next_start_waits_for_the_interval_after_the_burst_is_used_up(
     burst: int, starts: list[float], planned: float, ready_at: float
 ) -> None:
     """`burst` starts may follow each other at once; then one an interval, counted from the actual starts."""
-    run = Run(interval_s=1.0, burst=burst, use_until=100.0, confirmation=GOOD)
+    run = Run(interval_s=1.0, burst=burst, start_until=100.0, use_until=100.0, confirmation=GOOD)
     for start in starts:
         run.started(start)
     assert run.ready_at(planned) == ready_at
@@ -157,15 +163,15 @@ def test_the_next_start_waits_for_the_interval_after_the_burst_is_used_up(
 @pytest.mark.parametrize(
     ("starts", "now", "may_start"),
     [
-        ([], 9.98, True),
-        ([], 9.995, False),  # the hand-over margin
-        ([9.0], 9.98, True),
-        ([9.5], 9.8, False),  # a start now would count until 11.5: half an interval into the next run
+        ([], 8.98, True),
+        ([], 8.995, False),  # the hand-over margin
+        ([8.0], 8.98, True),
+        ([8.5, 8.6], 8.8, False),  # a start now would count until 11.5: half an interval into the next run
     ],
 )
 def test_a_run_ends_with_its_time(starts: list[float], now: float, may_start: bool) -> None:
-    """Nothing starts after `use_until`, nor what would leave the next run less than its interval."""
-    run = Run(interval_s=1.0, burst=2, use_until=10.0, confirmation=GOOD)
+    """Nothing starts after `start_until`, nor what would leave the next run less than its interval."""
+    run = Run(interval_s=1.0, burst=2, start_until=9.0, use_until=10.0, confirmation=GOOD)
     for start in starts:
         run.started(start)
     assert run.may_start(now) is may_start
@@ -184,7 +190,7 @@ def test_a_run_ends_with_its_time(starts: list[float], now: float, may_start: bo
 def test_nothing_starts_on_an_old_word_of_the_database(asked_at: float, now: float, may_start: bool) -> None:
     """Who has not asked lately whether its slots still stand may not use them; asking again makes that good."""
     confirmation = Confirmation(asked_at=asked_at)
-    run = Run(interval_s=1.0, burst=1, use_until=10.0, confirmation=confirmation)
+    run = Run(interval_s=1.0, burst=1, start_until=10.0, use_until=10.0, confirmation=confirmation)
     assert run.may_start(now) is may_start
     confirmation.asked_at = now
     assert run.may_start(now)

@@ -1,6 +1,6 @@
 """What a site states in Retry-After, read as RFC 9110 has it; nonsense states nothing."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_a_moment_without_the_sites_own_clock_is_left_to_the_database(date: str)
 
 
 def test_refusals_of_one_site_are_one_that_asks_for_the_most() -> None:
-    """Hundreds at once cost one statement a site."""
+    """Hundreds at once cost one statement a site, or two where some state seconds and others a moment."""
     at = datetime(2026, 11, 21, tzinfo=UTC)
     assert merged(
         [
@@ -60,5 +60,10 @@ def test_refusals_of_one_site_are_one_that_asks_for_the_most() -> None:
             Refusal(site="b", slot_id=6),
             Refusal(site="a", slot_id=4, seconds=8.0),
             Refusal(site="a", slot_id=7, until=at),
+            Refusal(site="a", slot_id=3, until=at - timedelta(1)),
         ]
-    ) == [Refusal(site="a", slot_id=7, seconds=8.0, until=at), Refusal(site="b", slot_id=6)]
+    ) == [
+        Refusal(site="a", slot_id=5, seconds=8.0),
+        Refusal(site="b", slot_id=6),
+        Refusal(site="a", slot_id=7, until=at),
+    ]

@@ -6,16 +6,22 @@ connection before the request is written. WEIR_FETCH_ALLOW_NETS exempts networks
 """
 
 import asyncio
+import math
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 Network = IPv4Network | IPv6Network
+Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
 
+# At once, each in a thread, which exists from when it is needed. The system's resolver cannot be told to stop: where
+# name servers hang, it keeps a thread for some 10 to 30 s.
+MOST_LOOKUPS = 256
 # Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052) and IPv4-compatible (RFC 4291).
 _EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 # ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
@@ -34,6 +40,10 @@ _NOT_GLOBAL = tuple(
 
 class AddressRefused(OSError):
     """The address may not be connected to; the message names it and says why."""
+
+
+class NotLookedUp(Exception):
+    """Lookups of other hosts had all threads: that says nothing about this one."""
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -85,28 +95,40 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
     return "not globally routable" if is_hidden or is_listed or not address.is_global else None
 
 
+class Lookup:
+    """One question to the system's resolver, which goes on in its thread when nobody waits for the answer any more."""
+
+    def __init__(self, threads: ThreadPoolExecutor, host: str, family: socket.AddressFamily) -> None:
+        self.began_at = math.inf  # it has no thread yet
+        self.answers = asyncio.wrap_future(threads.submit(self._ask, host, family))
+
+    def _ask(self, host: str, family: socket.AddressFamily) -> Answers:
+        self.began_at = time.monotonic()
+        return socket.getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
+
+
 class GuardedResolver(AbstractResolver):
-    """The system's resolver, with a deadline, that returns only addresses which pass the guard."""
+    """The system's resolver, with a deadline, that returns only addresses which pass the guard.
+
+    A host has one lookup at a time: who asks while it goes on waits for that one. So a host whose name servers hang
+    keeps one thread from others, however often it is asked for.
+    """
 
     def __init__(self, *, allowed: tuple[Network, ...], timeout_s: float) -> None:
         self._allowed = allowed
         self._timeout_s = timeout_s
-        # Threads of its own: a name server that hangs must not use up those of others.
-        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="dns")
+        self._threads = ThreadPoolExecutor(max_workers=MOST_LOOKUPS, thread_name_prefix="dns")
+        self._lookups: dict[tuple[str, socket.AddressFamily], Lookup] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the permitted addresses; raises AddressRefused when there are only others, OSError when none."""
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                answers = await loop.run_in_executor(
-                    self._threads,
-                    lambda: socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM),
-                )
-        except TimeoutError:
-            raise OSError(f"no answer from DNS for {host} within {self._timeout_s:g} s") from None
+        """Return the permitted addresses.
+
+        Raises AddressRefused when there are only others, OSError when none, NotLookedUp when no thread was free for the
+        lookup until half of the time was over.
+        """
+        answers = await self._look_up(host, family)
         permitted: list[ResolveResult] = []
         refused: AddressRefused | None = None
         for answer_family, _, protocol, _, address in answers:
@@ -128,6 +150,24 @@ class GuardedResolver(AbstractResolver):
         if not permitted and refused is not None:
             raise AddressRefused(f"{host} resolves to {refused}")
         return permitted
+
+    async def _look_up(self, host: str, family: socket.AddressFamily) -> Answers:
+        key = (host, family)
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            lookup = self._lookups[key] = Lookup(self._threads, host, family)
+            lookup.answers.add_done_callback(partial(self._ended, key))
+        await asyncio.wait([lookup.answers], timeout=self._timeout_s)  # which leaves it alone at the deadline
+        if lookup.answers.done():
+            return lookup.answers.result()
+        if time.monotonic() - lookup.began_at < self._timeout_s / 2:
+            raise NotLookedUp(f"{MOST_LOOKUPS} lookups of other hosts go on")
+        raise OSError(f"no answer from DNS for {host} within {self._timeout_s:g} s")
+
+    def _ended(self, key: tuple[str, socket.AddressFamily], answers: asyncio.Future[Answers]) -> None:
+        del self._lookups[key]
+        if not answers.cancelled():
+            answers.exception()  # seen, also where nobody waits for it any more
 
     async def close(self) -> None:
         """Let the threads end."""

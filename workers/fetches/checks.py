@@ -1,5 +1,6 @@
 """System checks of the fetch settings."""
 
+import math
 from typing import Any
 
 from django.conf import settings
@@ -8,7 +9,7 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from workers.fetches.address_guard import networks
 from workers.fetches.user_agent import has_contact
 
-SHORTEST_LOOKAHEAD = 1.0  # seconds
+SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
 
 @register
@@ -27,21 +28,36 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
     names = (
         "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
         "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
+        "WEIR_RETRY_AFTER_MAX",
     )  # fmt: skip
     return [
         Error(f"{name} must be greater than 0, but is {getattr(settings, name)}.", id="weir.E003")
         for name in names
-        if getattr(settings, name) <= 0
+        if not 0 < getattr(settings, name) < math.inf  # which NaN is not
     ]
 
 
 @register
-def look_ahead_is_longer_than_a_tick(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E004: dispatch runs once a second, so a look-ahead of less leaves lanes without work in between."""
-    if settings.WEIR_LOOKAHEAD < SHORTEST_LOOKAHEAD:
-        message = f"WEIR_LOOKAHEAD must be at least {SHORTEST_LOOKAHEAD:g} (seconds), but is {settings.WEIR_LOOKAHEAD}."
-        return [Error(message, hint="Dispatch runs once a second and must book further ahead.", id="weir.E004")]
-    return []
+def look_ahead_is_within_bounds(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E004: a look-ahead below dispatch's tick leaves lanes without work; a long one holds up priorities."""
+    if SHORTEST_LOOKAHEAD <= settings.WEIR_LOOKAHEAD <= LONGEST_LOOKAHEAD:
+        return []
+    message = (
+        f"WEIR_LOOKAHEAD must be at least {SHORTEST_LOOKAHEAD:g} and at most {LONGEST_LOOKAHEAD:g} (seconds), "
+        f"but is {settings.WEIR_LOOKAHEAD}."
+    )
+    hint = "Dispatch runs once a second and must book further ahead; a higher priority waits for what is booked."
+    return [Error(message, hint=hint, id="weir.E004")]
+
+
+@register
+def user_agent_fits_into_a_header(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E013: WEIR_FETCH_USER_AGENT must be printable ASCII: sites read other characters as they please."""
+    user_agent = settings.WEIR_FETCH_USER_AGENT
+    if user_agent.isascii() and user_agent.isprintable():
+        return []
+    message = f"WEIR_FETCH_USER_AGENT must be printable ASCII, on one line, but is {user_agent!a}."
+    return [Error(message, hint="Write ShopBot/1.0 (+https://shop.example/bot).", id="weir.E013")]
 
 
 @register(deploy=True)

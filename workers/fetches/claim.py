@@ -79,6 +79,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             run = Run(
                 interval_s=row.interval_s,
                 burst=row.burst,
+                start_until=asked_at + (row.start_until - database_now).total_seconds(),
                 use_until=asked_at + (row.use_until - database_now).total_seconds(),
                 confirmation=confirmation,
             )

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
@@ -21,7 +22,7 @@ from ratelimit.covering import known_sites
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches import backlog, robots_files
-from workers.fetches.models import Fetch, State
+from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
@@ -37,7 +38,7 @@ def request_fetch(
     priority: int = 0,
     not_before: datetime | None = None,
     max_attempts: int = 5,
-    on_done: str | None = None,
+    on_done: str | Task[Any, Any] | None = None,
     revalidate: bool = False,
     dedupe: bool = False,
 ) -> Fetch:
@@ -60,7 +61,7 @@ def request_fetches(
     priority: int = 0,
     not_before: datetime | None = None,
     max_attempts: int = 5,
-    on_done: str | None = None,
+    on_done: str | Task[Any, Any] | None = None,
     revalidate: bool = False,
     dedupe: bool = False,
 ) -> list[Fetch]:
@@ -69,7 +70,8 @@ def request_fetches(
     Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches is stored as a failed
     fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
     `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
-    429 and 5xx. `on_done` names a Celery task that is called with the fetch's id when it has ended, perhaps twice.
+    429 and 5xx. `on_done` is a Celery task, or its name: it is called with the fetch's id when that has ended, perhaps
+    twice.
     With `revalidate` the site is only asked whether the last good result of the URL still holds, if there is one: where
     it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
@@ -78,8 +80,10 @@ def request_fetches(
     while another's transaction with the same URL is open, this waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, or a naive `not_before`.
+    outside 1 to 32,767, a naive `not_before`, or an `on_done` of more than 200 characters; TypeError for one text
+    instead of many, an item that is no text, and a `not_before` or `on_done` of another type. Nothing is stored then.
     """
+    texts = _texts(urls)
     if priority not in PRIORITIES:
         raise ValueError(
             f"priority must be between {PRIORITIES[0]} and {PRIORITIES[-1]}, not {priority}: "
@@ -87,15 +91,14 @@ def request_fetches(
         )
     if not 1 <= max_attempts <= MOST_ATTEMPTS:
         raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")
-    if not_before is not None and not_before.tzinfo is None:
-        raise ValueError("not_before must be an aware datetime: give it a time zone.")
+    _check_not_before(not_before)
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
-        "on_done": on_done or "",
+        "on_done": _task_name(on_done),
         "revalidate": revalidate,
     }
-    wanted = _wanted(list(urls), common, dedupe=dedupe)
+    wanted = _wanted(texts, common, dedupe=dedupe)
     if dedupe:
         fetches, new = _queue_once(wanted, not_before, common)
     else:
@@ -129,6 +132,35 @@ def sites_of(names: set[str]) -> dict[str, int]:
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
     """Return what requests that one fetch can serve share: the URL in its normal form, the call, the kind of answer."""
     return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
+
+
+def _texts(urls: Iterable[str]) -> list[str]:
+    """Return the texts that are asked for; raises TypeError for a single one, and where an item is none."""
+    if isinstance(urls, str):
+        raise TypeError("urls must be several URLs, not one str: use request_fetch for one URL.")
+    texts = list(urls)
+    if others := [place for place, text in enumerate(texts) if not isinstance(text, str)]:
+        raise TypeError(f"Each URL must be a str, but item {others[0]} is {texts[others[0]]!r}.")
+    return texts
+
+
+def _check_not_before(not_before: object) -> None:
+    if not_before is None:
+        return
+    if not isinstance(not_before, datetime):
+        raise TypeError(f"not_before must be an aware datetime, not {not_before!r}.")
+    if not_before.tzinfo is None:
+        raise ValueError("not_before must be an aware datetime: give it a time zone.")
+
+
+def _task_name(on_done: object) -> str:
+    """Return the name of the task to call at the end; empty without one."""
+    name = on_done.name if isinstance(on_done, Task) else on_done or ""
+    if not isinstance(name, str):
+        raise TypeError(f"on_done must be a Celery task or its name, not {on_done!r}.")
+    if len(name) > LONGEST_TASK_NAME:
+        raise ValueError(f"on_done must be of at most {LONGEST_TASK_NAME} characters, not {len(name)}: {name!r}.")
+    return name
 
 
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from yarl import URL
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches import robots_gate
-from workers.fetches.address_guard import AddressRefused, GuardedResolver, check_address, networks
+from workers.fetches.address_guard import AddressRefused, GuardedResolver, NotLookedUp, check_address, networks
 from workers.fetches.claim import Job, claim, take_over
 from workers.fetches.outcomes import ACCEPT_ENCODING, Answer, Event, GivenBack, Trouble
 from workers.fetches.paced_request import (
@@ -242,7 +242,7 @@ class Fetcher:
         if job.turns is None:
             return await self._attempts(job, batch)
         try:
-            async with asyncio.timeout(job.run.use_until - time.monotonic()):
+            async with asyncio.timeout(job.run.start_until - time.monotonic()):
                 await job.turns.acquire()
         except TimeoutError:
             return GivenBack(job=job)
@@ -262,7 +262,7 @@ class Fetcher:
                     return await self._exchange(attempt, url)
             except ConnectionClosedEarly:
                 continue
-            except RunOver:
+            except (NotLookedUp, RunOver):
                 if attempt.started_at is None:
                     return GivenBack(job=job)
                 return attempt.trouble(NO_ANSWER)

@@ -20,6 +20,7 @@ from ratelimit import lanes
 from ratelimit.covering import known_sites
 from ratelimit.models import LONG_AGO, PAUSED_FOREVER
 from ratelimit.rates import parse_rate
+from ratelimit.slots import FARTHEST_S
 from workers.fetches.booking import Dispatching, HeldRun, Lane, start_after
 from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
 from workers.fetches.robots import PATH
@@ -28,7 +29,6 @@ from workers.schedule import tick_of
 _run = partial(statements.run_within, "workers.fetches")
 
 MOST_ADDED = 1_000_000
-FARTHEST_S = 100 * 366 * 86_400.0  # PostgreSQL has no point in time for everything
 TICK_S = tick_of("workers.tasks.dispatch")
 
 

@@ -9,6 +9,8 @@ from django.db.models.functions import MD5, Now
 
 from ratelimit.models import Site
 
+LONGEST_TASK_NAME = 200  # characters
+
 
 class State(models.TextChoices):
     """Where a fetch is. `done`, `failed` and `cancelled` are final."""
@@ -93,7 +95,9 @@ class Fetch(models.Model):
         related_name="+",
         help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
     )
-    on_done = models.CharField(max_length=200, blank=True, help_text="Celery task called with the id at the end")
+    on_done = models.CharField(
+        max_length=LONGEST_TASK_NAME, blank=True, help_text="Celery task called with the id at the end"
+    )
     on_done_called_at = models.DateTimeField(null=True)
     dedupe_key = models.UUIDField(null=True, help_text="what may be unfinished once only; null = any number of times")
     is_robots = models.BooleanField(default=False, db_default=False, help_text="asked for by Weir: a robots.txt")

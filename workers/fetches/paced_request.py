@@ -21,7 +21,11 @@ from workers.fetches.outcomes import Answer, Trouble
 
 SHORTEST_SLEEP = 0.001  # seconds
 OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
-ONE_SITE = 0.2  # the share of what other sites leave of a process that may be unanswered requests to one site
+# Of the fetches that a process may hold: how many may be unanswered, and how many of these by way of the sites' shares.
+# The rest of them is left to first requests; the rest of all, to fetches that wait for their slots.
+UNANSWERED = 0.6
+SHARED = 0.4
+ONE_SITE = 0.2  # the part of what other sites leave of the shared room that one site may have
 LOOK_AGAIN = 0.01  # seconds until a request whose slot has come looks again whether it may start
 BUSY = 0.02  # seconds of one turn of the loop
 
@@ -61,19 +65,22 @@ class Batch:
 
 
 class Unanswered:
-    """The requests of a process that wait for their answers, by site.
+    """The requests of a process that wait for their answers, by site: WEIR_FETCH_MAX_IN_FLIGHT is the number below.
 
-    A site may have a fifth of what all others leave over: however many hang, there is room for the next one.
+    A site may have a fifth of what all others leave over of two fifths of it, and its first request as long as the sum
+    is below three fifths. So the next site has room while those that hang are fewer than a fifth of it.
     """
 
     def __init__(self) -> None:
         self._by_site: Counter[int] = Counter()
         self._all = 0
 
-    def has_its_share(self, site_id: int) -> bool:
-        """Tell whether the site may have no more for now."""
-        own = self._by_site[site_id]
-        return own >= max(1.0, ONE_SITE * (settings.WEIR_FETCH_MAX_IN_FLIGHT - (self._all - own)))
+    def has_room_for(self, site_id: int) -> bool:
+        """Tell whether the site may have one more now."""
+        most, own = settings.WEIR_FETCH_MAX_IN_FLIGHT, self._by_site[site_id]
+        if own:
+            return own < ONE_SITE * (SHARED * most - (self._all - own))
+        return self._all < UNANSWERED * most
 
     def began(self, site_id: int) -> None:
         """Note that a request was written."""
@@ -112,9 +119,9 @@ class Attempt:
         connected_s, has_waited = time.monotonic() - self._began_at, False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
-            if wait_s <= 0 and run.may_start(now) and not self._unanswered.has_its_share(self.job.site_id):
+            if wait_s <= 0 and run.may_start(now) and self._unanswered.has_room_for(self.job.site_id):
                 return
-            if wait_s <= 0:  # not confirmed, or the site has its share: many may wait so, and for long
+            if wait_s <= 0:  # not confirmed, or no room for the site: many may wait so, and for long
                 wait_s = LOOK_AGAIN
             # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))

@@ -39,11 +39,15 @@ def refusal(*, site: str, slot_id: int, retry_after: str, date: str) -> Refusal:
 
 
 def merged(refusals: Iterable[Refusal]) -> list[Refusal]:
-    """Return one refusal a site, which asks for as much as any of them."""
-    by_site: dict[str, Refusal] = {}
+    """Return one refusal a site, which asks for as much as any of them.
+
+    Two where some state a moment: how far away that is, only the database's clock can tell.
+    """
+    by_site: dict[tuple[str, bool], Refusal] = {}
     for new in refusals:
-        old = by_site.get(new.site, new)
-        by_site[new.site] = Refusal(
+        key = new.site, new.until is None
+        old = by_site.get(key, new)
+        by_site[key] = Refusal(
             site=new.site,
             slot_id=max(old.slot_id, new.slot_id),
             seconds=max((s for s in (old.seconds, new.seconds) if s is not None), default=None),

@@ -65,18 +65,18 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
     """Queue again those of the fetches that failed, the oldest `limit` or all; those that did not are left alone.
 
     So is a robots.txt that Weir asked for: it asks again by itself. Each is tried once, also if it fails again
-    meanwhile. Commits in batches; raises RuntimeError inside a transaction.
+    meanwhile. Commits in batches; raises TransactionManagementError inside a transaction.
     """
-    with transaction.atomic(durable=True):
-        failed = fetches.filter(state=State.FAILED)
-        # What was refused when it was asked for has no site; what is stored of it may not even be what was asked for.
-        retried = Retried(
-            **failed.aggregate(
-                not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
-            )
+    statements.refuse_transaction("retry_failed")
+    failed = fetches.filter(state=State.FAILED)
+    # What was refused when it was asked for has no site; what is stored of it may not even be what was asked for.
+    retried = Retried(
+        **failed.aggregate(
+            not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
         )
-        again = failed.filter(is_robots=False).exclude(site=None)
-        ids = list(again.order_by("pk").values_list("pk", flat=True)[:limit])
+    )
+    again = failed.filter(is_robots=False).exclude(site=None)
+    ids = list(again.order_by("pk").values_list("pk", flat=True)[:limit])
     for start in range(0, len(ids), BATCH):
         retried += _retry(ids[start : start + BATCH])
     return retried

@@ -39,6 +39,7 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
 
     Returns the fetches that were changed: the others were cancelled, or taken back, in the meantime.
     """
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.fetch_id)  # sweep locks rows in this order, too
     sites = sites_of({outcome.hop_lane for outcome in outcomes if outcome.hop_lane})
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_lane] if outcome.hop_lane else None for outcome in outcomes]

@@ -83,8 +83,10 @@ class UnderWay:
         task = self._by_slot.get(slot_id)
         if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
             return None
-        _remember(self._passed_on, {slot_id: at})
         held = self._tasks[task]
+        if not held.has_slot:  # whoever has it is being looked up; what was passed on after that is told again
+            return None
+        _remember(self._passed_on, {slot_id: at})
         if held.waits:
             held.has_slot = False
             task.cancel()

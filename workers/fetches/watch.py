@@ -10,7 +10,6 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 import structlog
-from django.conf import settings
 from django.db import Error, connection
 
 from ratelimit import slots
@@ -20,9 +19,7 @@ from workers.fetches.refusals import Refusal, merged
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
-# Seconds for which recalls stay in the answers, beyond the time for which a slot may be held: more than a commit takes
-# to be seen.
-WINDOW = 7.0
+WINDOW = 10.0  # seconds before the last question for which recalls are told again: a commit may be seen later than that
 PATIENCE = 0.02  # seconds that somebody who books or changes a lane may keep its back-off, and all questions, waiting
 RETRY_AFTER = 0.2  # seconds, while the database is away
 
@@ -48,7 +45,8 @@ class Watch:
 
     def _work(self) -> None:
         untold: list[Refusal] = []
-        ask_at, last = time.monotonic(), False
+        heard_at = ask_at = time.monotonic()
+        last = False
         while not last:
             new, last = self._wait(ask_at)
             untold = merged(untold + new)
@@ -62,8 +60,8 @@ class Watch:
                         untold.append(refusal)  # behind the others
                 if time.monotonic() >= ask_at:
                     asked_at = time.monotonic()
-                    self._heard(slots.recalls(settings.WEIR_LOOKAHEAD + WINDOW), asked_at)
-                    ask_at = asked_at + PERIOD
+                    self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
+                    heard_at, ask_at = asked_at, asked_at + PERIOD
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()

@@ -7,7 +7,6 @@
 Celery's own `rate_limit` holds for each worker by itself.
 """
 
-import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 from celery import Task
 
 from ratelimit import lanes
+from ratelimit.slots import check_max_wait
 from ratelimit.throttle import throttle
 from workers.throttled import waiting
 
@@ -31,11 +31,10 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
     or with `apply`, it waits too, and raises slots.SlotTooFar, as nobody could put it back.
 
     Raises TypeError for what is no Celery task, one that is throttled already, and a `site` that is neither text nor
-    callable; ValueError for a `max_wait` that is negative, not finite, or not shorter than the task's time limits,
-    which include the waiting; InvalidLane (a ValueError) for a text that names no site.
+    callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the task's time limits, which
+    include the waiting; InvalidLane (a ValueError) for a text that names no site.
     """
-    if not math.isfinite(max_wait) or max_wait < 0:
-        raise ValueError(f"max_wait must be a number of seconds, not negative and not infinite, but is {max_wait}.")
+    check_max_wait(max_wait)
     lane = _lane(site)
 
     def decorate(task: AnyTask) -> AnyTask:

@@ -1,9 +1,12 @@
 """A lane that was backed off or paused starts nothing meanwhile, and forgets no start."""
 
+import math
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from ratelimit import slots
 from ratelimit.models import Site
@@ -46,14 +49,51 @@ def test_a_back_off_keeps_given_back_starts_from_being_taken() -> None:
     assert wait_s(take()) > 55
 
 
-def test_a_back_off_needs_a_lane_and_a_time() -> None:
-    """An unknown lane and a negative time are refused."""
+def test_a_back_off_needs_a_lane() -> None:
+    """An unknown lane is refused."""
     with pytest.raises(UnknownSite, match=r"manage\.py sites"):
         slots.back_off("nobody.example", 5)
+
+
+@pytest.mark.parametrize(
+    ("stated", "sentence"),
+    [
+        ({"seconds": -1}, "not negative, but is -1"),
+        ({"seconds": math.nan}, "not negative, but is nan"),
+        ({"until": datetime(2100, 1, 1)}, "until must be an aware datetime"),  # noqa: DTZ001  naive is the point
+        ({"seconds": 5, "until": datetime(2100, 1, 1, tzinfo=UTC)}, "seconds or until, not both"),
+    ],
+)
+def test_a_back_off_for_no_time_is_refused(stated: dict[str, Any], sentence: str) -> None:
+    """What could be understood in two ways, or in none, changes nothing."""
     lane()
-    with pytest.raises(ValueError, match="negative"):
-        slots.back_off(LANE, -1)
+    with pytest.raises(ValueError, match=sentence):
+        slots.back_off(LANE, **stated)
     assert Site.objects.get().backed_off_until is None
+
+
+@pytest.mark.parametrize("stated", [{"seconds": math.inf}, {"until": datetime(9999, 12, 31, tzinfo=UTC)}])
+def test_a_back_off_for_ever_is_cut_like_every_long_one(stated: dict[str, Any], settings: LazySettings) -> None:
+    """A site can ask for as much as it likes."""
+    settings.WEIR_RETRY_AFTER_MAX = 600
+    lane()
+    assert slots.back_off(LANE, **stated) == pytest.approx(600, abs=0.1)
+
+
+@pytest.mark.parametrize("duration", [timedelta(microseconds=-1), timedelta.min, timedelta(days=36_601), timedelta.max])
+def test_a_pause_for_no_possible_time_is_refused(duration: timedelta) -> None:
+    """Neither does it do nothing silently, nor does it fail in the database."""
+    lane()
+    with pytest.raises(ValueError, match=r"duration must not be negative, and at most 100 years, but is "):
+        slots.pause(LANE, duration)
+    assert Site.objects.get().paused_until is None
+
+
+def test_the_longest_pause_ends() -> None:
+    """A hundred years are not for ever."""
+    lane()
+    slots.pause(LANE, timedelta(days=36_600))
+    assert slots.estimate(LANE) == pytest.approx(slots.FARTHEST_S, abs=60)
 
 
 def test_a_pause_starts_nothing_until_its_end() -> None:

@@ -1,5 +1,7 @@
 """An estimate says what a reservation would get, and changes nothing."""
 
+import math
+import pickle
 import time
 from datetime import timedelta
 
@@ -8,7 +10,7 @@ import pytest
 from ratelimit import slots
 from ratelimit.models import Site, Slot
 from ratelimit.slots import SlotTooFar
-from tests.integration.slots.conftest import LANE, lane, take
+from tests.integration.slots.conftest import DAY, LANE, lane, take
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,10 +72,21 @@ def test_an_unknown_lane_is_estimated_idle_and_not_created() -> None:
     assert not Site.objects.exists()
 
 
-def test_a_paused_lane_is_estimated_beyond_every_wait() -> None:
-    """A lane that is paused until resumed has no start in sight."""
+def test_a_lane_that_is_paused_until_resumed_has_no_start_in_sight() -> None:
+    """The estimate is infinite, and a refusal says that somebody must resume the lane, also in another process."""
     lane()
     slots.pause(LANE)
-    assert slots.estimate(LANE) > 1e10
-    with pytest.raises(SlotTooFar):
+    assert slots.estimate(LANE) == math.inf
+    with pytest.raises(SlotTooFar, match=r"site\.example is paused until somebody resumes it\.$") as refusal:
+        take()
+    assert refusal.value.retry_after == math.inf
+    assert pickle.loads(pickle.dumps(refusal.value)).retry_after == math.inf  # noqa: S301  our own
+
+
+def test_a_pause_with_an_end_is_estimated_in_seconds() -> None:
+    """Whatever its length: only what nobody knows is infinite."""
+    lane()
+    slots.pause(LANE, timedelta(days=366))
+    assert slots.estimate(LANE) == pytest.approx(366 * DAY, abs=60)
+    with pytest.raises(SlotTooFar, match=r"The next free start of site\.example is 31622\d{3}\.\d{3} s away\.$"):
         take()

@@ -1,5 +1,6 @@
 """Reservations: when they start, how far apart they are, how many, and which are refused."""
 
+import math
 import time
 from datetime import timedelta
 from itertools import pairwise
@@ -138,6 +139,25 @@ def test_an_impossible_count_is_refused(count: int) -> None:
     with pytest.raises(ValueError, match="between 1 and 10000"):
         slots.reserve(LANE, count)
     assert not Site.objects.exists()
+
+
+@pytest.mark.parametrize("max_wait", [-0.001, math.nan, math.inf, -math.inf, 1e300])
+def test_an_impossible_wait_is_refused(max_wait: float) -> None:
+    """What is no length of time, or one that no lane is booked for, is refused before the database is asked."""
+    with pytest.raises(ValueError, match=r"^max_wait must be a number of seconds, .* at most 100 years, but is "):
+        slots.reserve(LANE, max_wait=max_wait)
+    assert not Site.objects.exists()
+
+
+def test_the_longest_possible_wait_is_taken() -> None:
+    """A hundred years mean: whenever it may be; for a lane that is paused until resumed, that is never."""
+    lane("1/366d")
+    for _ in range(2):
+        reservation = slots.reserve(LANE, max_wait=slots.FARTHEST_S)
+    assert wait_s(reservation) > 365 * DAY
+    slots.pause(LANE)
+    with pytest.raises(SlotTooFar, match="paused"):
+        slots.reserve(LANE, max_wait=slots.FARTHEST_S)
 
 
 def test_the_largest_count_is_reserved_in_order() -> None:

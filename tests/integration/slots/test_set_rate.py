@@ -122,6 +122,16 @@ def test_an_impossible_setting_is_refused(settings: dict[str, int]) -> None:
     assert Site.objects.values_list("interval", "burst").get() == (timedelta(seconds=1), 2)
 
 
+@pytest.mark.parametrize("grace", [timedelta(milliseconds=14), timedelta(days=1, microseconds=1), timedelta.max])
+def test_an_impossible_grace_is_refused(grace: timedelta) -> None:
+    """The refusal names both bounds; up to them, a grace is taken."""
+    lane("1/s", grace=timedelta(milliseconds=15))
+    lane("1/s", grace=timedelta(days=1))
+    with pytest.raises(ValueError, match="grace must be between 15 ms and one day"):
+        lane("1/s", grace=grace)
+    assert Site.objects.get().grace == timedelta(days=1)
+
+
 def test_an_unreadable_rate_is_refused() -> None:
     """Nonsense creates no lane."""
     with pytest.raises(InvalidRate):

@@ -24,6 +24,11 @@ WITH found AS MATERIALIZED (
     SELECT
         locked.id, locked.slot_id, locked.site_id,
         slot.start_time, slot.use_until, slot.at_once,
+        -- With a burst, the starts of a run lie before the time that they take of the lane.
+        greatest(
+            max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until) + site.effective_grace,
+            slot.use_until - (site.burst - 1) * site.effective_interval
+        ) AS start_until,
         site.name AS site, site.effective_interval, site.burst,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
@@ -35,7 +40,7 @@ WITH found AS MATERIALIZED (
         OFFSET 0
     ) AS slot
     CROSS JOIN LATERAL (
-        SELECT name, effective_interval, burst, recalled_slot, obeys_robots
+        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots
         FROM ratelimit_site
         WHERE id = locked.site_id
         OFFSET 0
@@ -68,14 +73,14 @@ WITH found AS MATERIALIZED (
     UPDATE fetches_fetch AS job
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
         slot_id = CASE WHEN decided.usable THEN job.slot_id END,
-        lease_until = CASE WHEN decided.usable THEN decided.use_until + make_interval(secs => %(lease)s::float8) END
+        lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
     FROM decided
     WHERE job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
         job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,
-        decided.slot_id, decided.start_time, decided.use_until, decided.at_once, decided.site_id, decided.site,
-        decided.use_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
+        decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
+        decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.usable,
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots
 )

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             "--no-max-concurrency", dest="max_concurrency", help="any number of fetches at once", **TO_DEFAULT
         )
         grace = change.add_mutually_exclusive_group()
-        grace.add_argument("--grace", metavar="50ms", help="how late a start may be: from 15ms up")
+        grace.add_argument("--grace", metavar="50ms", help="how late a start may be: 15ms to 1d")
         grace.add_argument("--default-grace", dest="grace", help="as late as fits the rate: 25 to 250 ms", **TO_DEFAULT)
         change.add_argument(
             "--covers-subdomains",
