@@ -1,7 +1,6 @@
 """throttle() and athrottle(): code of any kind starts in its site's slot, and leaves the slot in order."""
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -388,24 +387,6 @@ def test_the_longest_wait_counts_from_the_call(kind: str, monkeypatch: pytest.Mo
         synchronously() if kind == "throttle" else run_async(asynchronously)
     assert refusal.value.retry_after > 50
     assert states() == ["open", "open", "given back"]
-
-
-@pytest.mark.parametrize("kind", ["throttle", "athrottle"])
-@pytest.mark.parametrize("max_wait", [-1, math.nan, math.inf, 1e300])
-def test_an_impossible_wait_is_refused(kind: str, max_wait: float) -> None:
-    """As throttled_task does: nothing is reserved, and the body does not run."""
-
-    async def asynchronously() -> None:
-        async with athrottle(LANE, max_wait):
-            pytest.fail("It started without a time to wait.")
-
-    def synchronously() -> None:
-        with throttle(LANE, max_wait):
-            pytest.fail("It started without a time to wait.")
-
-    with pytest.raises(ValueError, match="max_wait must be a number of seconds"):
-        synchronously() if kind == "throttle" else run_async(asynchronously)
-    assert states() == []
 
 
 def test_no_transaction_is_held_while_waiting() -> None:
