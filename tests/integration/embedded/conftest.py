@@ -27,13 +27,12 @@ ROOT = os.geteuid() == 0
 
 # What `make up` does, in one process: own the home until the standard input ends.
 OWNER = """
-import pathlib, select, sys
+import pathlib, sys
 from project import embedded, embedded_postgres
 embedded_postgres._SHARED = pathlib.Path(sys.argv[2])
 with embedded.servers(pathlib.Path(sys.argv[1])) as running:
     print(running.postgres_pid, running.valkey_pid, "owner" if running.owner else "guest", flush=True)
-    while not select.select([sys.stdin], [], [], 0.1)[0]:  # a signal just before a read would be heard at its end only
-        pass
+    sys.stdin.read()
 """
 
 
