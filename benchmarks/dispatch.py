@@ -1,4 +1,4 @@
-"""Dispatch from a backlog of a million fetches in 1,000 lanes: slots a second, messages to the broker included."""
+"""Dispatch from a backlog of a million fetches in 1,000 sites: slots a second, messages to the broker included."""
 
 import time
 from pathlib import Path
@@ -11,19 +11,19 @@ from benchmarks.figures import Figure
 from workers.fetches.dispatch import dispatch
 
 BACKLOG = 1_000_000
-LANES = 1_000
+SITES = 1_000
 ROUNDS = 7
 
 FILL = f"""
     TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE;
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
-    SELECT 'lane-' || n || '.bench', interval '100 ms', 1, true, false FROM generate_series(1, {LANES}) AS n;
+    SELECT 'site-' || n || '.bench', interval '100 ms', 1, true, false FROM generate_series(1, {SITES}) AS n;
     INSERT INTO fetches_fetch (
         url, hop_url, redirects, site_id, state, priority, attempts, max_attempts, headers, etag, last_modified, error,
         on_done
     )
     SELECT
-        'http://lane-' || (n % {LANES} + 1) || '.bench/' || n, '', 0, n % {LANES} + 1, 'queued', n % 3, 0, 5, '[]',
+        'http://site-' || (n % {SITES} + 1) || '.bench/' || n, '', 0, n % {SITES} + 1, 'queued', n % 3, 0, 5, '[]',
         '', '', '', ''
     FROM generate_series(1, {BACKLOG}) AS n;
     ANALYZE;
@@ -31,7 +31,7 @@ FILL = f"""
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return slots a second over a few dispatches, each of 20,000 slots, the lanes' clocks set back in between."""
+    """Return slots a second over a few dispatches, each of 20,000 slots, the sites' clocks set back in between."""
     rates = []
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")

@@ -21,7 +21,7 @@ from statistics import median
 from benchmarks import cpu, fetch_sides
 from benchmarks.fetch_sides import INTERVAL_S, Trees
 from benchmarks.figures import Figure
-from project.demo import gaps, sites
+from demo.fakes import gaps, sites
 
 MANY, FEW = 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))

@@ -1,6 +1,6 @@
 """Estimate: how far from its prediction a start is, first come, first served.
 
-Each probe asks `slots.estimate` when it would start, in a lane that others have booked up to ten seconds ahead, and
+Each probe asks `slots.estimate` when it would start, at a site that others have booked up to ten seconds ahead, and
 then waits its turn in `throttle`. Its error is the time between the prediction and the first moment of the body, by
 the process' monotonic clock.
 """
@@ -15,9 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.figures import Figure
+from ratelimit import site_settings
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "1000"))
-PROCESSES, LANES = 4, 20  # in each process: one thread a lane
+PROCESSES, SITES = 4, 20  # in each process: one thread a site
 RATES = {"1/s": 9, "2/s": 19, "5/s": 49}  # and how many starts others may have booked before a probe
 FAR = 60.0
 
@@ -27,12 +28,12 @@ def measure(_folder: Path) -> list[Figure]:
     # The processes that this starts import this module before Django is there.
     from django.db import connection  # noqa: PLC0415
 
-    from project.demo.gaps import percentile  # noqa: PLC0415
+    from demo.fakes.gaps import percentile  # noqa: PLC0415
     from ratelimit.models import Slot  # noqa: PLC0415
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
-    words = [sys.executable, "-m", "benchmarks.estimate", str(-(-PROBES // (PROCESSES * LANES)))]
+    words = [sys.executable, "-m", "benchmarks.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
     probers = [subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE) for number in range(PROCESSES)]
     probes = [probe for prober in probers for probe in json.loads(prober.communicate()[0])]
     errors_ms = [abs(error_s) * 1000 for _, error_s in probes]
@@ -49,40 +50,40 @@ def measure(_folder: Path) -> list[Figure]:
     ]
 
 
-def _probe(lane: str, rate: str, probes: int) -> list[tuple[float, float]]:
+def _probe(site: str, rate: str, probes: int) -> list[tuple[float, float]]:
     """Return the wait that was predicted and the error of each probe, in seconds."""
     from django.db import connection  # noqa: PLC0415
 
     from ratelimit import slots  # noqa: PLC0415
     from ratelimit.throttle import throttle  # noqa: PLC0415
 
-    slots.set_rate(lane, rate)
+    site_settings.set_rate(site, rate)
     time.sleep(random.uniform(0, 2))  # noqa: S311  not all at once, each time again
     found = []
     for _ in range(probes):
         if others := random.randint(0, RATES[rate]):  # noqa: S311  as above
-            slots.reserve(lane, others, max_wait=FAR)
-        wait_s = slots.estimate(lane)
+            slots.reserve(site, others, max_wait=FAR)
+        wait_s = slots.estimate(site)
         predicted = time.monotonic() + wait_s
-        with throttle(lane, max_wait=FAR):
+        with throttle(site, max_wait=FAR):
             found.append((wait_s, time.monotonic() - predicted))
     connection.close()
     return found
 
 
 def main() -> None:
-    """Run as a script: probe the lanes of one process, and print what was found."""
+    """Run as a script: probe the sites of one process, and print what was found."""
     import django  # noqa: PLC0415  what follows needs Django's settings
 
     django.setup()
-    from project.demo.sites import die_with_parent  # noqa: PLC0415
+    from demo.fakes.children import die_with_parent  # noqa: PLC0415
 
     die_with_parent()
     probes, process = int(sys.argv[1]), sys.argv[2]
-    lanes = [f"lane-{process}-{number}.bench" for number in range(LANES)]
-    rates = [list(RATES)[number % len(RATES)] for number in range(LANES)]
-    with ThreadPoolExecutor(LANES) as pool:
-        found = [probe for of_lane in pool.map(_probe, lanes, rates, [probes] * LANES) for probe in of_lane]
+    sites = [f"site-{process}-{number}.bench" for number in range(SITES)]
+    rates = [list(RATES)[number % len(RATES)] for number in range(SITES)]
+    with ThreadPoolExecutor(SITES) as pool:
+        found = [probe for of_site in pool.map(_probe, sites, rates, [probes] * SITES) for probe in of_site]
     print(json.dumps(found))
 
 

@@ -17,9 +17,10 @@ from django.db.models.functions import Now
 
 from benchmarks import own_processes
 from benchmarks.figures import Figure
-from project.demo import gaps, sites
-from project.demo.gaps import percentile
-from ratelimit import slots
+from demo.fakes import gaps, sites
+from demo.fakes.gaps import percentile
+from demo.fakes.site_server import FLUSH_EVERY_S
+from ratelimit import site_settings
 from ratelimit.models import Slot
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import HELD, Fetch, State
@@ -60,7 +61,7 @@ class Scene:
     def probe(self, probes: int = PROBES) -> Round:
         """Have so many sites that nobody knows asked for the first time, one after the other."""
         committed: dict[str, int] = {}
-        booked = Slot.objects.filter(site__name__in=(self._lane(place) for place in UNKNOWN))
+        booked = Slot.objects.filter(site__name__in=(self._site(place) for place in UNKNOWN))
         already = booked.count()
         began = time.monotonic()
         for number in range(probes):
@@ -78,7 +79,7 @@ class Scene:
     def set_rates(self, places: Collection[int], rate: str, max_concurrency: int | None = None) -> None:
         """Have the sites at these places known, at this rate."""
         for place in places:
-            slots.set_rate(self._lane(place), rate, max_concurrency=max_concurrency)
+            site_settings.set_rate(self._site(place), rate, max_concurrency=max_concurrency)
 
     def queue(self, places: Collection[int], count: int, path: str = "/ok") -> None:
         """Give each of these sites so many fetches."""
@@ -90,7 +91,7 @@ class Scene:
         from_ns = time.time_ns()
         time.sleep(lasts_s)
         until_ns = time.time_ns()
-        time.sleep(2 * sites.FLUSH_EVERY_S)
+        time.sleep(2 * FLUSH_EVERY_S)
         return sum(from_ns <= arrival.at_ns < until_ns for arrival in self._requests(places)) / lasts_s
 
     def requests(self, place: int) -> int:
@@ -101,7 +102,7 @@ class Scene:
         """Tell whether the site that hangs has all the requests that it may have at once."""
         return self.requests(HANGING) >= HANGING_CONCURRENCY
 
-    def _lane(self, place: int) -> str:
+    def _site(self, place: int) -> str:
         return f"{self._sites.hosts[place]}:{self._sites.port}"
 
     def _requests(self, places: Collection[int]) -> list[gaps.Arrival]:
@@ -144,7 +145,7 @@ def _hanging(scene: Scene, alone: Round) -> list[Figure]:
     scene.set_rates(STEADY, STEADY_RATE)
     scene.set_rates([HANGING], HANGING_RATE, HANGING_CONCURRENCY)
     scene.queue(STEADY, 1_000)
-    time.sleep(settings.WEIR_LOOKAHEAD)  # until all lanes are booked in their pace
+    time.sleep(settings.WEIR_LOOKAHEAD)  # until all sites are booked in their pace
     before = scene.rate(STEADY, STEADY_FOR_S)
     scene.queue([HANGING], 1_000, A_HANGING_PATH)
     _wait_until(scene.is_held_up, "the site that hangs is not asked")

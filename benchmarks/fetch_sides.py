@@ -17,10 +17,11 @@ from django.conf import settings
 from django.db import connection
 
 from benchmarks import broker, celery_peer
-from project import embedded, processes
+from demo.fakes import sites
+from project import embedded
 from project.celery import app
-from project.demo import sites
-from ratelimit import slots
+from project.processes import procfile
+from ratelimit import site_settings
 from workers.fetches.enqueue import request_fetches
 
 RATE, INTERVAL_S = "3/s", 1 / 3
@@ -38,15 +39,15 @@ def weir(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees]:
         cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
     broker.empty()
     for host in running.hosts:
-        slots.set_rate(f"{host}:{running.port}", RATE)
+        site_settings.set_rate(f"{host}:{running.port}", RATE)
     request_fetches(_urls(running, lasts_s))
     counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
     with (
         embedded.servers(settings.EMBEDDED_HOME) as servers,
-        processes.running(dict(os.environ), counts=counts, log=folder / "weir.log") as running_weir,
+        procfile.running(dict(os.environ), counts=counts, log=folder / "weir.log") as running_weir,
     ):
         workers = running_weir.workers
-        running_weir.wait_until(lambda: processes.workers_answer(app, workers), "the workers do not answer")
+        running_weir.wait_until(lambda: procfile.workers_answer(app, workers), "the workers do not answer")
         own = running_weir.pids()
         yield {"weir": own, "weir_and_servers": own + _pids(servers.postgres_pid, servers.valkey_pid)}
 

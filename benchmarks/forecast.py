@@ -13,11 +13,11 @@ from django.conf import settings
 
 from benchmarks import own_processes
 from benchmarks.figures import Figure
-from project.demo import gaps, sites
-from project.demo.gaps import percentile
-from ratelimit import slots
+from demo.fakes import gaps, sites
+from demo.fakes.gaps import percentile
+from ratelimit import site_settings
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.forecast import forecast
+from workers.fetches.reports.forecast import forecast
 
 SITES = 60
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
@@ -33,7 +33,7 @@ def measure(folder: Path) -> list[Figure]:
     (place / "requests.log").unlink(missing_ok=True)
     with sites.running(SITES, place) as running, own_processes.running(place / "weir.log"):
         for number, host in enumerate(running.hosts):
-            slots.set_rate(f"{host}:{running.port}", _rate(number))
+            site_settings.set_rate(f"{host}:{running.port}", _rate(number))
         _round(running, "warm-up")
         errors_ms = [error for number in range(ROUNDS) for error in _round(running, f"round-{number}")]
     sizes_ms = [abs(error) for error in errors_ms]

@@ -8,8 +8,8 @@ from pathlib import Path
 from django.db import connection
 
 from benchmarks import broker
-from project import processes
 from project.celery import app
+from project.processes import procfile
 
 FETCHERS = 2
 
@@ -21,6 +21,6 @@ def running(log: Path) -> Iterator[None]:
         cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
     broker.empty()
     counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
-    with processes.running(dict(os.environ), counts=counts, log=log) as weir:
-        weir.wait_until(lambda: processes.workers_answer(app, weir.workers), "the workers do not answer")
+    with procfile.running(dict(os.environ), counts=counts, log=log) as weir:
+        weir.wait_until(lambda: procfile.workers_answer(app, weir.workers), "the workers do not answer")
         yield

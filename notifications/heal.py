@@ -34,7 +34,7 @@ FIRST_USER, LAST_USER = -(2**63), 2**63 - 1
 SHOWN = 20  # users in a line of the log
 
 log = structlog.get_logger(__name__)
-_run = partial(statements.run, "notifications")
+_query = partial(statements.run, "notifications")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ def heal() -> HealReport | None:
     database errors; the next heal then begins where this one did.
     """
     incarnation, server_run = _identify()
-    begun = _run(
+    begun = _query(
         "begin_heal",
         {
             "incarnation": incarnation,
@@ -79,15 +79,15 @@ def heal() -> HealReport | None:
     progress = begun[0]
     if not progress.trusted:
         flush.refuse_before(counters.first_epoch(incarnation))
-    doubts = {row.user_id: row.noted_at for row in _run("doubts", {"most": AT_ONCE})}
+    doubts = {row.user_id: row.noted_at for row in _query("doubts", {"most": AT_ONCE})}
     changed, changes_until = _changed(progress.changes_until)
     differing, scrubbed_until = _scrub(progress.scrubbed_until, SCRUB_S if progress.trusted else HURRIED_SCRUB_S)
     users = {*doubts, *changed, *differing}
     repaired, unsure = _repair(users)
     looked_into = [user_id for user_id in doubts if user_id not in unsure]
-    _run("clear_doubts", {"users": looked_into, "noted": [doubts[user_id] for user_id in looked_into]})
+    _query("clear_doubts", {"users": looked_into, "noted": [doubts[user_id] for user_id in looked_into]})
     round_done = scrubbed_until == LAST_USER
-    finished = _run(
+    finished = _query(
         "finish_heal",
         {
             "changes_until": changes_until,
@@ -150,7 +150,7 @@ def _repair(user_ids: Collection[int], *, dry_run: bool = False) -> tuple[dict[i
     repaired = drift.repair(standing) if standing else set()
     unsure |= seen.moving | {wrong.user_id for wrong in standing} - repaired
     if unsure:
-        _run("note_doubts", {"users": list(unsure)})
+        _query("note_doubts", {"users": list(unsure)})
     drifts = {wrong.user_id: wrong.drift for wrong in standing if wrong.user_id in repaired}
     if drifts:
         log.warning("unread_drift_repaired", users=len(drifts), first=dict(islice(drifts.items(), SHOWN)))
@@ -171,7 +171,7 @@ def _changed(after: datetime) -> tuple[set[int], datetime]:
     """Return whose notifications changed after this time, and until when changes were taken."""
     users: set[int] = set()
     while len(users) < MOST_USERS:
-        page = _run("changed", {"after": after, "settled": SETTLED_S, "most": AT_ONCE})[0]
+        page = _query("changed", {"after": after, "settled": SETTLED_S, "most": AT_ONCE})[0]
         users.update(page.users)
         after = page.changed_at or after
         if page.changes < AT_ONCE:
@@ -205,9 +205,9 @@ def _slices(after: int) -> Iterator[_Slice]:
     """
     live = counters.users()
     while after < LAST_USER:
-        bound = _run("slice", {"after": after, "users": AT_ONCE, "rows": ROWS_AT_ONCE})[0].last_user
+        bound = _query("slice", {"after": after, "users": AT_ONCE, "rows": ROWS_AT_ONCE})[0].last_user
         until = LAST_USER if bound is None else bound
-        row = _run("scrub", {"after": after, "until": until})[0]
+        row = _query("scrub", {"after": after, "until": until})[0]
         before, live = live, counters.users()
         differing = {user_id for user_id in before | live if after < user_id <= until}.union(row.differing or ())
         yield _Slice(last_user=until, users=row.users, differing=list(differing))

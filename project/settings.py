@@ -5,7 +5,6 @@ computes where the embedded servers' sockets are (`project.embedded`).
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 import environ
@@ -14,9 +13,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 from project import embedded
 from project import environment as env
+from project.checkout import CHECKOUT
+from workers import task_names
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-environ.Env.read_env(BASE_DIR / ".env")  # variables of the real environment win
+environ.Env.read_env(CHECKOUT / ".env")  # variables of the real environment win
 
 # --- Django ---------------------------------------------------------------------------------------------------
 DEBUG: bool = env.boolean("DJANGO_DEBUG", default=False)
@@ -41,6 +41,9 @@ INSTALLED_APPS = [
     "workers",
     "workers.fetches",
     "workers.orders",
+    "workers.throttled",
+    "workers.unread",
+    "demo",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -72,7 +75,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = CHECKOUT / "staticfiles"
 # A checkout where nobody ran collectstatic serves the admin's files from where they are.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
@@ -150,8 +153,8 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
-    "workers.tasks.fetch_batch": {"queue": "fetch"},
-    "workers.tasks.send_shipped_emails": {"queue": "mail"},  # a mail server that hangs must hold up nothing else
+    task_names.FETCH_BATCH: {"queue": "fetch"},
+    task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
@@ -177,7 +180,7 @@ DEFAULT_FROM_EMAIL: str = env.string("DEFAULT_FROM_EMAIL", default="webmaster@lo
 
 # --- Weir -----------------------------------------------------------------------------------------------------------
 WEIR_DEFAULT_RATE: str = env.string("WEIR_DEFAULT_RATE", default="1/s")  # a site nobody set a rate for
-WEIR_LOOKAHEAD: float = env.seconds("WEIR_LOOKAHEAD", default=3.0)  # seconds: how far ahead dispatch books a lane
+WEIR_LOOKAHEAD: float = env.seconds("WEIR_LOOKAHEAD", default=3.0)  # seconds: how far ahead dispatch books a site
 WEIR_RETRY_AFTER_MAX: float = env.seconds("WEIR_RETRY_AFTER_MAX", default=86400.0)  # seconds: longer ones are cut to it
 WEIR_SLOT_RETENTION: float = env.seconds("WEIR_SLOT_RETENTION", default=3600.0)  # seconds a past slot is kept
 WEIR_FETCH_RETENTION: float = env.seconds("WEIR_FETCH_RETENTION", default=30 * 86400.0)  # seconds a result is kept

@@ -1,4 +1,4 @@
-"""The operators' page of sites. Nothing is edited in forms: saving one would set a lane's clock back."""
+"""The operators' page of sites. Nothing is edited in forms: saving one would set a site's clock back."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from django.db.models import Case, CharField, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site
 from ratelimit.rates import format_rate
 
@@ -20,7 +20,7 @@ else:
 
 @admin.register(Site)
 class SiteAdmin(SiteModelAdmin):
-    """Lists the lanes; `manage.py sites set` changes a rate, the actions pause and resume."""
+    """Lists the sites; `manage.py sites set` changes a rate, the actions pause and resume."""
 
     list_display = (
         "name",
@@ -41,7 +41,7 @@ class SiteAdmin(SiteModelAdmin):
     actions = ("pause", "resume")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Site]:
-        """Add the lane's state, by the database's clock."""
+        """Add the site's state, by the database's clock."""
         state = Case(
             When(paused_until__gt=Now(), then=Value("paused")),
             When(backed_off_until__gt=Now(), then=Value("backed off")),
@@ -70,18 +70,18 @@ class SiteAdmin(SiteModelAdmin):
 
     @admin.display(ordering="state")
     def state(self, site: Site) -> str:
-        """Return what the lane was doing when it was read."""
+        """Return what the site was doing when it was read."""
         return str(getattr(site, "state", ""))
 
     @admin.action(description="Pause until resumed", permissions=["change"])
     def pause(self, request: HttpRequest, chosen: QuerySet[Site]) -> None:
-        """Start nothing in the chosen lanes."""
-        self._each(request, chosen, slots.pause, "paused")
+        """Start nothing at the chosen sites."""
+        self._each(request, chosen, site_settings.pause, "paused")
 
     @admin.action(description="Resume (ends back-offs, too)", permissions=["change"])
     def resume(self, request: HttpRequest, chosen: QuerySet[Site]) -> None:
-        """Let the chosen lanes start again, at their rates."""
-        self._each(request, chosen, slots.resume, "resumed")
+        """Let the chosen sites start again, at their rates."""
+        self._each(request, chosen, site_settings.resume, "resumed")
 
     def _each(self, request: HttpRequest, chosen: QuerySet[Site], do: Callable[[str], None], done: str) -> None:
         names = list(chosen.values_list("name", flat=True))

@@ -1,4 +1,4 @@
-"""Site, the clock of one lane, and Slot, one start reserved in it."""
+"""Site, the clock of one site, and Slot, one start reserved in it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -9,13 +9,15 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
-LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # where a lane is booked until in which nothing was ever started
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # where a site is booked until in which nothing was ever started
 SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (ratelimit.pacing)
 LONGEST_GRACE = timedelta(days=1)
+FARTHEST_S = 100 * 366 * 86_400.0  # PostgreSQL has no point in time for everything
+MOST_SLOTS = 10_000  # in one reservation, and in one burst
 
 
 class Site(models.Model):
-    """One lane: everything that shares one rate. Its row is the only clock of that rate, whatever the host.
+    """One site: everything that shares one rate. Its row is the only clock of that rate, whatever the host.
 
     The table has fillfactor 50 and no index on what a reservation changes, so that its updates stay HOT.
     """
@@ -27,7 +29,7 @@ class Site(models.Model):
     grace = models.DurationField(null=True, blank=True, help_text="how late a start may be; empty = default")
     next_start = models.DateTimeField(
         db_default=LONG_AGO,
-        help_text="where the lane is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
+        help_text="where the site is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
     )
     crawl_delay = models.DurationField(
         null=True, blank=True, help_text="what robots.txt asks for; raises the interval, never lowers it"
@@ -40,7 +42,7 @@ class Site(models.Model):
     # The fence: slots up to this one are void, whoever holds them. Holders ask for new recalls all the time.
     recalled_slot = models.BigIntegerField(db_default=0)
     recalled_at = models.DateTimeField(null=True)
-    has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this lane")
+    has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this site")
     covers_subdomains = models.BooleanField(default=False)
 
     # What `reserve` and `dispatch` reckon with, stated once. PostgreSQL's greatest() ignores NULL. The grace of 2.5 %
@@ -86,11 +88,11 @@ class Site(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Dispatch: the lanes that have queued work. Changes only when a lane falls idle or wakes up.
+            # Dispatch: the sites that have queued work. Changes only when a site falls idle or wakes up.
             models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
             # Enqueue: is there an ancestor that covers this host?
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
-            # Holders of slots: what was recalled lately? Changes only when a lane is recalled.
+            # Holders of slots: what was recalled lately? Changes only when a site is recalled.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
         ]
 
@@ -122,7 +124,7 @@ class Slot(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Reserve: the earliest given-back slot of a lane. A slot of a run belongs to the run's holder alone.
+            # Reserve: the earliest given-back slot of a site. A slot of a run belongs to the run's holder alone.
             models.Index(
                 fields=["site", "start_time"],
                 condition=Q(released_at__isnull=False, run_size=1),

@@ -1,11 +1,11 @@
 """The arithmetic of one run of slots, in the process that holds it: pure, time as an argument.
 
-A *run* is what one reservation grants: n slots of one lane. Until `use_until` the lane belongs to the run's holder,
+A *run* is what one reservation grants: n slots of one site. Until `use_until` the site belongs to the run's holder,
 who keeps the site's interval between its own actual starts; the next run begins an interval after `use_until`. So the
 interval holds across processes without their clocks ever being compared, and a holder that fell behind early in a
 run may still use the rest of it, as long as it ends in time.
 
-A run can be *recalled*: the lane is paused or backed off, or its rate is changed. Nobody can reach into a process that
+A run can be *recalled*: the site is paused or backed off, or its rate is changed. Nobody can reach into a process that
 holds one, so it is the other way round: a holder starts nothing unless it has asked the database within the last
 `CONFIRMED_FOR_S` whether its slots still stand. Half a second after a recall is committed, no recalled slot is used any
 more, whatever happened to its holder (the idea is that of a lease: Gray and Cheriton, 1989).
@@ -50,11 +50,11 @@ class Run:
         return max(start_at, self._theoretical_arrival - (self.burst - 1) * self.interval_s)
 
     def is_over(self, now: float) -> bool:
-        """Tell whether a start now would not leave the lane to the next run in time."""
+        """Tell whether a start now would not leave the site to the next run in time."""
         return now + HAND_OVER_MARGIN_S > self.start_until or self._theoretical_arrival > self.use_until
 
     def may_start(self, now: float) -> bool:
-        """Tell whether the lane is still the holder's, and known to be."""
+        """Tell whether the site is still the holder's, and known to be."""
         return not self.is_over(now) and self.confirmation.is_good_at(now)
 
     def started(self, at: float) -> None:

@@ -4,7 +4,7 @@
         requests.get("https://api.example.com/orders")
 
 1. Reserve a start. 2. Wait for it on the monotonic clock. 3. After a long wait, shortly before the start, ask whether
-the slot still stands (a lane may be paused, backed off, or given another rate). 4. Recalled, or too late (the process
+the slot still stands (a site may be paused, backed off, or given another rate). 4. Recalled, or too late (the process
 was stalled)? Give the slot back and reserve again. 5. Run the body at once: what it starts first is what is paced.
 6. Finish the slot. That is a note: where the database does not take it, a warning is logged, and what the body did, or
 raised, stands. The slot is over by itself.
@@ -97,7 +97,7 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
 def _give_up(slot_id: int) -> None:
     """Give a slot back that was recalled, or that the process came too late for."""
     slots.release(slot_id)
-    slots.unbook([slot_id])
+    slots.unreserve([slot_id])
 
 
 def _finish(slot_id: int) -> None:

@@ -1,9 +1,6 @@
-"""The heartbeat, which the last scheduled task that really ran has written, and tasks that wait for their site."""
-
-from typing import ClassVar, Self
+"""The heartbeat, which the last scheduled task that really ran has written."""
 
 from django.db import models
-from django.db.models import Q
 from django.db.models.functions import Now
 
 
@@ -15,64 +12,3 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue}: {self.beat_at:%Y-%m-%d %H:%M:%S}"
-
-
-class PostponedTaskQuerySet(models.QuerySet["PostponedTask"]):
-    """The language of the queue."""
-
-    def waiting(self) -> Self:
-        """Return those of which no message is under way."""
-        return self.filter(published_at=None)
-
-
-class PostponedTask(models.Model):
-    """A throttled task that could not start at once. The row goes when the task starts; deleting it cancels the task.
-
-    It waits (no `published_at`), is published (its message is on its way to a worker), or is held (`held_by`: a worker
-    waits for its slot). Whoever goes silent in the latter two loses it when `lease_until` is over.
-    """
-
-    site = models.CharField(max_length=300, help_text="the name of its lane")
-    task = models.CharField(max_length=300, help_text="the Celery task's name")
-    signature = models.TextField(help_text="the message: a Celery signature, as JSON")
-    max_wait = models.FloatField(help_text="seconds that it may wait in a worker")
-    created_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(null=True, help_text="Celery's `expires`: no worker starts it afterwards")
-    not_before = models.DateTimeField(db_default=Now(), help_text="its place in the queue of its lane")
-    publications = models.PositiveSmallIntegerField(default=0, help_text="since a worker last held it")
-    published_at = models.DateTimeField(null=True)
-    held_by = models.UUIDField(null=True, help_text="the fence: who holds it starts it")
-    lease_until = models.DateTimeField(null=True, help_text="when its message or its worker counts as lost")
-
-    objects: ClassVar = PostponedTaskQuerySet.as_manager()
-
-    class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=Q(published_at__isnull=True) ^ Q(lease_until__isnull=False),
-                name="postponedtask_published_has_lease",
-            ),
-            models.CheckConstraint(
-                condition=Q(held_by__isnull=True) | Q(published_at__isnull=False),
-                name="postponedtask_held_is_published",
-            ),
-        ]
-        indexes: ClassVar = [
-            # Publish: which lanes have tasks that wait, and which are next in each.
-            models.Index(
-                fields=["site", "not_before", "id"],
-                condition=Q(published_at__isnull=True),
-                name="postponedtask_waiting",
-            ),
-            # Publish: how many of a lane are on their way to a worker.
-            models.Index(
-                fields=["site"],
-                condition=Q(published_at__isnull=False, held_by__isnull=True),
-                name="postponedtask_on_its_way",
-            ),
-            # Take back: whose lease is over.
-            models.Index(fields=["lease_until"], condition=Q(lease_until__isnull=False), name="postponedtask_leased"),
-        ]
-
-    def __str__(self) -> str:
-        return f"postponed {self.task} {self.pk} of site {self.site}"

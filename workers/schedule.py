@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from workers import task_names
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -16,35 +18,35 @@ class Entry:
 
 
 SCHEDULE = (
-    Entry(name="weir: dispatch fetches", task="workers.tasks.dispatch", every=timedelta(seconds=1)),
-    Entry(name="weir: sweep fetches", task="workers.tasks.sweep", every=timedelta(seconds=2)),
-    Entry(name="weir: publish postponed tasks", task="workers.tasks.publish_postponed", every=timedelta(seconds=1)),
-    Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
-    Entry(name="weir: flush unread", task="workers.tasks.flush_unread", every=timedelta(seconds=2)),
-    Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),
-    Entry(name="weir: purge notifications", task="workers.tasks.purge_notifications", every=timedelta(minutes=10)),
+    Entry(name="weir: dispatch fetches", task=task_names.DISPATCH, every=timedelta(seconds=1)),
+    Entry(name="weir: sweep fetches", task=task_names.SWEEP, every=timedelta(seconds=2)),
+    Entry(name="weir: publish postponed tasks", task=task_names.PUBLISH_POSTPONED, every=timedelta(seconds=1)),
+    Entry(name="weir: purge fetches", task=task_names.PURGE_FETCHES, every=timedelta(minutes=10)),
+    Entry(name="weir: flush unread", task=task_names.FLUSH_UNREAD, every=timedelta(seconds=2)),
+    Entry(name="weir: reconcile unread", task=task_names.RECONCILE_UNREAD, every=timedelta(seconds=10)),
+    Entry(name="weir: purge notifications", task=task_names.PURGE_NOTIFICATIONS, every=timedelta(minutes=10)),
     Entry(
         name="weir: send shipped e-mails",
-        task="workers.tasks.send_shipped_emails",
+        task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),
         queue="mail",
     ),
     Entry(
         name="weir: heartbeat default",
-        task="workers.tasks.heartbeat",
+        task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),
         arguments=["default"],
     ),
     Entry(
         name="weir: heartbeat fetch",
-        task="workers.tasks.heartbeat",
+        task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),
         queue="fetch",
         arguments=["fetch"],
     ),
     Entry(
         name="weir: heartbeat mail",
-        task="workers.tasks.heartbeat",
+        task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),
         queue="mail",
         arguments=["mail"],

@@ -67,7 +67,7 @@ def main() -> None:
 
     django.setup()
     from benchmarks.once import queues  # noqa: PLC0415
-    from project.demo.sites import die_with_parent  # noqa: PLC0415
+    from demo.fakes.children import die_with_parent  # noqa: PLC0415
 
     die_with_parent()
     with queues.django_mailer(is_alone=False):

@@ -16,7 +16,7 @@ from typing import cast
 
 import uvloop
 
-from project.demo.sites import die_with_parent
+from demo.fakes.children import die_with_parent
 
 HOST = "127.0.0.1"
 END_OF_CONTENT = b"\r\n.\r\n"

@@ -22,8 +22,8 @@ from benchmarks.figures import Figure
 from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
 from benchmarks.unread import stores
-from project.demo import mail_server
-from project.demo.mail_server import MailServer
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
 from workers.orders.models import HELD, ShippedEmail
 from workers.orders.sending import BATCH
 

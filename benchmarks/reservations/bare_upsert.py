@@ -14,11 +14,11 @@ import psycopg
 from django.db import connection
 
 from benchmarks.figures import Figure
-from ratelimit import slots
+from ratelimit import site_settings, slots
 
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "9"))
 CALLS = 1_500
-LANES = 1_000
+SITES = 1_000
 FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
 
 UPSERT = """
@@ -29,39 +29,39 @@ UPSERT = """
 
 
 def compare() -> list[Figure]:
-    """Return the rates and their ratios, for one lane and for a thousand in turn."""
-    return [figure for lanes in (1, LANES) for figure in _compare(lanes)]
+    """Return the rates and their ratios, for one site and for a thousand in turn."""
+    return [figure for sites in (1, SITES) for figure in _compare(sites)]
 
 
-def _compare(lanes: int) -> list[Figure]:
-    names = [f"lane-{number}.bench" for number in range(lanes)]
+def _compare(sites: int) -> list[Figure]:
+    names = [f"site-{number}.bench" for number in range(sites)]
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
         cursor.execute("DROP TABLE IF EXISTS bench_bare")
         cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
     for name in names:
-        slots.set_rate(name, "1000/s")
+        site_settings.set_rate(name, "1000/s")
     parameters = {
         key: value
         for key, value in connection.get_connection_params().items()
         if key not in ("context", "cursor_factory")
     }
     with psycopg.connect(**parameters, autocommit=True) as bare:
-        lane_of_bare, lane_of_weir = cycle(names), cycle(names)
+        site_of_bare, site_of_weir = cycle(names), cycle(names)
 
         def upsert() -> None:
-            bare.execute(UPSERT, [next(lane_of_bare)], prepare=True).fetchone()
+            bare.execute(UPSERT, [next(site_of_bare)], prepare=True).fetchone()
 
         def reserve() -> None:
-            slots.reserve(next(lane_of_weir), max_wait=FAR)
+            slots.reserve(next(site_of_weir), max_wait=FAR)
 
-        for _ in range(lanes):  # rows exist and statements are prepared before anything counts
+        for _ in range(sites):  # rows exist and statements are prepared before anything counts
             upsert()
             reserve()
         rounds = [(_rate(upsert), _rate(reserve)) for _ in range(ROUNDS)]
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE bench_bare")
-    what = "one_lane" if lanes == 1 else f"{lanes}_lanes"
+    what = "one_site" if sites == 1 else f"{sites}_sites"
     return [
         Figure(name=f"bare_upsert_{what}", value=median(bare_rate for bare_rate, _ in rounds), unit="1/s"),
         Figure(name=f"reserve_{what}", value=median(rate for _, rate in rounds), unit="1/s"),

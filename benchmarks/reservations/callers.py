@@ -1,7 +1,7 @@
 """Processes that ask a limiter for starts. Run as a script, one does turns, each told on its standard input.
 
 A turn is two lines: which limiter in which scenario, which is answered when the limiter is connected, and when to
-begin, which is answered with what was noted. Every caller has a backlog for every lane: it asks again as soon as it has
+begin, which is answered with what was noted. Every caller has a backlog for every site: it asks again as soon as it has
 started.
 """
 
@@ -29,7 +29,7 @@ NOW = 0.0  # a time that has come
 class Notes:
     """What one caller saw in one turn; times are ns on the monotonic clock, which is one for all processes."""
 
-    starts: list[tuple[str, int]] = field(default_factory=list)  # lane, and when the caller could go ahead
+    starts: list[tuple[str, int]] = field(default_factory=list)  # site, and when the caller could go ahead
     granted: int = 0
     refusals: int = 0
     granted_calls_ns: list[int] = field(default_factory=list)  # how long calls took that were granted
@@ -78,10 +78,10 @@ def running(count: int) -> Iterator[Crew]:
             process.communicate()
 
 
-def keep_starting(limiter: "Limiter", lanes: list[str], until: float) -> Notes:
-    """Start in all lanes as often as the limiter lets it, each start at its time."""
+def keep_starting(limiter: "Limiter", sites: list[str], until: float) -> Notes:
+    """Start at all sites as often as the limiter lets it, each start at its time."""
     notes = Notes()
-    due = [(NOW, place, _starts(limiter, lane, notes)) for place, lane in enumerate(lanes)]
+    due = [(NOW, place, _starts(limiter, site, notes)) for place, site in enumerate(sites)]
     while due[0][0] < until and time.monotonic() < until:
         at, place, starts = due[0]
         while (wait_s := at - time.monotonic()) > 0:
@@ -90,26 +90,26 @@ def keep_starting(limiter: "Limiter", lanes: list[str], until: float) -> Notes:
     return notes
 
 
-def _starts(limiter: "Limiter", lane: str, notes: Notes) -> Iterator[float]:
-    """Start in one lane again and again; yield when to go on."""
+def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
+    """Start at one site again and again; yield when to go on."""
     while True:
         asked_ns = time.monotonic_ns()
-        grant = limiter.ask(lane)
+        grant = limiter.ask(site)
         answered_ns = time.monotonic_ns()
         if grant is None:
             notes.refusals += 1
-            yield limiter.ask_again_at(lane)
+            yield limiter.ask_again_at(site)
             continue
         notes.granted += 1
         notes.granted_calls_ns.append(answered_ns - asked_ns)
         if grant.reservation:
-            yield from _use(grant.reservation, lane, notes)
+            yield from _use(grant.reservation, site, notes)
         else:
-            notes.starts.append((lane, answered_ns))
+            notes.starts.append((site, answered_ns))
         yield NOW
 
 
-def _use(reservation: "Reservation", lane: str, notes: Notes) -> Iterator[float]:
+def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]:
     """Start in each of the slots, unless that has become too late: then the rest of the run is lost."""
     from ratelimit import slots  # noqa: PLC0415  once Django is there
 
@@ -123,15 +123,15 @@ def _use(reservation: "Reservation", lane: str, notes: Notes) -> Iterator[float]
         if not run.may_start(started_ns / 1e9):
             notes.refusals += 1
             return
-        notes.starts.append((lane, started_ns))
+        notes.starts.append((site, started_ns))
         run.started(time.monotonic())
 
 
-def keep_asking(limiter: "Limiter", lane: str, until: float) -> Notes:
+def keep_asking(limiter: "Limiter", site: str, until: float) -> Notes:
     """Ask for starts, without a pause, and use none."""
     notes = Notes()
     while (asked_ns := time.monotonic_ns()) / 1e9 < until:
-        if limiter.ask(lane) is None:
+        if limiter.ask(site) is None:
             notes.refusals += 1
         else:
             notes.granted += 1
@@ -154,7 +154,7 @@ def main() -> None:
     django.setup()
     from benchmarks.reservations.limiters import LIMITERS  # noqa: PLC0415
     from benchmarks.reservations.scenarios import SCENARIOS  # noqa: PLC0415
-    from project.demo.sites import die_with_parent  # noqa: PLC0415
+    from demo.fakes.children import die_with_parent  # noqa: PLC0415
 
     die_with_parent()
     for line in sys.stdin:

@@ -3,10 +3,10 @@
 What each promises, and how it is brought as near to "never closer than the interval" as its documentation allows:
 
 - *Weir* grants a start that lies ahead, to one caller, and says until when it may be used; no two callers' times
-  overlap. The price is the grace between two reservations, 15 ms at the least: a lane of 200/s is used to a quarter by
+  overlap. The price is the grace between two reservations, 15 ms at the least: a site of 200/s is used to a quarter by
   reservations of one start, and almost wholly by runs. PostgreSQL commits each reservation to disk.
 - *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; 1 in an interval
-  here. A table is one lane; it is locked without waiting, and who finds it locked is refused. Commits to disk like
+  here. A table is one site; it is locked without waiting, and who finds it locked is refused. Commits to disk like
   Weir. Its own blocking acquire is not used: what that tries again it stamps with the time at which it had planned to,
   and so it lets the next one start too early even within one process.
 - *throttled-py*, Redis store: GCRA by the server's clock, in one script; burst 1 here. Its own blocking acquire is not
@@ -35,13 +35,13 @@ from pyrate_limiter import PostgresBucket, PostgresClock, Rate, RateItem
 from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, per_sec
 
 from benchmarks.reservations.scenarios import Scenario
-from ratelimit import slots
+from ratelimit import site_settings, slots
 from ratelimit.models import SHORTEST_GRACE
 from ratelimit.slots import Reservation
 
 FAR = 1e9  # seconds that a reservation may lie ahead here
 RUN = 20  # starts in one reservation, where a caller takes more than one
-WEIR_FASTEST = 1_000  # starts a second, the most that a lane may have
+WEIR_FASTEST = 1_000  # starts a second, the most that a site may have
 SLOW_S = 0.1  # an interval of which the default grace is a small part
 MILLION = 1_000_000
 
@@ -57,13 +57,13 @@ YES = Grant()
 
 
 class Limiter(Protocol):
-    """One process' limiter, connected, for one scenario's lanes."""
+    """One process' limiter, connected, for one scenario's sites."""
 
-    def ask(self, lane: str) -> Grant | None:
+    def ask(self, site: str) -> Grant | None:
         """Return what was granted, or None for a refusal."""
 
-    def ask_again_at(self, lane: str) -> float:
-        """Return when the lane said that it would grant something, after a refusal: a point on the monotonic clock."""
+    def ask_again_at(self, site: str) -> float:
+        """Return when the site said that it would grant something, after a refusal: a point on the monotonic clock."""
 
     def close(self) -> None:
         """Leave the servers."""
@@ -75,13 +75,13 @@ class Weir:
     def __init__(self, count: int) -> None:
         self._count = count
 
-    def ask(self, lane: str) -> Grant | None:
+    def ask(self, site: str) -> Grant | None:
         """Reserve, however far ahead."""
-        return Grant(reservation=slots.reserve(lane, count=self._count, max_wait=FAR))
+        return Grant(reservation=slots.reserve(site, count=self._count, max_wait=FAR))
 
-    def ask_again_at(self, lane: str) -> float:
+    def ask_again_at(self, site: str) -> float:
         """Refuse the question: nobody is refused."""
-        raise AssertionError(f"{lane} refused a reservation that may lie as far ahead as it likes.")
+        raise AssertionError(f"{site} refused a reservation that may lie as far ahead as it likes.")
 
     def close(self) -> None:
         """Leave PostgreSQL."""
@@ -89,7 +89,7 @@ class Weir:
 
 
 class PyrateLimiter:
-    """pyrate-limiter's PostgreSQL bucket, a table a lane."""
+    """pyrate-limiter's PostgreSQL bucket, a table a site."""
 
     def __init__(self, scenario: Scenario) -> None:
         parameters = connection.get_connection_params()
@@ -98,18 +98,18 @@ class PyrateLimiter:
         rate = Rate(1, round(scenario.interval_s * 1_000)) if scenario.interval_s else Rate(MILLION, 1_000)
         self._pool = ConnectionPool(kwargs=parameters, min_size=1, max_size=1, open=True)
         self._clock = PostgresClock(self._pool)
-        self._buckets = {lane: PostgresBucket(self._pool, lane, [rate]) for lane in scenario.names}
+        self._buckets = {site: PostgresBucket(self._pool, site, [rate]) for site in scenario.names}
         self._asked: dict[str, RateItem] = {}
 
-    def ask(self, lane: str) -> Grant | None:
-        """Put an item with PostgreSQL's time into the lane's bucket."""
-        bucket = self._buckets[lane]
-        self._asked[lane] = RateItem(lane, self._clock.now())
-        return YES if bucket.put(self._asked[lane]) else None
+    def ask(self, site: str) -> Grant | None:
+        """Put an item with PostgreSQL's time into the site's bucket."""
+        bucket = self._buckets[site]
+        self._asked[site] = RateItem(site, self._clock.now())
+        return YES if bucket.put(self._asked[site]) else None
 
-    def ask_again_at(self, lane: str) -> float:
+    def ask_again_at(self, site: str) -> float:
         """Return what the bucket says of the item that it refused."""
-        wait_ms = self._buckets[lane].waiting(self._asked[lane])
+        wait_ms = self._buckets[site].waiting(self._asked[site])
         if not isinstance(wait_ms, int):
             raise TypeError("A bucket of PostgreSQL answers at once.")
         return time.monotonic() + max(0, wait_ms) / 1_000
@@ -129,17 +129,17 @@ class ThrottledPy:
         self._throttled = Throttled(using=RateLimiterType.GCRA.value, quota=quota, store=store)
         self._refused: dict[str, RateLimitResult] = {}
 
-    def ask(self, lane: str) -> Grant | None:
+    def ask(self, site: str) -> Grant | None:
         """Ask for one."""
-        result = self._throttled.limit(lane)
+        result = self._throttled.limit(site)
         if result.limited:
-            self._refused[lane] = result
+            self._refused[site] = result
             return None
         return YES
 
-    def ask_again_at(self, lane: str) -> float:
+    def ask_again_at(self, site: str) -> float:
         """Return what came with the refusal."""
-        wait_s: float = self._refused[lane].state.retry_after
+        wait_s: float = self._refused[site].state.retry_after
         return time.monotonic() + wait_s
 
     def close(self) -> None:
@@ -154,13 +154,13 @@ class Limits:
         self._window = limits.strategies.MovingWindowRateLimiter(storage)
         self._item = limits.RateLimitItemPerSecond(round(1 / scenario.interval_s) if scenario.interval_s else MILLION)
 
-    def ask(self, lane: str) -> Grant | None:
+    def ask(self, site: str) -> Grant | None:
         """Ask for one."""
-        return YES if self._window.hit(self._item, lane) else None
+        return YES if self._window.hit(self._item, site) else None
 
-    def ask_again_at(self, lane: str) -> float:
+    def ask_again_at(self, site: str) -> float:
         """Return when the window has room again, by the callers' clock, which stamps its entries."""
-        wait_s: float = self._window.get_window_stats(self._item, lane).reset_time - time.time()
+        wait_s: float = self._window.get_window_stats(self._item, site).reset_time - time.time()
         return time.monotonic() + wait_s
 
     def close(self) -> None:
@@ -177,18 +177,20 @@ LIMITERS: dict[str, Callable[[Scenario], Limiter]] = {
 
 
 def set_up(scenario: Scenario) -> None:
-    """Forget what any limiter knows of the lanes, and give Weir's their rate."""
+    """Forget what any limiter knows of the sites, and give Weir's their rate."""
     tear_down(scenario)
     interval_s = scenario.interval_s or 1 / WEIR_FASTEST
-    for lane in scenario.names:
-        slots.set_rate(lane, f"{round(1 / interval_s)}/s", grace=SHORTEST_GRACE if interval_s < SLOW_S else None)
+    for site in scenario.names:
+        site_settings.set_rate(
+            site, f"{round(1 / interval_s)}/s", grace=SHORTEST_GRACE if interval_s < SLOW_S else None
+        )
 
 
 def tear_down(scenario: Scenario) -> None:
-    """Forget what any limiter knows of the lanes."""
+    """Forget what any limiter knows of the sites."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
-        for lane in scenario.names:
-            cursor.execute(f'DROP TABLE IF EXISTS "ratelimit___{lane}"')
+        for site in scenario.names:
+            cursor.execute(f'DROP TABLE IF EXISTS "ratelimit___{site}"')
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.flushall()

@@ -1,6 +1,6 @@
 """How callers' notes are judged: pure.
 
-A violation is a start less than the interval after the lane's start before it, by whichever process. The time of a
+A violation is a start less than the interval after the site's start before it, by whichever process. The time of a
 start is when its caller could go ahead: Weir's caller has waited for its slot and found that it may still use it, the
 others' caller has just heard yes. All times are of one clock, CLOCK_MONOTONIC, which is the same in all processes.
 """
@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.reservations.callers import Notes
 from benchmarks.reservations.scenarios import Scenario
-from project.demo.gaps import percentile
+from demo.fakes.gaps import percentile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Score:
 
     starts: int
     violations: int
-    shortest_gap: float | None  # in intervals; None where no two starts were in one lane
+    shortest_gap: float | None  # in intervals; None where no two starts were at one site
     refusals: int
     granted: int
     per_s: float
@@ -41,12 +41,12 @@ class Score:
 def judge(noted: Iterable[Notes], scenario: Scenario) -> Score:
     """Return what all callers of one turn got together."""
     noted = list(noted)
-    lanes: dict[str, list[int]] = {}
-    for lane, at_ns in (start for notes in noted for start in notes.starts):
-        lanes.setdefault(lane, []).append(at_ns)
-    gaps_s = [(later - earlier) / 1e9 for times in lanes.values() for earlier, later in pairwise(sorted(times))]
+    sites: dict[str, list[int]] = {}
+    for site, at_ns in (start for notes in noted for start in notes.starts):
+        sites.setdefault(site, []).append(at_ns)
+    gaps_s = [(later - earlier) / 1e9 for times in sites.values() for earlier, later in pairwise(sorted(times))]
     interval_s = scenario.interval_s
-    starts, granted = sum(map(len, lanes.values())), sum(notes.granted for notes in noted)
+    starts, granted = sum(map(len, sites.values())), sum(notes.granted for notes in noted)
     return Score(
         starts=starts,
         violations=sum(gap_s < interval_s for gap_s in gaps_s) if interval_s else 0,

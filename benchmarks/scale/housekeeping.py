@@ -1,4 +1,4 @@
-"""Sweep and purge, the list of sites and an estimate, among all the lanes and fetches."""
+"""Sweep and purge, the list of sites and an estimate, among all the sites and fetches."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -11,17 +11,18 @@ from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
 from benchmarks.unread.stores import run_at_length
 from ratelimit import slots
-from workers.fetches import backlog, retention
+from workers.fetches import backlog
+from workers.fetches.maintenance import purge
+from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import HELD, Fetch
-from workers.fetches.overview import busiest_sites
-from workers.fetches.sweep import sweep
+from workers.fetches.reports.site_status import busiest_sites
 
 LISTED = 100
 LOST = int(10_000 * tables.SHARE)
 
 
 def measure(plans: Path) -> list[Figure]:
-    """Return their times; two fetches of every lane are held (ticks.py)."""
+    """Return their times; two fetches of every site are held (ticks.py)."""
     run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
     tables.vacuum()
     return [*_reading(plans), *_sweeping(plans), *_purging(plans)]
@@ -29,10 +30,10 @@ def measure(plans: Path) -> list[Figure]:
 
 def _reading(plans: Path) -> list[Figure]:
     with recorded():
-        slots.estimate("lane-77.bench")
+        slots.estimate("site-77.bench")
     return [
         statement_takes(plans, "estimate", "ratelimit", "estimate"),
-        statement_takes(plans, "sites", "workers.fetches", "sites", {"limit": LISTED}),
+        statement_takes(plans, "sites", "workers.fetches.reports", "site_status", {"limit": LISTED}),
         call_takes("sites_call", lambda: busiest_sites(LISTED)),
         call_takes("sites_call_all", lambda: busiest_sites(None)),
     ]
@@ -42,11 +43,11 @@ def _sweeping(plans: Path) -> list[Figure]:
     held = Fetch.objects.filter(state__in=HELD).count()
     with recorded():
         figures = [call_takes("sweep", sweep)]
-    idle = {"after": tables.LANES, "lanes": backlog.LANES_A_LOOK}
+    idle = {"after": tables.SITES, "most": backlog.SITES_A_LOOK}
     figures += [
-        statement_takes(plans, "lost", "workers.fetches", "lost"),
-        statement_takes(plans, "overlooked_lanes_on", "workers.fetches", "overlooked", {**idle, "after": 0}),
-        statement_takes(plans, "overlooked_lanes_off", "workers.fetches", "overlooked", idle),
+        statement_takes(plans, "lost", "workers.fetches.maintenance", "lost"),
+        statement_takes(plans, "overlooked_sites_on", "workers.fetches", "find_overlooked", {**idle, "after": 0}),
+        statement_takes(plans, "overlooked_sites_off", "workers.fetches", "find_overlooked", idle),
     ]
     with connection.cursor() as cursor:
         cursor.execute(
@@ -63,15 +64,15 @@ def _sweeping(plans: Path) -> list[Figure]:
 def _purging(plans: Path) -> list[Figure]:
     kept = timedelta(seconds=settings.WEIR_SLOT_RETENTION)
     begin: dict[str, object] = {"older_than": kept.total_seconds(), "batch": slots.PURGE_BATCH, "after": 0}
-    ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": retention.BATCH}
+    ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": purge.BATCH}
     gone: list[int] = []
     figures = [
         statement_takes(plans, "purge_slots_batch", "ratelimit", "purge", begin),
         slots_purged := call_takes("purge_slots", lambda: gone.append(slots.purge(kept))),
         call_takes("purge_slots_again", lambda: slots.purge(kept)),
-        statement_takes(plans, "purge_fetches_batch", "workers.fetches", "purge", ended),
-        fetches_purged := call_takes("purge_fetches", lambda: gone.append(retention.purge())),
-        call_takes("purge_again", retention.purge),
+        statement_takes(plans, "purge_fetches_batch", "workers.fetches.maintenance", "purge_fetches", ended),
+        fetches_purged := call_takes("purge_fetches", lambda: gone.append(purge.purge())),
+        call_takes("purge_again", purge.purge),
     ]
     for what, took, count in zip(("slots", "fetches"), (slots_purged, fetches_purged), gone, strict=True):
         figures.append(Figure(name=f"scale_purged_{what}", value=count, unit="rows"))

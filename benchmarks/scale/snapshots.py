@@ -1,7 +1,7 @@
 """A snapshot that somebody holds open for ten minutes: what it costs those who reserve and dispatch meanwhile.
 
-Each reservation replaces the row of its lane, and while a snapshot is open that may still see the old versions, nobody
-may clean them up: who looks the lane up comes past all of them. Ten minutes are not waited for: the rows get as many
+Each reservation replaces the row of its site, and while a snapshot is open that may still see the old versions, nobody
+may clean them up: who looks the site up comes past all of them. Ten minutes are not waited for: the rows get as many
 versions as ten minutes of reservations, one by one, at several rates would give them.
 """
 
@@ -22,10 +22,10 @@ from ratelimit import slots
 from workers.fetches.dispatch import dispatch
 
 HELD_S = 600
-RATES = (1, 3, 10, 30, 100)  # of the hot lane, a second
-LANES = int(1_000 * tables.SHARE)  # each booked once a second, by dispatch
-QUEUES = int(200 * tables.SHARE)  # lanes that have a queue, of which three fetches are done a second
-CALM = int(1_000 * tables.SHARE)  # lanes that nobody reserves in but the measurement, for comparison
+RATES = (1, 3, 10, 30, 100)  # of the hot site, a second
+SITES = int(1_000 * tables.SHARE)  # each booked once a second, by dispatch
+QUEUES = int(200 * tables.SHARE)  # sites that have a queue, of which three fetches are done a second
+CALM = int(1_000 * tables.SHARE)  # sites that nobody reserves in but the measurement, for comparison
 FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
 ROUNDS, CALLS = 7, 40
 HOT = "hot-1.bench"
@@ -33,7 +33,7 @@ HOT = "hot-1.bench"
 FILL = f"""
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
     SELECT kind || n || '.bench', interval '333 ms', 1, kind = 'queue-', false
-    FROM (VALUES ('queue-', {QUEUES}), ('lane-', {LANES}), ('calm-', {CALM}), ('hot-', 1)) AS kinds(kind, most),
+    FROM (VALUES ('queue-', {QUEUES}), ('site-', {SITES}), ('calm-', {CALM}), ('hot-', 1)) AS kinds(kind, most),
         generate_series(1, most) AS n
     ORDER BY kind = 'queue-' DESC, n;
 
@@ -61,7 +61,7 @@ REPLACE_MANY = f"""
     BEGIN
         FOR number IN 1..{HELD_S} LOOP
             UPDATE ratelimit_site SET next_start = next_start + interval '1 s'
-            WHERE name LIKE 'lane-%' OR name LIKE 'queue-%';
+            WHERE name LIKE 'site-%' OR name LIKE 'queue-%';
             COMMIT;
         END LOOP;
     END $$
@@ -76,15 +76,15 @@ QUEUES_ARE_DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp() WHERE
 def measure(plans: Path) -> list[Figure]:
     """Return the rates of reservations and the time of a tick: before, with the snapshot, and after it.
 
-    Each rate comes with how much slower it is than reserving in calm lanes, in turns with it.
+    Each rate comes with how much slower it is than reserving in calm sites, in turns with it.
     """
     run_at_length(FILL)
     tables.vacuum()
     with recorded():
         dispatch()
     calm = _reserving([f"calm-{number}.bench" for number in range(1, CALM + 1)])
-    hot = partial(_compare, "hot_lane", _reserving([HOT]), calm)
-    many = partial(_compare, "many_lanes", _reserving([f"lane-{number}.bench" for number in range(1, LANES + 1)]), calm)
+    hot = partial(_compare, "hot_site", _reserving([HOT]), calm)
+    many = partial(_compare, "many_sites", _reserving([f"site-{number}.bench" for number in range(1, SITES + 1)]), calm)
     figures = [*hot("before"), *many("before"), _tick(plans, "before")]
     with _snapshot():
         replaced = 0
@@ -121,7 +121,7 @@ def _quickly(statement: str) -> None:
 
 
 def _reserving(names: list[str]) -> Side:
-    """Return what reserves in these lanes in turn, and says how many a second."""
+    """Return what reserves at these sites in turn, and says how many a second."""
     name = cycle(names)
 
     def reserve() -> None:

@@ -1,4 +1,4 @@
-"""The tables, full: lanes, a queue, results and slots of the time before."""
+"""The tables, full: sites, a queue, results and slots of the time before."""
 
 import os
 
@@ -8,8 +8,8 @@ from benchmarks import broker
 from benchmarks.unread.stores import run_at_length
 
 SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; less while developing
-LANES = int(100_000 * SHARE)  # with ten fetches each
-IDLE_LANES = int(10_000 * SHARE)
+SITES = int(100_000 * SHARE)  # with ten fetches each
+IDLE_SITES = int(10_000 * SHARE)
 QUEUED = int(1_000_000 * SHARE)
 ENDED = int(200_000 * SHARE)  # in the last 60 days, of which 30 are kept
 SLOTS = int(1_000_000 * SHARE)  # of the last two hours, of which one is kept
@@ -22,16 +22,16 @@ COLUMNS = """
 """
 FILL = f"""
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
-    SELECT 'lane-' || n || '.bench', interval '1 s', 1, n <= {LANES}, false
-    FROM generate_series(1, {LANES + IDLE_LANES}) AS n;
+    SELECT 'site-' || n || '.bench', interval '1 s', 1, n <= {SITES}, false
+    FROM generate_series(1, {SITES + IDLE_SITES}) AS n;
 
     INSERT INTO fetches_fetch ({COLUMNS})
-    SELECT 'http://lane-' || n % {LANES} + 1 || '.bench/' || n, '', 0, n % {LANES} + 1, 'queued', n % 3, 0, 5, '[]', '',
+    SELECT 'http://site-' || n % {SITES} + 1 || '.bench/' || n, '', 0, n % {SITES} + 1, 'queued', n % 3, 0, 5, '[]', '',
         '', '', ''
     FROM generate_series(1, {QUEUED}) AS n;
 
     INSERT INTO fetches_fetch ({COLUMNS}, status_code, finished_at)
-    SELECT 'http://lane-' || n % {LANES} + 1 || '.bench/' || n, '', 0, n % {LANES} + 1, 'done', n % 3, 0, 5, '[]', '',
+    SELECT 'http://site-' || n % {SITES} + 1 || '.bench/' || n, '', 0, n % {SITES} + 1, 'done', n % 3, 0, 5, '[]', '',
         '', '', '', 200, now() - random() * interval '60 days'
     FROM generate_series(1, {ENDED}) AS n;
 
@@ -39,7 +39,7 @@ FILL = f"""
     SELECT id, decode(repeat('77', 2000), 'hex') FROM fetches_fetch WHERE state = 'done';
 
     INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at, finished_at)
-    SELECT n % {LANES} + 1, start, start + interval '25 ms', interval '1 s', 1, start - interval '1 s', start
+    SELECT n % {SITES} + 1, start, start + interval '25 ms', interval '1 s', 1, start - interval '1 s', start
     FROM generate_series(1, {SLOTS}) AS n
     CROSS JOIN LATERAL (VALUES (now() - interval '2 hours' * (1 - n / {SLOTS}::float8))) AS slot(start);
 """
@@ -58,7 +58,7 @@ def vacuum() -> None:
 
 
 def empty() -> None:
-    """Forget all lanes, fetches and slots, and the messages about them."""
+    """Forget all sites, fetches and slots, and the messages about them."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {ALL} RESTART IDENTITY CASCADE")
     broker.empty()

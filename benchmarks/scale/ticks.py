@@ -1,4 +1,4 @@
-"""Dispatch's tick, with no lane due, with one in a hundred, and with all."""
+"""Dispatch's tick, with no site due, with one in a hundred, and with all."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.scale.explained import call_takes, recorded, statement_takes
 from benchmarks.unread.stores import run_at_length
 from workers.fetches.dispatch import dispatch
 
-FEW = 100  # one lane in so many
+FEW = 100  # one site in so many
 BOOKED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
 DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp()"
 
@@ -27,7 +27,7 @@ def measure(plans: Path) -> list[Figure]:
     figures.append(call_takes("tick_few_due", dispatch))
     run_at_length(DUE)
     tables.vacuum()
-    figures.append(statement_takes(plans, "dispatch_all_due_first_lanes", "workers.fetches", "dispatch", first))
+    figures.append(statement_takes(plans, "dispatch_all_due_first_sites", "workers.fetches", "dispatch", first))
     sent: list[int] = []
     all_due = call_takes("tick_all_due", lambda: sent.append(dispatch()))
     rate = Figure(name="scale_tick_all_due_rate", value=sent[0] / all_due.value * 1000, unit="slots/s")

@@ -1,4 +1,4 @@
-"""A lane whose queue waits for later: 100,000 fetches, of which 10 are due; dispatch looks for these each second."""
+"""A site whose queue waits for later: 100,000 fetches, of which 10 are due; dispatch looks for these each second."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.unread.stores import run_at_length
 
 WAITING = int(100_000 * tables.SHARE)
 DUE = 10
-# The other lanes are booked for an hour, so that the statement books this lane alone.
+# The other sites are booked for an hour, so that the statement books this site alone.
 FILL = f"""
     UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour';
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
@@ -22,7 +22,7 @@ FILL = f"""
 
 
 def measure(plans: Path) -> list[Figure]:
-    """Return the statement's time for a lane without others in its queue, with them, and in many priorities."""
+    """Return the statement's time for a site without others in its queue, with them, and in many priorities."""
     figures = []
     for name, priority, fetches in (
         ("dispatch_nothing_waits", "0", DUE),

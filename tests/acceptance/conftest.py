@@ -15,9 +15,10 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from demo.fakes import gaps, sites
+from demo.fakes.children import die_with_parent
 from project import embedded
-from project.demo import gaps, sites
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from workers.fetches.models import FINAL, Fetch
 
@@ -84,7 +85,7 @@ class Cluster:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=sites.die_with_parent,  # noqa: PLW1509 -- no other thread runs here
+                preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
             )
 
     def wait_until_ready(self, kind: str, name: str) -> None:
@@ -144,7 +145,7 @@ def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:  # noq
 def set_rates(running: sites.Sites, rates: Mapping[str, str]) -> dict[str, float]:
     """Give each site its rate; returns the intervals in seconds, by the names in the sites' log."""
     for host, rate in rates.items():
-        slots.set_rate(f"{host}:{running.port}", rate)
+        site_settings.set_rate(f"{host}:{running.port}", rate)
     return {host: parse_rate(rate).total_seconds() for host, rate in rates.items()}
 
 

@@ -14,8 +14,8 @@ from django.conf import LazySettings
 from django.db import connection
 
 from benchmarks import published_shipped_email
-from project.demo import mail_server
-from project.demo.mail_server import MailServer
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
 from tests.acceptance import mail_processes as roles
 from tests.acceptance.conftest import wait_for
 from tests.acceptance.processes import Processes

@@ -8,9 +8,9 @@ from typing import Any
 import psutil
 import pytest
 
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
 from project.celery import app
-from project.demo import mail_server
-from project.demo.mail_server import MailServer
 from tests.acceptance.conftest import Cluster, wait_for
 from workers.orders import shipping
 from workers.orders.models import Order, ShippedEmail, State

@@ -19,19 +19,19 @@ import redis
 from django.conf import LazySettings, settings
 from django.db import connection, connections
 
+from demo.fakes import mail_server, sites
+from demo.fakes.mail_server import MailServer
 from notifications import counters, drift, heal
 from project.celery import app
-from project.demo import mail_server, sites
-from project.demo.mail_server import MailServer
+from project.checkout import CHECKOUT
 from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
-from workers.fetches import claim as claiming
-from workers.fetches.claim import Job
-from workers.fetches.fetcher import Fetcher
+from workers import task_names
+from workers.fetches.fetcher import claim as claiming
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch
 from workers.orders import courier
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = """
@@ -181,11 +181,11 @@ def start_python(
     ) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-c", before + PREAMBLE + script, *map(str, arguments)],
-            cwd=ROOT,
+            cwd=CHECKOUT,
             env={
                 **os.environ,
                 "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": str(CHECKOUT),
                 **(environment or {}),
             },
             stdin=subprocess.PIPE,
@@ -207,9 +207,9 @@ def claim(fetch_ids: list[int]) -> list[Job]:
     return claiming.claim(slots, Confirmation(asked_at=math.inf))
 
 
-def poke(*lanes: str) -> Message:
-    """Return the message that has dispatch book these lanes, which have woken."""
-    return ("workers.tasks.dispatch", (sorted(Site.objects.filter(name__in=lanes).values_list("pk", flat=True)),))
+def poke(*sites: str) -> Message:
+    """Return the message that has dispatch book these sites, which have woken."""
+    return (task_names.DISPATCH, (sorted(Site.objects.filter(name__in=sites).values_list("pk", flat=True)),))
 
 
 def database_now() -> datetime:

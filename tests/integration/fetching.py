@@ -3,15 +3,15 @@
 import time
 
 from postgres import statements
-from ratelimit import slots
+from ratelimit import site_settings
 from tests.integration.conftest import claim
-from workers.fetches.claim import Job
 from workers.fetches.dispatch import TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher import Fetcher
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch
 
-LANE = "site.example"
+SITE = "site.example"
 
 
 def reserve_all() -> list[int]:
@@ -22,7 +22,7 @@ def reserve_all() -> list[int]:
         {
             "lookahead": 30.0,
             "refill": 30.0,
-            "lanes": 100,
+            "most": 100,
             "longest_run": 100,
             "delivery": 2.0,
             "travel": TRAVEL,
@@ -38,8 +38,8 @@ def reserve_all() -> list[int]:
 
 def running(count: int = 1, *, rate: str = "10/s", on_done: str | None = None) -> list[Job]:
     """Have fetches that a fetcher holds, and return its jobs."""
-    slots.set_rate(LANE, rate)
-    request_fetches([f"https://{LANE}/{number}" for number in range(count)], on_done=on_done)
+    site_settings.set_rate(SITE, rate)
+    request_fetches([f"https://{SITE}/{number}" for number in range(count)], on_done=on_done)
     assert dispatch() == count
     jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
     assert len(jobs) == count

@@ -10,8 +10,8 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
-from project.demo import mail_server
-from project.demo.mail_server import MailServer
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
 from workers.orders import shipping
 from workers.orders.models import Order, ShippedEmail
 

@@ -278,7 +278,7 @@ def test_doubts_end_where_heal_has_looked_unless_noted_again(monkeypatch: pytest
     no_scrub(monkeypatch)
     sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)
-    between_looks(monkeypatch, lambda: heal._run("note_doubts", {"users": [1]}))
+    between_looks(monkeypatch, lambda: heal._query("note_doubts", {"users": [1]}))
     assert healed().repaired == {1: 1}
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert healed().looked_at == 1

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from notifications import counters, flush, heal, inbox, outages
 from notifications.models import Healing, Notification
 from tests.integration.unread import MARKS, assert_exact, healed, lost, make_wrong, no_scrub, redis_out_of_reach, sql
-from workers import tasks
+from workers.unread import tasks
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("heal_at_once")]
 
@@ -112,8 +112,8 @@ def test_the_periodic_tasks_wait_an_outage_out(tmp_path: Path, monkeypatch: pyte
     with redis_out_of_reach(tmp_path), capture_logs() as entries:
         for _ in range(3):
             tasks.flush_unread()
-            tasks.heal_unread()
+            tasks.reconcile_unread()
     assert [entry["event"] for entry in entries] == ["unread_not_flushed", "unread_not_healed"]
-    tasks.heal_unread()
+    tasks.reconcile_unread()
     tasks.flush_unread()
     assert_exact(1)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from notifications import flush, inbox
 from notifications.models import Doubt, FlushedEpoch, Healing, Notification, UnreadCount
-from tests.integration.test_admin import act, page
+from tests.integration.fetches.test_admin import act, page
 from tests.integration.unread import assert_exact
 
 pytestmark = pytest.mark.usefixtures("valkey")

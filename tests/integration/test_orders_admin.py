@@ -14,7 +14,8 @@ from django.urls import reverse
 
 from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
-from tests.integration.test_admin import act, page
+from tests.integration.fetches.test_admin import act, page
+from workers import task_names
 from workers.orders import admin, shipping
 from workers.orders.models import Order, Phase, Resolution, ShippedEmail, State
 
@@ -270,7 +271,7 @@ def test_what_is_sent_again_is_pending_and_a_worker_hears_of_it(admin_client: Cl
     messages.clear()
     assert "1 e-mail is to be sent again." in confirm(admin_client, "send_again", "Address corrected", email.pk)
     assert states() == {email.pk: State.PENDING}
-    assert messages == [("workers.tasks.send_shipped_emails", ())]
+    assert messages == [(task_names.SEND_EMAILS, ())]
     assert LogEntry.objects.get().change_message == "Send again: Address corrected"
 
 

@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from project.demo import mail_server
-from project.demo.mail_server import MailServer
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, StartPython
 from workers.orders import shipping
 from workers.orders.circuit import Circuit

@@ -13,7 +13,7 @@ from django.conf import LazySettings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from project.demo.mail_server import MailServer
+from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, database_now
 from tests.integration.mail import (
     MARKS,

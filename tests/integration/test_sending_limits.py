@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from django.conf import LazySettings
 
-from project.demo.mail_server import MailServer
+from demo.fakes.mail_server import MailServer
 from tests.integration.mail import MARKS, ship, state
 from workers.orders import courier, shipping
 from workers.orders.models import State

@@ -12,11 +12,11 @@ from django.conf import LazySettings
 from django.core.mail import EmailMessage
 from django.db import InternalError, OperationalError
 
-from project.demo.mail_server import MailServer
+from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, Message
 from tests.integration.mail import MARKS, ConnectedTransport, accepted, scripted_server, sending, ship, state
-from workers import tasks
-from workers.orders import courier, ledger, letter, shipping, transport
+from workers import task_names
+from workers.orders import courier, ledger, letter, shipping, tasks, transport
 from workers.orders.models import Order, Phase, ShippedEmail, State
 from workers.orders.outcomes import Outcome
 
@@ -221,13 +221,13 @@ def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
     """So that a worker that is to stop can, and the rest does not wait for beat."""
     ship()
     messages.clear()
-    tasks.send_shipped_emails()
+    tasks.send_emails()
     assert messages == []
     ship()
     messages.clear()
     monkeypatch.setattr(tasks, "MAIL_TURN", 0.0)
-    tasks.send_shipped_emails()
-    assert messages == [(shipping.TASK, ())]
+    tasks.send_emails()
+    assert messages == [(task_names.SEND_EMAILS, ())]
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from django.core.management.base import CommandError
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from project.demo import mail_server
+from demo.fakes import mail_server
 from tests.integration.conftest import Message
+from workers import task_names
 from workers.orders import shipping
 from workers.orders.circuit import Circuit
 from workers.orders.models import Order, Phase, Resolution, ShippedEmail, State
@@ -195,7 +196,7 @@ def test_what_is_to_be_sent_again_is_pending_and_a_worker_hears_of_it(messages: 
     assert printed.splitlines() == [f"Shipped e-mail {email.pk}: it is sent again." for email in emails]
     assert set(ShippedEmail.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
     assert set(Resolution.objects.values_list("who", "why")) == {(getpass.getuser(), "The mail server lost it")}
-    assert set(messages) == {("workers.tasks.send_shipped_emails", ())}
+    assert set(messages) == {(task_names.SEND_EMAILS, ())}
 
 
 def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -> None:

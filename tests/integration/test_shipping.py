@@ -4,16 +4,17 @@ import pytest
 from django.conf import LazySettings
 from django.db import IntegrityError, transaction
 
-from project.demo.mail_server import MailServer
+from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail import DATABASE, accepted, place, ship
+from workers import task_names
 from workers.orders import shipping
 from workers.orders.models import Order, Phase, Resolution, ShippedEmail, State
 from workers.orders.shipping import CannotBeResolved
 
 pytestmark = DATABASE
 
-POKE = (shipping.TASK, ())
+POKE = (task_names.SEND_EMAILS, ())
 
 
 def unknown(word: str = "cut-accepted") -> ShippedEmail:

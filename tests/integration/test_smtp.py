@@ -11,7 +11,7 @@ import pytest
 from django.conf import LazySettings
 from django.core import mail as django_mail
 
-from project.demo.mail_server import MailServer
+from demo.fakes.mail_server import MailServer
 from tests.integration.mail import MARKS, accepted, scripted_server, ship
 from workers.orders import letter, transport
 from workers.orders.models import Phase, ShippedEmail

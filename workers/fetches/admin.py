@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 
 from postgres.short_paginator import ShortPaginator
-from workers.fetches.enqueue import cancel
+from workers.fetches.cancelling import cancel
 from workers.fetches.models import Fetch, RobotsFile, State
 from workers.fetches.retrying import retry_failed
-from workers.fetches.robots_files import ask_again
+from workers.fetches.robots.files import ask_again
 
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000

@@ -1,4 +1,4 @@
-"""The app `fetches`: URLs to fetch, each in its site's lane."""
+"""The app `fetches`: URLs to fetch, each in its site."""
 
 from django.apps import AppConfig
 

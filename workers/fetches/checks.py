@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
-from workers.fetches.address_guard import networks
-from workers.fetches.user_agent import has_contact
+from workers.fetches.fetcher.address_guard import networks
+from workers.fetches.robots.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
@@ -39,7 +39,7 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def look_ahead_is_within_bounds(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E004: a look-ahead below dispatch's tick leaves lanes without work; a long one holds up priorities."""
+    """weir.E004: a look-ahead below dispatch's tick leaves sites without work; a long one holds up priorities."""
     if SHORTEST_LOOKAHEAD <= settings.WEIR_LOOKAHEAD <= LONGEST_LOOKAHEAD:
         return []
     message = (

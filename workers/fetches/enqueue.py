@@ -1,4 +1,4 @@
-"""What web code calls: ask for URLs to be fetched, each in its site's lane, and take that back.
+"""What web code calls: ask for URLs to be fetched, each in its site, and take that back.
 
     from workers.fetches.enqueue import request_fetch
     fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
@@ -17,14 +17,12 @@ from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
-from ratelimit import slots
-from ratelimit.covering import known_sites
-from ratelimit.models import Site
-from ratelimit.pacing import CONFIRMED_FOR_S
-from workers.fetches import backlog, robots_files
+from ratelimit.sites import sites_of
+from workers.fetches import backlog
 from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
 from workers.fetches.on_done import call_on_done
-from workers.fetches.robots import origin_of
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
@@ -108,27 +106,6 @@ def request_fetches(
     return fetches
 
 
-def cancel(fetch_id: int) -> bool:
-    """Take a fetch back before it is started; its slot goes to the next in its lane.
-
-    Returns False when it is too late: in the last half second before its start, and afterwards. Commits by itself;
-    raises TransactionManagementError inside a transaction.
-    """
-    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
-        return False
-    call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
-    return True
-
-
-def sites_of(names: set[str]) -> dict[str, int]:
-    """Return the id of each lane's site; lanes that have none are created at the default rate."""
-    known = {name: site.id for name, site in known_sites(names).items()}
-    if missing := names - known.keys():
-        slots.create_sites(missing)
-        known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
-    return known
-
-
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
     """Return what requests that one fetch can serve share: the URL in its normal form, the call, the kind of answer."""
     return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
@@ -166,12 +143,12 @@ def _task_name(on_done: object) -> str:
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
     """Return what is to be stored for each text, besides what all have in common."""
     targets = [_parsed(text) for text in texts]
-    sites = sites_of({target.lane for target in targets if isinstance(target, Target)})
+    sites = sites_of({target.host for target in targets if isinstance(target, Target)})
     return [
         {
             "url": text,
             "hop_url": target.url,
-            "site_id": sites[target.lane],
+            "site_id": sites[target.host],
             "error": "",
             "dedupe_key": dedupe_key(target.url, on_done=common["on_done"], revalidate=common["revalidate"])
             if dedupe
@@ -248,7 +225,7 @@ def _storable(text: str) -> str:
 
 
 def _tell_workers(fetches: list[Fetch]) -> None:
-    lanes = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
-    robots_files.ask(lanes)
-    backlog.mark(lanes.values())
+    sites = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
+    robots_files.ask(sites)
+    backlog.activate(sites.values())
     call_on_done((fetch.pk, fetch.on_done) for fetch in fetches if fetch.on_done and fetch.state == State.FAILED)

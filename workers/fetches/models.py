@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Now
 
 from ratelimit.models import Site
@@ -51,16 +51,16 @@ class Fetch(models.Model):
     hop_url = models.TextField(
         blank=True, help_text="what is requested: the normal form of url, or where redirects led"
     )
-    redirects = models.PositiveSmallIntegerField(default=0)
-    # No constraint: its check would lock the lane's row in every transaction of the web code that enqueues, and the
-    # lane's row is what everybody waits for. Sites are never deleted. No index of its own: fetch_queue serves.
+    redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
+    # No constraint: its check would lock the site's row in every transaction of the web code that enqueues, and the
+    # site's row is what everybody waits for. Sites are never deleted. No index of its own: fetch_queue serves.
     site = models.ForeignKey(
         Site,
         models.PROTECT,
         null=True,
         db_constraint=False,
         db_index=False,
-        help_text="the lane of the next hop",
+        help_text="the site of the next hop",
     )
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
@@ -68,7 +68,9 @@ class Fetch(models.Model):
     due_since = models.DateTimeField(
         null=True, help_text="not_before, from before it waited for its robots.txt: its place in the queue"
     )
-    attempts = models.PositiveSmallIntegerField(default=0, help_text="those that ended, or were lost with a worker")
+    attempts = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="those that ended, or were lost with a worker"
+    )
     max_attempts = models.PositiveSmallIntegerField(default=5)
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)
@@ -79,10 +81,15 @@ class Fetch(models.Model):
     lateness_ms = models.FloatField(null=True, help_text="from the slot's start to the writing of the request")
     elapsed_ms = models.FloatField(null=True, help_text="from the writing of the request to the end of the body")
     status_code = models.PositiveSmallIntegerField(null=True)
-    headers = models.JSONField(default=list, blank=True, help_text="[name, value] pairs, as they came")
-    etag = models.TextField(blank=True)
-    last_modified = models.TextField(blank=True)
-    error = models.TextField(blank=True)
+    headers = models.JSONField(
+        default=list,
+        db_default=Value([], models.JSONField()),
+        blank=True,
+        help_text="[name, value] pairs, as they came",
+    )
+    etag = models.TextField(blank=True, default="", db_default="")
+    last_modified = models.TextField(blank=True, default="", db_default="")
+    error = models.TextField(blank=True, default="", db_default="")
     revalidate = models.BooleanField(
         default=False, db_default=False, help_text="ask only whether the last good result of this URL is still true"
     )
@@ -96,7 +103,11 @@ class Fetch(models.Model):
         help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
     )
     on_done = models.CharField(
-        max_length=LONGEST_TASK_NAME, blank=True, help_text="Celery task called with the id at the end"
+        max_length=LONGEST_TASK_NAME,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Celery task called with the id at the end",
     )
     on_done_called_at = models.DateTimeField(null=True)
     dedupe_key = models.UUIDField(null=True, help_text="what may be unfinished once only; null = any number of times")
@@ -117,7 +128,7 @@ class Fetch(models.Model):
                 name="fetch_held_has_slot_and_lease",
             ),
             models.CheckConstraint(
-                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="fetch_without_lane_is_failed"
+                condition=Q(site__isnull=False) | Q(state=State.FAILED), name="fetch_without_site_is_failed"
             ),
             models.CheckConstraint(
                 condition=~Q(state=State.DONE) | Q(status_code__isnull=False), name="fetch_done_has_status"
@@ -138,7 +149,7 @@ class Fetch(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Dispatch: the best queued fetches of a lane (priority, then age).
+            # Dispatch: the best queued fetches of a site (priority, then age).
             models.Index(
                 F("site"),
                 F("priority").desc(),
@@ -147,13 +158,13 @@ class Fetch(models.Model):
                 condition=Q(state=State.QUEUED),
                 name="fetch_queue",
             ),
-            # A robots.txt is known by now: which fetches of the lane waited for it?
+            # A robots.txt is known by now: which fetches of the site waited for it?
             models.Index(
                 fields=["site"],
                 condition=Q(state=State.QUEUED, due_since__isnull=False),
                 name="fetch_waits_for_robots",
             ),
-            # Dispatch: how many of a lane with max_concurrency are held. Sweep: all that are held, to look at their
+            # Dispatch: how many of a site with max_concurrency are held. Sweep: all that are held, to look at their
             # leases; they are never more than a few seconds' worth.
             models.Index(
                 fields=["site", "lease_until"],
@@ -218,8 +229,8 @@ class RobotsFile(models.Model):
     """What the robots.txt of one origin said when it was asked for last. Without a row, nobody knows."""
 
     origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
-    # As in Fetch: no constraint, so that no row of a lane is locked here.
-    site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's lane")
+    # As in Fetch: no constraint, so that no row of a site is locked here.
+    site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's site")
     state = models.CharField(max_length=11, choices=RobotsState)
     rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
     crawl_delay = models.DurationField(null=True, help_text="what it asks us for, at most a day")
@@ -242,8 +253,8 @@ class RobotsFile(models.Model):
             models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="robots_refreshed_in_time"),
         ]
         indexes: ClassVar = [
-            # When one was read: the longest Crawl-delay of its lane.
-            models.Index(fields=["site", "expires_at"], name="robots_of_lane"),
+            # When one was read: the longest Crawl-delay of its site.
+            models.Index(fields=["site", "expires_at"], name="robots_of_site"),
             # Retention: those that nobody has needed for long.
             models.Index(fields=["expires_at"], name="robots_expired"),
         ]

@@ -16,10 +16,11 @@ from django.db.models import Count, Q, QuerySet
 from psycopg.errors import UniqueViolation
 
 from postgres import statements
-from workers.fetches import backlog, robots_files
-from workers.fetches.enqueue import sites_of
+from ratelimit.sites import sites_of
+from workers.fetches import backlog
 from workers.fetches.models import Fetch, State
-from workers.fetches.robots import origin_of
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import InvalidTarget, Target, parse_target
 
 BATCH = 1_000
@@ -85,9 +86,9 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
 def _retry(ids: Sequence[int]) -> Retried:
     targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids).order_by("pk")))
     again = {fetch_id: target for fetch_id, target in targets.items() if target is not None}
-    sites = sites_of({target.lane for target in again.values()})
-    backlog.mark(robots_files.ask({origin_of(target.url): sites[target.lane] for target in again.values()}))
-    retried = _queue([(fetch_id, target.url, sites[target.lane]) for fetch_id, target in again.items()])
+    sites = sites_of({target.host for target in again.values()})
+    backlog.activate(robots_files.ask({origin_of(target.url): sites[target.host] for target in again.values()}))
+    retried = _queue([(fetch_id, target.url, sites[target.host]) for fetch_id, target in again.items()])
     return retried + Retried(not_urls=len(targets) - len(again))
 
 
@@ -130,9 +131,9 @@ def _columns(wanted: Sequence[tuple[int, str, int]]) -> dict[str, list[object]]:
 
 
 def _told(rows: list[Any]) -> Retried:
-    """Wake the lanes that have work again, and return what the statement did."""
+    """Wake the sites that have work again, and return what the statement did."""
     [row] = rows
-    backlog.mark(row.sites)
+    backlog.activate(row.sites)
     return Retried(queued=row.queued, already_unfinished=row.failed - row.queued)
 
 

@@ -1,4 +1,4 @@
-"""What may be fetched, and in whose lane: pure."""
+"""What may be fetched, and at which site: pure."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from yarl import URL
 
-from ratelimit import lanes
+from ratelimit import site_names
 
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -21,10 +21,10 @@ class InvalidTarget(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A URL in the one form in which it is sent, and the lane of its host."""
+    """A URL in the one form in which it is sent, and the site of its host."""
 
     url: str
-    lane: str
+    host: str
 
 
 def parse_target(text: str) -> Target:
@@ -55,9 +55,9 @@ def parse_target(text: str) -> Target:
         raise InvalidTarget(f"not a URL: [{host}] is not an IPv6 address")
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
-    lane = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
+    name = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
     url = url.with_host(host)
-    return Target(url=f"{url.origin()}{url.raw_path_qs}", lane=lanes.canonical(lane))
+    return Target(url=f"{url.origin()}{url.raw_path_qs}", host=site_names.canonical(name))
 
 
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
@@ -80,7 +80,7 @@ def _checked_host(host: str) -> str:
         except ValueError as error:
             raise InvalidTarget(f"{host!r} is not an IPv6 address") from error
     labels = host.split(".")
-    if lanes.NUMBER.fullmatch(labels[-1]):
+    if site_names.NUMBER.fullmatch(labels[-1]):
         try:
             return str(ip_address(host))
         except ValueError as error:

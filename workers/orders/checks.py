@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.core.mail import get_connection
 from django.utils.module_loading import import_string
 
-from ratelimit import lanes
+from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
 from workers.orders import letter, transport
 from workers.orders.courier import FRESH
@@ -22,8 +22,8 @@ def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
     try:
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
-            lanes.canonical(transport.server_name())
-    except (InvalidRate, lanes.InvalidLane) as error:
+            site_names.canonical(transport.server_name())
+    except (InvalidRate, site_names.InvalidSiteName) as error:
         return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
 

@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.throttle import throttle
 from workers.orders import ledger, letter, outcomes, transport
 from workers.orders.circuit import Circuit
@@ -161,5 +161,5 @@ def _turn() -> AbstractContextManager[object]:
 def lane(rate: str) -> str:
     """Return the name of the mail server's lane, and bring it to this rate, once in a process."""
     name = transport.server_name()
-    slots.set_rate(name, rate)
+    site_settings.set_rate(name, rate)
     return name

@@ -35,7 +35,7 @@ WRITE_WITHIN_S = 60.0  # how long what came of an e-mail is kept in memory while
 TRY_EVERY_S = 0.5
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 Result = TypeVar("Result")
-_run = partial(statements.run, "workers.orders")
+_query = partial(statements.run, "workers.orders")
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ def renew(email: ShippedEmail) -> None:
 
 def begin(email: ShippedEmail) -> None:
     """Note that its transmission begins now: from here on nobody takes it back. Raises ClaimLost."""
-    if not _run("begin", {"email": email.pk, "token": email.claim_token}, prepare=True):
+    if not _query("begin", {"email": email.pk, "token": email.claim_token}, prepare=True):
         raise ClaimLost
 
 
@@ -132,7 +132,7 @@ def _write(email: ShippedEmail, outcome: Outcome) -> bool:
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
     }
-    return bool(_run("record", parameters, prepare=True))
+    return bool(_query("record", parameters, prepare=True))
 
 
 def _storable(text: str) -> str:

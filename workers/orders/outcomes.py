@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from workers.backoff import backoff_s
 from workers.orders.models import Phase, State
 from workers.orders.transport import BrokenOff, NobodyKnows, Refused
-from workers.retry import backoff_s
 
 LONGEST_RETRY_S = 3_600.0
 

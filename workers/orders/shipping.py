@@ -9,6 +9,7 @@ The row of an e-mail is the truth; messages to workers are hints.
 from django.db import transaction
 from django.db.models.functions import Now
 
+from workers import task_names
 from workers.orders import letter
 from workers.orders.models import Order, Resolution, ShippedEmail, State
 from workers.orders.sending import SendReport, send_due
@@ -18,7 +19,6 @@ __all__ = ["CannotBeResolved", "SendReport", "poke", "resolve", "send_due", "shi
 
 # By whether it is said to have arrived.
 RESOLVABLE = {True: (State.UNKNOWN,), False: (State.UNKNOWN, State.FAILED)}
-TASK = "workers.tasks.send_shipped_emails"
 
 
 class CannotBeResolved(ValueError):
@@ -85,7 +85,7 @@ def resolve(email_id: int, arrived: bool, who: str, why: str) -> ShippedEmail:
 
 def poke() -> None:
     """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
-    publish(TASK)
+    publish(task_names.SEND_EMAILS)
 
 
 def _poke_unless_others_wait(email: ShippedEmail) -> None:

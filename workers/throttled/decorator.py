@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from celery import Task
 
-from ratelimit import lanes
+from ratelimit import site_names
 from ratelimit.slots import check_max_wait
 from ratelimit.throttle import throttle
 from workers.throttled import waiting
@@ -32,22 +32,22 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
 
     Raises TypeError for what is no Celery task, one that is throttled already, and a `site` that is neither text nor
     callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the task's time limits, which
-    include the waiting; InvalidLane (a ValueError) for a text that names no site.
+    include the waiting; InvalidSiteName (a ValueError) for a text that names no site.
     """
     check_max_wait(max_wait)
-    lane = _lane(site)
+    site_of = _site_of(site)
 
     def decorate(task: AnyTask) -> AnyTask:
-        _throttle(_checked(task, max_wait), lane, max_wait)
+        _throttle(_checked(task, max_wait), site_of, max_wait)
         return task
 
     return decorate
 
 
-def _lane(site: str | Callable[..., str]) -> Callable[..., str]:
-    """Return what says a task's lane, given its arguments."""
+def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
+    """Return what says a task's site, given its arguments."""
     if isinstance(site, str):
-        fixed = lanes.canonical(site)
+        fixed = site_names.canonical(site)
         return lambda *_args, **_kwargs: fixed
     if not callable(site):
         raise TypeError(f"site must be a host, such as api.example.com, or a function that returns one, not {site!r}.")
@@ -55,8 +55,10 @@ def _lane(site: str | Callable[..., str]) -> Callable[..., str]:
     def called(*args: Any, **kwargs: Any) -> str:
         named: object = site(*args, **kwargs)
         if not isinstance(named, str):
-            raise lanes.InvalidLane(f"The function `site` of a throttled task must return a host, not {named!r}.")
-        return lanes.canonical(named)
+            raise site_names.InvalidSiteName(
+                f"The function `site` of a throttled task must return a host, not {named!r}."
+            )
+        return site_names.canonical(named)
 
     return called
 
@@ -77,7 +79,7 @@ def _checked(task: object, max_wait: float) -> Task[Any, Any]:
     return itself
 
 
-def _throttle(task: Task[Any, Any], lane: Callable[..., str], max_wait: float) -> None:
+def _throttle(task: Task[Any, Any], site_of: Callable[..., str], max_wait: float) -> None:
     """Put the wait before what the task runs: whoever runs it, a worker, `apply` or a direct call, comes through here.
 
     Within Celery's `autoretry_for`, so that it also covers errors while waiting, such as those of the database.
@@ -88,9 +90,9 @@ def _throttle(task: Task[Any, Any], lane: Callable[..., str], max_wait: float) -
     @wraps(run)
     def run_in_slot(*args: Any, **kwargs: Any) -> object:
         if waiting.is_for_a_message(task.request):
-            with waiting.slot_for_message(task, lambda: lane(*args, **kwargs), max_wait):
+            with waiting.slot_for_message(task, lambda: site_of(*args, **kwargs), max_wait):
                 return run(*args, **kwargs)
-        with throttle(lane(*args, **kwargs), max_wait):
+        with throttle(site_of(*args, **kwargs), max_wait):
             return run(*args, **kwargs)
 
     setattr(task, name, run_in_slot)

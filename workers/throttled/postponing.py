@@ -22,12 +22,12 @@ from kombu.utils import json
 
 from postgres import statements
 from ratelimit.pacing import HAND_OVER_MARGIN_S
-from workers.models import PostponedTask
+from workers.throttled.models import PostponedTask
 
 HEADER = "weir_postponed"
 # Seconds beyond `max_wait` after which a worker that holds a task counts as dead, and the task is published again.
 SILENCE = 30.0
-_run = partial(statements.run, "workers.throttled")
+_query = partial(statements.run, "workers.throttled")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     A message that the broker delivers again takes it from whoever had it before.
     """
     token = uuid4()
-    rows = _run("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
+    rows = _query("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
     return Place(row=row, token=token, site=rows[0].site, not_before=rows[0].not_before) if rows else None
 
 
@@ -77,7 +77,7 @@ def queue(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime
 
 
 def others_wait(site: str) -> bool:
-    """Tell whether tasks of the lane wait in PostgreSQL: who comes later must not go before them."""
+    """Tell whether tasks of the site wait in PostgreSQL: who comes later must not go before them."""
     return PostponedTask.objects.waiting().filter(site=site).exists()
 
 
@@ -87,7 +87,7 @@ def start(place: Place, slot: int) -> bool:
     Raises Ignore where the row is no longer this worker's: it was cancelled, or was silent for too long.
     """
     asked_at = time.monotonic()
-    rows = _run("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
+    rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
     if not rows:
         raise Ignore
     use_until_s = rows[0].use_until_s

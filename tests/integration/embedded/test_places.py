@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from project import embedded
+from project.checkout import CHECKOUT
 from project.embedded import EmbeddedError
-from tests.integration.embedded.conftest import CHECKOUT, data_folder, sql, valkey
+from tests.integration.embedded.conftest import data_folder, sql, valkey
 
 
 class TestPlaces:

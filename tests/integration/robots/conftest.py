@@ -1,4 +1,4 @@
-"""What tests of robots.txt share: a lane, the robots fetch on its way, and what it came to."""
+"""What tests of robots.txt share: a site, the robots fetch on its way, and what it came to."""
 
 import time
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from django.conf import LazySettings
 
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
-from workers.fetches.claim import Job
 from workers.fetches.dispatch import dispatch
+from workers.fetches.fetcher.outcomes import judge
+from workers.fetches.fetcher.store import store
+from workers.fetches.jobs import Answer, Event, Job
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.outcomes import Answer, Event, judge
-from workers.fetches.robots_files import RobotsFiles
-from workers.fetches.store import store
+from workers.fetches.robots.files import RobotsFiles
 
 ORIGIN = "https://site.example"
 ROBOTS = f"{ORIGIN}/robots.txt"
@@ -91,7 +91,7 @@ def answered(job: Job, status: int = 200, body: bytes = b"", *headers: tuple[byt
 
 
 def all_due() -> None:
-    """Let the time pass that anything waits for: queued fetches are due, and lanes are free."""
+    """Let the time pass that anything waits for: queued fetches are due, and sites are free."""
     long_ago = database_now() - timedelta(hours=1)
     Fetch.objects.filter(state=State.QUEUED).update(not_before=long_ago)
     Site.objects.update(next_start=long_ago)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import Message, database_now, poke
 from tests.integration.robots.conftest import (
@@ -20,13 +20,12 @@ from tests.integration.robots.conftest import (
     robots_fetches,
     stored,
 )
-from workers.fetches.claim import Job
 from workers.fetches.enqueue import request_fetch
+from workers.fetches.jobs import Failure, Job
+from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
-from workers.fetches.outcomes import Trouble
-from workers.fetches.robots import MAX_BYTES, Rules
-from workers.fetches.robots_answers import AHEAD, UNREACHABLE_FOR
-from workers.fetches.sweep import sweep
+from workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
+from workers.fetches.robots.rules import MAX_BYTES, Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -60,7 +59,7 @@ def since(file: RobotsFile) -> tuple[timedelta, timedelta]:
 
 
 def test_rules_are_kept_for_a_day_and_refreshed_an_hour_before() -> None:
-    """The text is kept as it is, with the origin's lane; the fetch itself keeps no body."""
+    """The text is kept as it is, with the origin's site; the fetch itself keeps no body."""
     answered(asked_for(), 200, RULES)
     file = RobotsFile.objects.get()
     assert (file.origin, file.site, file.state, file.rules) == (ORIGIN, Site.objects.get(), "rules", RULES.decode())
@@ -105,7 +104,7 @@ def test_an_answer_that_means_nothing_is_none() -> None:
 
 def test_what_cannot_be_fetched_at_all_is_unreachable() -> None:
     """Refused addresses, broken bodies, endless redirects: the reason of the failure is kept."""
-    stored(Trouble(job=asked_for(), error="10.0.0.1 is private", permanent=True))
+    stored(Failure(job=asked_for(), error="10.0.0.1 is private", permanent=True))
     assert RobotsFile.objects.get().error == "10.0.0.1 is private"
 
 
@@ -138,7 +137,7 @@ def test_of_one_that_is_too_large_the_beginning_counts(compressed: bool) -> None
 
 
 def test_redirects_are_followed_for_the_origin_that_was_asked() -> None:
-    """RFC 9309 (2.3.1.2): wherever the file was found, it speaks for the origin whose it is, in that one's lane."""
+    """RFC 9309 (2.3.1.2): wherever the file was found, it speaks for the origin whose it is, in that one's site."""
     answered(asked_for("http://site.example/page"), 301, b"", (b"Location", b"https://www.site.example/r.txt"))
     all_due()
     [job] = [job for job in claimed() if job.is_robots]
@@ -174,16 +173,16 @@ def test_a_users_own_fetch_of_a_robots_txt_is_a_fetch_like_any_other() -> None:
     ("rate", "refreshed_after", "expires_after"),
     [("1/h", 23 * HOUR, DAY), ("1/8h", 16 * HOUR, DAY), ("1/day", DAY, 2 * DAY)],
 )
-def test_in_a_slow_lane_it_lasts_for_two_slots(rate: str, refreshed_after: timedelta, expires_after: timedelta) -> None:
-    """A lane that starts once a day would otherwise ask for nothing but robots.txt."""
-    slots.set_rate("site.example", rate)
+def test_in_a_slow_site_it_lasts_for_two_slots(rate: str, refreshed_after: timedelta, expires_after: timedelta) -> None:
+    """A site that starts once a day would otherwise ask for nothing but robots.txt."""
+    site_settings.set_rate("site.example", rate)
     answered(asked_for(), 200, RULES)
     assert since(RobotsFile.objects.get()) == (refreshed_after, expires_after)
 
 
-def test_in_a_slow_lane_a_failure_lasts_for_two_slots() -> None:
+def test_in_a_slow_site_a_failure_lasts_for_two_slots() -> None:
     """Those that wait for it come by while it still counts, and have their attempts counted."""
-    slots.set_rate("site.example", "1/h")
+    site_settings.set_rate("site.example", "1/h")
     asked_until_it_failed()
     assert since(RobotsFile.objects.get()) == (2 * HOUR, 2 * HOUR)
 
@@ -227,34 +226,34 @@ def crawl_delay() -> timedelta | None:
     return Site.objects.get(name="site.example").crawl_delay
 
 
-def test_a_crawl_delay_becomes_the_lane_s() -> None:
+def test_a_crawl_delay_becomes_the_site_s() -> None:
     """It raises the interval; the rate that was set stays on record."""
-    slots.set_rate("site.example", "1/s")
+    site_settings.set_rate("site.example", "1/s")
     answered(asked_for(), 200, delaying(7.5))
     site = Site.objects.get()
     assert (RobotsFile.objects.get().crawl_delay, site.crawl_delay) == (timedelta(seconds=7.5),) * 2
     assert (site.interval, site.effective_interval) == (timedelta(seconds=1), timedelta(seconds=7.5))
 
 
-def test_it_never_makes_a_lane_faster() -> None:
+def test_it_never_makes_a_site_faster() -> None:
     """The rate that was set still holds."""
-    slots.set_rate("site.example", "1/10s")
+    site_settings.set_rate("site.example", "1/10s")
     answered(asked_for(), 200, delaying(0.000_000_001))
     assert Site.objects.get().effective_interval == timedelta(seconds=10)
 
 
-def test_without_one_the_lane_has_its_own_interval_again() -> None:
+def test_without_one_the_site_has_its_own_interval_again() -> None:
     """What a site asks for no longer is forgotten with the next look."""
-    slots.set_rate("site.example", "1/s")
+    site_settings.set_rate("site.example", "1/s")
     now = database_now()
     known(rules=delaying(60).decode(), crawl_delay=timedelta(seconds=60), refresh_at=now - HOUR, expires_at=now + HOUR)
-    slots.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=60))
+    site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=60))
     answered(asked_for(), 200, RULES)
     assert crawl_delay() is None
 
 
-def test_the_longest_of_a_lane_s_origins_counts() -> None:
-    """Scheme and hosts share the lane, and so they share its slowness; what expired has no say."""
+def test_the_longest_of_a_site_s_origins_counts() -> None:
+    """Scheme and hosts share the site, and so they share its slowness; what expired has no say."""
     now = database_now()
     known("http://site.example", rules="", crawl_delay=timedelta(seconds=20))
     known(
@@ -266,16 +265,16 @@ def test_the_longest_of_a_lane_s_origins_counts() -> None:
 
 def test_who_cannot_be_reached_is_not_asked_any_faster() -> None:
     """The last word about how often stands until there is another."""
-    slots.set_rate("site.example", "1/s")
+    site_settings.set_rate("site.example", "1/s")
     now = database_now()
     known(rules="", crawl_delay=timedelta(seconds=30), refresh_at=now - HOUR, expires_at=now - HOUR)
     asked_until_it_failed()
     assert crawl_delay() == timedelta(seconds=30)
 
 
-def test_a_lane_that_obeys_no_robots_txt_has_no_crawl_delay() -> None:
+def test_a_site_that_obeys_no_robots_txt_has_no_crawl_delay() -> None:
     """Also where its robots.txt was on its way already when that was decided."""
     job = asked_for()
-    slots.set_rate("site.example", "1/s", obeys_robots=False)
+    site_settings.set_rate("site.example", "1/s", obeys_robots=False)
     answered(job, 200, delaying(60))
     assert crawl_delay() is None

@@ -6,15 +6,17 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, database_now, waiting_for_nobody
 from tests.integration.robots.conftest import DAY, ORIGIN, PAGE, ROBOTS, answered, claimed, known, robots_fetches
-from workers.fetches import robots_files
+from workers import task_names
+from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.robots_files import ask, ask_again
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.files import ask, ask_again
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -23,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def test_the_first_fetch_of_an_origin_has_its_robots_txt_asked_for() -> None:
-    """It is a fetch like any other, in the same lane, with the highest priority and few attempts."""
+    """It is a fetch like any other, at the same site, with the highest priority and few attempts."""
     request_fetch(PAGE)
     [robots] = robots_fetches()
     assert (robots.url, robots.hop_url, robots.state) == (ROBOTS, ROBOTS, State.QUEUED)
@@ -33,7 +35,7 @@ def test_the_first_fetch_of_an_origin_has_its_robots_txt_asked_for() -> None:
 
 
 def test_each_origin_has_its_own() -> None:
-    """Scheme and port tell origins apart, also within one lane; a thousand pages of one ask once."""
+    """Scheme and port tell origins apart, also within one site; a thousand pages of one ask once."""
     pages = [f"{ORIGIN}/{number}" for number in range(1_000)]
     request_fetches([*pages, "http://site.example/", "https://site.example:8443/", "https://site.example:443/"])
     assert {(f.url, f.site.name if f.site else "") for f in robots_fetches()} == {
@@ -43,9 +45,9 @@ def test_each_origin_has_its_own() -> None:
     }
 
 
-def test_it_is_asked_for_in_the_lane_that_covers_the_host() -> None:
-    """Where a lane covers its subdomains, their robots.txt files take slots of that lane."""
-    slots.set_rate("example", "1/s", covers_subdomains=True)
+def test_it_is_asked_for_in_the_site_that_covers_the_host() -> None:
+    """Where a site covers its subdomains, their robots.txt files take slots of that site."""
+    site_settings.set_rate("example", "1/s", covers_subdomains=True)
     request_fetch(PAGE)
     assert [fetch.site for fetch in robots_fetches()] == [Site.objects.get(name="example")]
 
@@ -94,11 +96,11 @@ def test_nothing_is_asked_where_robots_txt_is_not_obeyed(settings: LazySettings)
 
 def test_a_site_may_say_otherwise_than_the_setting(settings: LazySettings) -> None:
     """An API needs no robots.txt, and a crawl that ignores them may still respect one site's."""
-    slots.set_rate("site.example", "1/s", obeys_robots=False)
+    site_settings.set_rate("site.example", "1/s", obeys_robots=False)
     request_fetch(PAGE)
     assert robots_fetches() == []
     settings.WEIR_OBEY_ROBOTS = False
-    slots.set_rate("site.example", "1/s", obeys_robots=True)
+    site_settings.set_rate("site.example", "1/s", obeys_robots=True)
     request_fetch(PAGE)
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
@@ -127,7 +129,7 @@ def test_web_transactions_do_not_wait_for_each_other() -> None:
     assert len(robots_fetches()) == 1
 
 
-def test_who_asks_is_told_which_lanes_to_wake() -> None:
+def test_who_asks_is_told_which_sites_to_wake() -> None:
     """Those in which something was queued; what is on its way already is no error, and no news."""
     site_id = Site.objects.create(name="site.example", interval=timedelta(seconds=1)).pk
     assert ask({ORIGIN: site_id, f"{ORIGIN}:8443": site_id}) == [site_id] * 2
@@ -144,9 +146,9 @@ def test_asking_for_nothing_needs_no_database(django_assert_num_queries: pytest.
 # --- how far ahead --------------------------------------------------------------------------------------------------
 
 
-def test_a_lane_of_many_origins_asks_for_an_hour_s_worth_ahead() -> None:
+def test_a_site_of_many_origins_asks_for_an_hour_s_worth_ahead() -> None:
     """The rest is asked for when it is needed: nobody waits for days until the first page is fetched."""
-    slots.set_rate("example", "1/10min", covers_subdomains=True)
+    site_settings.set_rate("example", "1/10min", covers_subdomains=True)
     request_fetches(f"https://{number}.example/" for number in range(10))
     assert len(robots_fetches()) == 6
     request_fetches(f"https://{number}.example/" for number in range(10, 20))
@@ -155,24 +157,24 @@ def test_a_lane_of_many_origins_asks_for_an_hour_s_worth_ahead() -> None:
     assert len(robots_fetches()) == 7
 
 
-def test_a_lane_slower_than_that_asks_for_one() -> None:
+def test_a_site_slower_than_that_asks_for_one() -> None:
     """Its first fetch needs it."""
-    slots.set_rate("site.example", "1/day")
+    site_settings.set_rate("site.example", "1/day")
     request_fetch(PAGE)
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
 
-def test_in_a_fast_lane_there_is_an_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_fast_site_there_is_an_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking how many are queued must not take long."""
     monkeypatch.setattr(robots_files, "MOST_AHEAD", 5)
-    slots.set_rate("example", "1000/s", covers_subdomains=True)
+    site_settings.set_rate("example", "1000/s", covers_subdomains=True)
     request_fetches(f"https://{number}.example/" for number in range(10))
     assert len(robots_fetches()) == 5
 
 
 def test_where_a_fetch_has_waited_for_an_hour_nothing_is_asked_for_ahead() -> None:
     """However many new origins there are all the time: the old fetches get their turn."""
-    slots.set_rate("example", "1/s", covers_subdomains=True)
+    site_settings.set_rate("example", "1/s", covers_subdomains=True)
     known("https://old.example")
     request_fetch("https://old.example/")
     Fetch.objects.update(not_before=database_now() - timedelta(minutes=59))
@@ -183,7 +185,7 @@ def test_where_a_fetch_has_waited_for_an_hour_nothing_is_asked_for_ahead() -> No
 
 
 def test_what_an_operator_wants_to_know_is_asked_for_all_the_same() -> None:
-    """Also in a lane where fetches wait."""
+    """Also at a site where fetches wait."""
     known()
     request_fetch(PAGE)
     Fetch.objects.update(not_before=database_now() - DAY)
@@ -195,12 +197,12 @@ def test_what_an_operator_wants_to_know_is_asked_for_all_the_same() -> None:
 
 
 def sent(messages: list[Message]) -> list[list[int]]:
-    return [arguments[0] for task, arguments in messages if task == "workers.tasks.fetch_batch"]
+    return [arguments[0] for task, arguments in messages if task == task_names.FETCH_BATCH]
 
 
 def test_a_robots_txt_is_booked_alone(messages: list[Message]) -> None:
-    """The fetches of its lane wait for what it says; those of other lanes do not."""
-    slots.set_rate("site.example", "10/s")
+    """The fetches of its site wait for what it says; those of other sites do not."""
+    site_settings.set_rate("site.example", "10/s")
     known("https://other.example")
     others = request_fetches(["https://other.example/"] * 3)
     pages = request_fetches([PAGE] * 5, priority=9)
@@ -217,9 +219,9 @@ def test_a_robots_txt_is_booked_alone(messages: list[Message]) -> None:
     assert set(Fetch.objects.filter(state=State.QUEUED)) == set(pages)
 
 
-def test_the_robots_txt_files_of_a_lane_are_one_run() -> None:
-    """A lane of many hosts learns of all of them at its own rate, before anything else."""
-    slots.set_rate("example", "10/s", covers_subdomains=True)
+def test_the_robots_txt_files_of_a_site_are_one_run() -> None:
+    """A site of many hosts learns of all of them at its own rate, before anything else."""
+    site_settings.set_rate("example", "10/s", covers_subdomains=True)
     request_fetches([f"https://{number}.example/" for number in range(7)], priority=32_766)
     assert dispatch() == 7
     assert {fetch.is_robots for fetch in Fetch.objects.filter(state=State.RESERVED)} == {True}

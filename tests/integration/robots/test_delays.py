@@ -1,4 +1,4 @@
-"""A Crawl-delay holds in its lane as long as its robots.txt counts and is obeyed, and again when it is obeyed again."""
+"""A Crawl-delay holds at its site as long as its robots.txt counts and is obeyed, and again when it is obeyed again."""
 
 from datetime import timedelta
 
@@ -6,14 +6,14 @@ import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, PAGE, answered, claimed, known
 from workers.fetches.enqueue import request_fetch
+from workers.fetches.maintenance.purge import purge
 from workers.fetches.models import RobotsFile
-from workers.fetches.retention import purge
-from workers.fetches.robots_files import RobotsFiles
+from workers.fetches.robots.files import RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -22,16 +22,16 @@ SLOW, SLOWER = timedelta(seconds=20), timedelta(seconds=90)
 
 
 @pytest.fixture(autouse=True)
-def lane() -> Site:
-    """Return a lane whose robots.txt asks for less than its rate, and has it."""
-    slots.set_rate("site.example", "1/s")
+def site() -> Site:
+    """Return a site whose robots.txt asks for less than its rate, and has it."""
+    site_settings.set_rate("site.example", "1/s")
     file = known(rules="", crawl_delay=SLOW)
-    slots.set_crawl_delay(file.site_id, SLOW)
+    site_settings.set_crawl_delay(file.site_id, SLOW)
     return file.site
 
 
 def delay() -> timedelta | None:
-    """Return the lane's Crawl-delay."""
+    """Return the site's Crawl-delay."""
     return Site.objects.get(name="site.example").crawl_delay
 
 
@@ -48,16 +48,16 @@ def test_it_stays_while_its_robots_txt_counts() -> None:
 
 
 def test_it_goes_when_its_robots_txt_has_expired() -> None:
-    """Also in a lane in which nobody asks for robots.txt any more."""
+    """Also at a site in which nobody asks for robots.txt any more."""
     expire(ORIGIN)
     purge()
     assert delay() is None
 
 
-def test_it_falls_to_the_longest_that_still_counts(lane: Site) -> None:
-    """One origin of several that share the lane has expired."""
+def test_it_falls_to_the_longest_that_still_counts(site: Site) -> None:
+    """One origin of several that share the site has expired."""
     known("http://site.example", rules="", crawl_delay=SLOWER)
-    slots.set_crawl_delay(lane.pk, SLOWER)
+    site_settings.set_crawl_delay(site.pk, SLOWER)
     expire("http://site.example")
     purge()
     assert delay() == SLOW
@@ -66,7 +66,7 @@ def test_it_falls_to_the_longest_that_still_counts(lane: Site) -> None:
 def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: LazySettings) -> None:
     """With the setting; a site that says otherwise keeps its own."""
     settings.WEIR_OBEY_ROBOTS = False
-    slots.set_rate("site.example", "1/s", obeys_robots=True)
+    site_settings.set_rate("site.example", "1/s", obeys_robots=True)
     purge()
     assert delay() == SLOW
     Site.objects.update(obeys_robots=None)
@@ -77,7 +77,7 @@ def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: LazySettings) ->
 def test_an_answer_that_comes_after_robots_txt_was_turned_off_brings_none(settings: LazySettings) -> None:
     """A robots.txt that was on its way is noted, but nobody is slowed down by it."""
     RobotsFile.objects.all().delete()
-    slots.set_crawl_delay(Site.objects.get().pk, None)
+    site_settings.set_crawl_delay(Site.objects.get().pk, None)
     request_fetch(PAGE)
     Site.objects.update(recalled_at=None)
     [job] = claimed()
@@ -87,10 +87,10 @@ def test_an_answer_that_comes_after_robots_txt_was_turned_off_brings_none(settin
     assert delay() is None
 
 
-def test_it_is_back_with_the_first_fetch_when_robots_txt_is_obeyed_again(lane: Site) -> None:
+def test_it_is_back_with_the_first_fetch_when_robots_txt_is_obeyed_again(site: Site) -> None:
     """What is known already need not be asked for again to count."""
-    slots.set_crawl_delay(lane.pk, None)
-    RobotsFiles().known({ORIGIN: lane.pk})
+    site_settings.set_crawl_delay(site.pk, None)
+    RobotsFiles().known({ORIGIN: site.pk})
     assert delay() == SLOW
 
 

@@ -12,16 +12,17 @@ import pytest
 from django.conf import LazySettings
 from structlog.testing import capture_logs
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.integration.robots.conftest import known
-from workers.fetches import robots_gate
-from workers.fetches.enqueue import cancel, request_fetch, request_fetches
-from workers.fetches.fetcher import Fetcher
+from workers.fetches.cancelling import cancel
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
-from workers.fetches.robots import MAX_BYTES
+from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots.rules import MAX_BYTES
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -40,11 +41,11 @@ class SmallSite(ThreadingHTTPServer):
     @property
     def origin(self) -> str:
         """Return what its URLs begin with."""
-        return f"http://{self.lane}"
+        return f"http://{self.site}"
 
     @property
-    def lane(self) -> str:
-        """Return the name of its lane."""
+    def site(self) -> str:
+        """Return the name of its site."""
         return f"127.1.250.251:{self.server_port}"
 
     def handle_error(self, *_arguments: Any) -> None:
@@ -73,11 +74,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site() -> Iterator[SmallSite]:
-    """Return a site that answers, in a lane that is fast."""
+    """Return a site that answers, at a site that is fast."""
     with SmallSite() as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
-        slots.set_rate(running.lane, "50/s")
+        site_settings.set_rate(running.site, "50/s")
         yield running
         running.shutdown()
         thread.join()
@@ -145,7 +146,7 @@ def test_who_takes_a_cancelled_fetch_s_place_is_let_through_or_not_as_well(
     site: SmallSite, fetcher: Fetcher, eventually: Eventually
 ) -> None:
     """A slot that is passed on to what robots.txt disallows is not used."""
-    slots.set_rate(site.lane, "1/s")
+    site_settings.set_rate(site.site, "1/s")
     known(site.origin, rules="User-agent: *\nDisallow: /private\n")
     first, cancelled = request_fetches([f"{site.origin}/first", f"{site.origin}/cancelled"])
     slot_ids = reserve_all()

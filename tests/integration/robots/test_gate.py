@@ -7,17 +7,19 @@ from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Message, database_now, poke
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
-from workers.fetches import robots_files, robots_gate
-from workers.fetches.claim import Job, take_over
-from workers.fetches.enqueue import cancel, request_fetch, request_fetches
+from workers.fetches.cancelling import cancel
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher.claim import take_over
+from workers.fetches.jobs import Event, Job
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.outcomes import Event
-from workers.fetches.robots import Rules
-from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots.files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots.rules import Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -25,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def at_the_gate(files: RobotsFiles, *urls: str) -> tuple[list[Job], list[Event]]:
     """Claim fetches of these URLs, and have them sorted."""
     request_fetches(urls)
-    return robots_gate.sort(claimed(), files)
+    return robots_gate.admit(claimed(), files)
 
 
 def turned_away(files: RobotsFiles, url: str = PAGE) -> Fetch:
@@ -74,7 +76,7 @@ def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Mes
     jobs = claimed()
     RobotsFile.objects.all().delete()
     messages.clear()
-    let_through, [event] = robots_gate.sort(jobs, files)
+    let_through, [event] = robots_gate.admit(jobs, files)
     assert let_through == []
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
     assert poke("site.example") in messages
@@ -93,7 +95,7 @@ def test_what_is_not_known_any_more_waits_as_well(files: RobotsFiles) -> None:
     request_fetch(PAGE)
     [robots] = robots_fetches()
     robots.delete()
-    jobs, events = robots_gate.sort(claimed(), files)
+    jobs, events = robots_gate.admit(claimed(), files)
     assert (jobs, len(events), len(robots_fetches())) == ([], 1, 1)
 
 
@@ -114,7 +116,7 @@ def test_a_dead_site_s_fetches_fail_with_the_reason(files: RobotsFiles) -> None:
     """Nobody waits for ever for a robots.txt."""
     known(state=RobotsState.UNREACHABLE, error="no answer")
     request_fetch(PAGE, max_attempts=1)
-    _, [event] = robots_gate.sort(claimed(), files)
+    _, [event] = robots_gate.admit(claimed(), files)
     stored(event)
     fetch = Fetch.objects.get(is_robots=False)
     assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
@@ -126,7 +128,7 @@ def test_what_is_nearly_old_still_lets_through_and_is_refreshed(files: RobotsFil
     known(rules=RULES)
     request_fetch(PAGE)
     RobotsFile.objects.update(refresh_at=database_now() - timedelta(seconds=1))
-    jobs, events = robots_gate.sort(claimed(), files)
+    jobs, events = robots_gate.admit(claimed(), files)
     assert (len(jobs), events) == (1, [])
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
@@ -143,7 +145,7 @@ def test_after_a_redirect_its_target_s_robots_txt_counts(files: RobotsFiles) -> 
     known("https://www.site.example", rules="User-agent: *\nDisallow: /\n")
     request_fetch(PAGE)
     Fetch.objects.update(hop_url="https://www.site.example/page", redirects=1)
-    jobs, [event] = robots_gate.sort(claimed(), files)
+    jobs, [event] = robots_gate.admit(claimed(), files)
     stored(event)
     assert (jobs, Fetch.objects.get().error) == ([], "robots.txt of https://www.site.example disallows it")
 
@@ -174,12 +176,12 @@ def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, s
     if of == "setting":
         settings.WEIR_OBEY_ROBOTS = False
     else:
-        slots.set_rate("site.example", "10/s", obeys_robots=False)
-        Site.objects.update(recalled_at=None)  # or dispatch leaves the lane alone for half a second
+        site_settings.set_rate("site.example", "10/s", obeys_robots=False)
+        Site.objects.update(recalled_at=None)  # or dispatch leaves the site alone for half a second
     request_fetch(PAGE)
     jobs = claimed()
     with CaptureQueriesContext(connection) as queries:
-        let_through, events = robots_gate.sort(jobs, files)
+        let_through, events = robots_gate.admit(jobs, files)
     assert (len(let_through), events, len(queries)) == (1, [], 0)
 
 
@@ -193,7 +195,7 @@ def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkey
         raise OperationalError("the connection is lost")
 
     monkeypatch.setattr(files, "known", away)
-    let_through, [event] = robots_gate.sort(jobs, files)
+    let_through, [event] = robots_gate.admit(jobs, files)
     stored(event)
     assert (let_through, Fetch.objects.get().state, Fetch.objects.get().attempts) == ([], State.QUEUED, 0)
 

@@ -8,10 +8,10 @@ import pytest
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, RULES, Elapse, known, robots_fetches
-from workers.fetches import robots_files
 from workers.fetches.models import RobotsFile, RobotsState
-from workers.fetches.robots import Rules
-from workers.fetches.robots_files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots.rules import Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -31,13 +31,13 @@ def texts_parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Return a list to which each statement is added, with the number of origins that it is about."""
     statements: list[tuple[str, int]] = []
-    real = robots_files._run
+    real = robots_files._query
 
     def noting(name: str, parameters: Any) -> Any:
         statements.append((name, len(parameters["origins"])))
         return real(name, parameters)
 
-    monkeypatch.setattr(robots_files, "_run", noting)
+    monkeypatch.setattr(robots_files, "_query", noting)
     return statements
 
 
@@ -45,14 +45,14 @@ def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.M
     """One look serves all messages of a minute; another one does not parse what has not changed."""
     statements, parsed = asked(monkeypatch), texts_parsed(monkeypatch)
     known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
+    sites = {ORIGIN: Site.objects.get().pk}
     for _ in range(3):
-        assert files.known(lanes)[ORIGIN].rules is not None
+        assert files.known(sites)[ORIGIN].rules is not None
     elapse(LOOK_AGAIN - 1)
-    files.known(lanes)
+    files.known(sites)
     assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
     elapse(2)
-    assert files.known(lanes)[ORIGIN].rules is not None
+    assert files.known(sites)[ORIGIN].rules is not None
     assert (len(statements), len(parsed)) == (2, 1)
 
 
@@ -60,34 +60,34 @@ def test_unknown_origins_are_looked_up_in_one_query(files: RobotsFiles, monkeypa
     """A message with many origins asks once what is known, and once for the rest."""
     statements = asked(monkeypatch)
     origins = [f"https://{number}.example" for number in range(10)]
-    lanes = {origin: known(origin).site_id for origin in origins}
+    sites = {origin: known(origin).site_id for origin in origins}
     RobotsFile.objects.filter(origin__in=origins[:4]).delete()
-    assert len(files.known(lanes)) == 6
-    assert statements == [("robots_known", 10), ("robots_ask", 4)]
+    assert len(files.known(sites)) == 6
+    assert statements == [("known", 10), ("ask", 4)]
     assert len(robots_fetches()) == 4
 
 
 def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elapse) -> None:
     """Whichever process fetched them."""
     known(rules=RULES)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert files.known(lanes)[ORIGIN].state == RobotsState.RULES
+    sites = {ORIGIN: Site.objects.get().pk}
+    assert files.known(sites)[ORIGIN].state == RobotsState.RULES
     known(state=RobotsState.ALLOWED, rules="")
     RobotsFile.objects.update(state=RobotsState.ALLOWED)
     elapse(LOOK_AGAIN)
-    assert files.known(lanes)[ORIGIN].state == RobotsState.ALLOWED
+    assert files.known(sites)[ORIGIN].state == RobotsState.ALLOWED
 
 
 def test_what_expires_is_not_used_any_longer(files: RobotsFiles, elapse: Elapse) -> None:
     """Also between two looks: the time is that of this process' monotonic clock."""
     soon = database_now() + timedelta(seconds=30)
     known(expires_at=soon, refresh_at=soon)
-    lanes = {ORIGIN: Site.objects.get().pk}
-    assert ORIGIN in files.known(lanes)
+    sites = {ORIGIN: Site.objects.get().pk}
+    assert ORIGIN in files.known(sites)
     RobotsFile.objects.all().delete()
-    assert ORIGIN in files.known(lanes)
+    assert ORIGIN in files.known(sites)
     elapse(31)
-    assert files.known(lanes) == {}
+    assert files.known(sites) == {}
 
 
 def test_what_is_looked_up_again_is_counted_once(
@@ -96,11 +96,11 @@ def test_what_is_looked_up_again_is_counted_once(
     """What fits is not forgotten for having been known for long."""
     monkeypatch.setattr(robots_files, "MOST_CHARACTERS", 3 * len(RULES))
     parsed = texts_parsed(monkeypatch)
-    lanes = {
+    sites = {
         f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(3)
     }
     for _ in range(4):
-        assert len(files.known(lanes)) == 3
+        assert len(files.known(sites)) == 3
         elapse(LOOK_AGAIN + 1)
     assert len(parsed) == 3
 
@@ -109,14 +109,14 @@ def test_what_is_looked_up_again_is_counted_once(
 def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """By number and by size; what was used last stays."""
     monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
-    lanes = {
+    sites = {
         f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
     }
-    assert len(files.known(lanes)) == 5, "what one message needs is there for it"
-    assert list(files._known) == list(lanes)[2:]
-    files.known(dict(list(lanes.items())[2:3]))
-    files.known(dict(list(lanes.items())[:1]))
-    assert list(files._known) == [list(lanes)[place] for place in (4, 2, 0)]
+    assert len(files.known(sites)) == 5, "what one message needs is there for it"
+    assert list(files._known) == list(sites)[2:]
+    files.known(dict(list(sites.items())[2:3]))
+    files.known(dict(list(sites.items())[:1]))
+    assert list(files._known) == [list(sites)[place] for place in (4, 2, 0)]
     assert files._characters == 3 * len(RULES)
 
 
@@ -124,12 +124,12 @@ def test_rules_that_could_not_be_parsed_are_parsed_again(
     files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
 ) -> None:
     """A process that knows their text has not read it."""
-    lanes = {ORIGIN: known(rules=RULES).site_id}
+    sites = {ORIGIN: known(rules=RULES).site_id}
     with monkeypatch.context() as patched:
         patched.setattr(robots_files, "Rules", lambda *_arguments: 1 / 0)
-        assert files.known(lanes)[ORIGIN].state == RobotsState.UNREACHABLE
+        assert files.known(sites)[ORIGIN].state == RobotsState.UNREACHABLE
     elapse(LOOK_AGAIN)
-    assert files.known(lanes)[ORIGIN].rules is not None
+    assert files.known(sites)[ORIGIN].rules is not None
 
 
 def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
@@ -138,6 +138,6 @@ def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
     """Each claim gets on by one at least, and nothing is asked for again."""
     monkeypatch.setattr(robots_files, "PARSE_FOR", 0.0)
     origins = ["https://1.example", "https://2.example", "https://3.example"]
-    lanes = {origin: known(origin, rules=RULES).site_id for origin in origins}
-    assert [sorted(files.known(lanes)) for _ in origins] == [origins[:1], origins[:2], origins]
+    sites = {origin: known(origin, rules=RULES).site_id for origin in origins}
+    assert [sorted(files.known(sites)) for _ in origins] == [origins[:1], origins[:2], origins]
     assert robots_fetches() == []

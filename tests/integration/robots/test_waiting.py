@@ -2,16 +2,15 @@
 
 import pytest
 
-from ratelimit import slots
+from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import Message, database_now, poke
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, answered, claimed, known, stored
-from workers.fetches import robots_gate
-from workers.fetches.claim import Job
 from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.jobs import Job, Snoozed
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
-from workers.fetches.outcomes import GivenBack
-from workers.fetches.robots_files import RobotsFiles
+from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots.files import RobotsFiles
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -22,7 +21,7 @@ def waiting(files: RobotsFiles, *paths: str) -> list[Job]:
     request_fetches(f"{ORIGIN}/{path}" for path in paths)
     jobs = claimed()
     RobotsFile.objects.all().delete()
-    let_through, events = robots_gate.sort(jobs, files)
+    let_through, events = robots_gate.admit(jobs, files)
     assert let_through == []
     for event in events:
         stored(event)
@@ -30,7 +29,7 @@ def waiting(files: RobotsFiles, *paths: str) -> list[Job]:
 
 
 def free() -> None:
-    """Let the lanes be free for their next starts."""
+    """Let the sites be free for their next starts."""
     Site.objects.update(next_start=database_now() - HOUR)
 
 
@@ -52,7 +51,7 @@ def test_it_keeps_its_place_however_often_it_waits(files: RobotsFiles) -> None:
     Fetch.objects.filter(is_robots=True).update(not_before=database_now() + HOUR)
     Fetch.objects.filter(pk__in=due).update(not_before=database_now())
     free()
-    for event in robots_gate.sort(claimed(), files)[1]:
+    for event in robots_gate.admit(claimed(), files)[1]:
         stored(event)
     again = Fetch.objects.filter(pk__in=due).order_by("pk")
     assert list(again.values_list("due_since", flat=True)) == was_due
@@ -67,19 +66,19 @@ def test_whoever_lost_its_slot_after_it_had_waited_has_its_place_again(files: Ro
     was_due = Fetch.objects.get(pk=job.fetch_id).due_since
     free()
     [job] = claimed()
-    stored(GivenBack(job=job))
+    stored(Snoozed(job=job))
     fetch = Fetch.objects.get(pk=job.fetch_id)
     assert (fetch.state, fetch.not_before, fetch.due_since) == (State.QUEUED, was_due, None)
 
 
 def test_what_waits_for_another_robots_txt_goes_on_waiting(files: RobotsFiles) -> None:
-    """Also where both are in one lane."""
-    slots.set_rate("example", "10/s", covers_subdomains=True)
+    """Also where both are at one site."""
+    site_settings.set_rate("example", "10/s", covers_subdomains=True)
     waits, other = "https://a.example", "https://b.example"
     request_fetches([f"{waits}/page", f"{other}/page"])
     Fetch.objects.filter(is_robots=True).delete()
     Site.objects.update(recalled_at=None)
-    for event in robots_gate.sort(claimed(), files)[1]:
+    for event in robots_gate.admit(claimed(), files)[1]:
         stored(event)
     free()
     answered(next(job for job in claimed() if job.url == f"{other}/robots.txt"), 404)
@@ -94,7 +93,7 @@ def test_who_begins_to_wait_for_what_has_just_come_goes_on_at_once(files: Robots
     request_fetch(PAGE)
     jobs = claimed()
     RobotsFile.objects.all().delete()
-    _, [event] = robots_gate.sort(jobs, files)
+    _, [event] = robots_gate.admit(jobs, files)
     known()
     messages.clear()
     stored(event)
@@ -111,7 +110,7 @@ def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFi
     Fetch.objects.filter(is_robots=False).update(not_before=database_now())
     Fetch.objects.filter(is_robots=True).delete()
     free()
-    _, [event] = robots_gate.sort(claimed(), files)
+    _, [event] = robots_gate.admit(claimed(), files)
     stored(event)
     fetch = Fetch.objects.get()
     assert (fetch.attempts, fetch.due_since) == (1, None)
@@ -120,7 +119,7 @@ def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFi
 
 def test_pages_of_many_origins_get_every_third_slot(files: RobotsFiles) -> None:
     """Also where what is known has expired whenever a page's turn comes, and new origins never cease to arrive."""
-    slots.set_rate("example", "1/2h", covers_subdomains=True)
+    site_settings.set_rate("example", "1/2h", covers_subdomains=True)
     pages = [f"https://{number}.example/" for number in range(5)]
     request_fetches(pages)
     Fetch.objects.filter(is_robots=True).delete()
@@ -133,7 +132,7 @@ def test_pages_of_many_origins_get_every_third_slot(files: RobotsFiles) -> None:
         request_fetch(f"https://new{slots_used}.example/")
         Site.objects.update(recalled_at=None)
         free()
-        let_through, events = robots_gate.sort(claimed(), files)
+        let_through, events = robots_gate.admit(claimed(), files)
         for event in events:
             stored(event)
         RobotsFile.objects.all().delete()  # who needed it, has seen it

@@ -1,12 +1,12 @@
-"""What the tests of throttled tasks share: the broker, and a lane."""
+"""What the tests of throttled tasks share: the broker, and a site."""
 
 from datetime import timedelta
 
 import kombu
 import pytest
 
-from ratelimit import slots
-from tests.integration.throttled.one_worker import LANE, Broker, started
+from ratelimit import site_settings
+from tests.integration.throttled.one_worker import SITE, Broker, started
 
 
 @pytest.fixture
@@ -19,6 +19,6 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 
 @pytest.fixture(autouse=True)
-def lane(transactional_db: None) -> None:  # noqa: ARG001  asked for its effect
-    """Have a lane whose grace is longer than the pauses of a busy test machine."""
-    slots.set_rate(LANE, "10/s", grace=timedelta(milliseconds=200))
+def site(transactional_db: None) -> None:  # noqa: ARG001  asked for its effect
+    """Have a site whose grace is longer than the pauses of a busy test machine."""
+    site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200))

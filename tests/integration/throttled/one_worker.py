@@ -12,11 +12,11 @@ from kombu.exceptions import OperationalError
 from kombu.utils import json
 
 from project.celery import app
-from ratelimit import slots
-from workers.models import PostponedTask
-from workers.throttled import throttled_task
+from ratelimit import site_settings
+from workers.throttled.decorator import throttled_task
+from workers.throttled.models import PostponedTask
 
-LANE = "site.example"
+SITE = "site.example"
 MAX_WAIT = 2.0
 
 
@@ -94,13 +94,13 @@ def arguments() -> list[Any]:
 
 
 def book(seconds: float) -> None:
-    """Have nothing start in the lane for so long."""
-    slots.back_off(LANE, seconds)
+    """Have nothing start at the site for so long."""
+    site_settings.back_off(SITE, seconds)
 
 
-def open_lane() -> None:
+def open_site() -> None:
     """End what `book` began."""
-    slots.resume(LANE)
+    site_settings.resume(SITE)
 
 
 def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
@@ -109,7 +109,7 @@ def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
     for number in numbers:
         (task or plain).delay(number)
     assert [work(broker.next()) for _ in numbers] == ["IGNORED"] * len(numbers)
-    open_lane()
+    open_site()
     return list(PostponedTask.objects.order_by("pk").values_list("pk", flat=True))
 
 
@@ -122,7 +122,7 @@ class Planned(Exception):
     """What goes wrong in a task, on purpose."""
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.plain")
 def plain(number: int = 0) -> int:
     """Start, and return the argument."""
@@ -130,14 +130,14 @@ def plain(number: int = 0) -> int:
     return number
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.bound", bind=True)
 def bound(self: Task[Any, Any], number: int = 0) -> None:
     """Start, with the task's id as second argument."""
     note("bound", number, self.request.id)
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @app.task(name="tests.of_the_app")
 def of_the_app(number: int = 0) -> None:
     """Start."""
@@ -154,17 +154,17 @@ class ByClass(Task):  # type: ignore[type-arg]  # has no parameters when it runs
         note("by_class", number)
 
 
-by_class = throttled_task(site=LANE, max_wait=MAX_WAIT)(app.register_task(ByClass()))
+by_class = throttled_task(site=SITE, max_wait=MAX_WAIT)(app.register_task(ByClass()))
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.late", acks_late=True)
 def late(number: int = 0) -> None:
     """Start; its message is acknowledged at the end."""
     note("late", number)
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.retrying", bind=True, max_retries=3)
 def retrying(self: Task[Any, Any], number: int = 0) -> None:
     """Start, and want to be run again, once."""
@@ -173,7 +173,7 @@ def retrying(self: Task[Any, Any], number: int = 0) -> None:
         raise self.retry(countdown=0)
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.autoretrying", autoretry_for=(Exception,), retry_backoff=False, default_retry_delay=0)
 def autoretrying(number: int = 0) -> None:
     """Start."""
@@ -183,11 +183,11 @@ def autoretrying(number: int = 0) -> None:
 @throttled_task(site=lambda host, **_options: host, max_wait=MAX_WAIT)
 @shared_task(name="tests.by_argument", bind=True)
 def by_argument(self: Task[Any, Any], host: Any, *, page: int = 0) -> None:
-    """Start in the lane that the argument names."""
+    """Start at the site that the argument names."""
     note("by_argument", host, page, self.request.id)
 
 
-@throttled_task(site=LANE, max_wait=MAX_WAIT)
+@throttled_task(site=SITE, max_wait=MAX_WAIT)
 @shared_task(name="tests.note_anything")
 def note_anything(thing: object) -> None:
     """Start."""

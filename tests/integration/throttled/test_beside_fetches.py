@@ -1,4 +1,4 @@
-"""Fetches and tasks that wait for the same lane both go on, whichever of dispatch and publishing ticks first."""
+"""Fetches and tasks that wait for the same site both go on, whichever of dispatch and publishing ticks first."""
 
 from datetime import timedelta
 from random import Random
@@ -6,18 +6,19 @@ from random import Random
 import pytest
 from django.conf import LazySettings
 
-from ratelimit import slots
+from ratelimit import site_settings, slots
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
-from tests.integration.test_forecast import Seconds
-from tests.integration.throttled.one_worker import LANE, Broker
+from tests.integration.reports.test_forecast import Seconds
+from tests.integration.throttled.one_worker import SITE, Broker
 from tests.integration.throttled.test_publishing import waiting
+from workers import task_names
 from workers.fetches.dispatch import REFILL, TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
-from workers.models import PostponedTask
 from workers.schedule import tick_of
 from workers.throttled import postponing, publishing
+from workers.throttled.models import PostponedTask
 from workers.throttled.publishing import publish_due
 
 GRACE = timedelta(milliseconds=25)
@@ -40,7 +41,7 @@ def reserve_all(broker: Broker) -> int:
     broker.messages.clear()
     for row in rows:
         assert postponing.take(row, 10.0)
-        slots.reserve(LANE)
+        slots.reserve(SITE)
     PostponedTask.objects.filter(pk__in=rows).delete()
     return len(rows)
 
@@ -59,12 +60,12 @@ def played(broker: Broker, apart: float) -> tuple[int, int]:
 
 @pytest.mark.parametrize("apart", [0.05, 0.95])
 @pytest.mark.parametrize(("rate", "a_second"), [("10/s", 10.0), ("2/s", 2.0), ("1/2s", 0.5)])
-def test_fetches_and_tasks_both_get_slots_of_a_lane_in_which_both_wait(
+def test_fetches_and_tasks_both_get_slots_of_a_site_in_which_both_wait(
     rate: str, a_second: float, apart: float, broker: Broker
 ) -> None:
-    """Neither the backlog of one nor that of the other is cleared first; nor is the lane left unused."""
-    slots.set_rate(LANE, rate, grace=GRACE)
-    request_fetches([f"http://{LANE}/"] * PLENTY)
+    """Neither the backlog of one nor that of the other is cleared first; nor is the site left unused."""
+    site_settings.set_rate(SITE, rate, grace=GRACE)
+    request_fetches([f"http://{SITE}/"] * PLENTY)
     waiting(PLENTY)
     tasks, fetches = played(broker, apart)
     print(f"{rate}, {apart} s apart: {tasks} tasks, {fetches} fetches")
@@ -73,8 +74,8 @@ def test_fetches_and_tasks_both_get_slots_of_a_lane_in_which_both_wait(
 
 
 def test_tasks_do_not_wait_for_fetches_that_are_not_there(broker: Broker) -> None:
-    """In a lane without fetches each tick publishes whatever can start before the next."""
-    slots.set_rate(LANE, "2/s", grace=GRACE)
+    """In a site without fetches each tick publishes whatever can start before the next."""
+    site_settings.set_rate(SITE, "2/s", grace=GRACE)
     waiting(PLENTY)
     tasks, fetches = played(broker, 0.5)
     assert (fetches, Site.objects.get().has_backlog) == (0, False)
@@ -82,24 +83,24 @@ def test_tasks_do_not_wait_for_fetches_that_are_not_there(broker: Broker) -> Non
 
 
 @pytest.mark.parametrize("lookahead", [1.0, 3.0])
-def test_a_lane_that_dispatch_has_left_free_goes_to_tasks(
+def test_a_site_that_dispatch_has_left_free_goes_to_tasks(
     lookahead: float, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, broker: Broker
 ) -> None:
-    """A tick that leaves the lane to dispatch publishes all the same where dispatch had its turn, and took nothing."""
+    """A tick that leaves the site to dispatch publishes all the same where dispatch had its turn, and took nothing."""
     settings.WEIR_LOOKAHEAD = lookahead
     monkeypatch.setattr(publishing, "FETCHES_FIRST", 1.0)
-    slots.set_rate(LANE, "2/s", grace=GRACE)
+    site_settings.set_rate(SITE, "2/s", grace=GRACE)
     waiting(1)
     Site.objects.update(has_backlog=True)
-    slots.reserve(LANE, 2)
-    slots.reserve(LANE)
+    slots.reserve(SITE, 2)
+    slots.reserve(SITE)
     assert publish_due() == 0
     Site.objects.update(next_start=database_now())
     assert publish_due() == 1
     assert [message.about for message in broker.messages] == [("tests.plain", [0])]
 
 
-def test_publishing_looks_farther_than_a_lane_can_be_booked_when_dispatch_books_it() -> None:
+def test_publishing_looks_farther_than_a_site_can_be_booked_when_dispatch_books_it() -> None:
     """By a tick, for the one that comes before dispatch's; and by the time that a message takes."""
     assert pytest.approx(2.6) == publishing.LOOKAHEAD
-    assert REFILL + tick_of("workers.tasks.dispatch") + TRAVEL <= publishing.LOOKAHEAD
+    assert REFILL + tick_of(task_names.DISPATCH) + TRAVEL <= publishing.LOOKAHEAD

@@ -14,24 +14,23 @@ from kombu.utils import json
 from structlog.testing import capture_logs
 
 from postgres import statements
-from ratelimit import slots
+from ratelimit import site_settings, slots
 from ratelimit.models import Site
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import explain
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
-    LANE,
+    SITE,
     Broker,
     arguments,
     book,
     expire_leases,
-    open_lane,
+    open_site,
     postponed,
     work,
 )
-from workers import tasks
-from workers.models import PostponedTask
-from workers.throttled import postponing, publishing
+from workers.throttled import postponing, publishing, tasks
+from workers.throttled.models import PostponedTask
 from workers.throttled.publishing import publish_due
 
 pytestmark = pytest.mark.usefixtures("broker")
@@ -41,13 +40,13 @@ HOUR = timedelta(hours=1)
 PARAMETERS = {"lookahead": 2.6, "beside_fetches": 0.5, "delivery": 30.0, "most": 200, "batch": 500}
 
 
-def waiting(count: int, *, lane: str = LANE, max_wait: float = 10.0) -> None:
-    """Have so many tasks wait in a lane, numbered from 0."""
+def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
+    """Have so many tasks wait at a site, numbered from 0."""
     options = {"task_id": "id", "headers": None, "retries": 0}
     since = database_now() - HOUR
     PostponedTask.objects.bulk_create(
         PostponedTask(
-            site=lane,
+            site=site,
             task="tests.plain",
             signature=json.dumps({"task": "tests.plain", "args": [number], "kwargs": {}, "options": options}),
             max_wait=max_wait,
@@ -58,7 +57,7 @@ def waiting(count: int, *, lane: str = LANE, max_wait: float = 10.0) -> None:
 
 
 def refused(site: str, _max_wait: float) -> NoReturn:
-    """Stand in for `throttle` in a lane that others have just booked."""
+    """Stand in for `throttle` at a site that others have just booked."""
     raise slots.SlotTooFar(site, 60)
 
 
@@ -77,7 +76,7 @@ def put_off_until_due() -> None:
 
 def test_only_those_go_out_that_can_start_soon_in_their_order(broker: Broker) -> None:
     """Of many that wait for a slow site, those of the next 2.6 seconds; and no more while these have not started."""
-    slots.set_rate(LANE, SLOW)
+    site_settings.set_rate(SITE, SLOW)
     waiting(50)
     assert publish_due() == 3
     assert sent(broker) == [0, 1, 2]
@@ -89,8 +88,8 @@ def test_only_those_go_out_that_can_start_soon_in_their_order(broker: Broker) ->
 
 
 def test_what_a_worker_holds_takes_its_room_by_its_slot(broker: Broker) -> None:
-    """It has booked the lane, or is about to: it is not counted a second time."""
-    slots.set_rate(LANE, SLOW)
+    """It has booked the site, or is about to: it is not counted a second time."""
+    site_settings.set_rate(SITE, SLOW)
     waiting(50)
     assert publish_due() == 3
     for message in broker.messages:
@@ -100,7 +99,7 @@ def test_what_a_worker_holds_takes_its_room_by_its_slot(broker: Broker) -> None:
 
 def test_all_go_out_in_the_course_of_time_and_start_in_their_order(broker: Broker) -> None:
     """First in, first out: tick by tick until nothing waits."""
-    slots.set_rate(LANE, "40/s", grace=timedelta(milliseconds=80))
+    site_settings.set_rate(SITE, "40/s", grace=timedelta(milliseconds=80))
     numbers = list(range(30))
     postponed(broker, *numbers)
     while PostponedTask.objects.exists():
@@ -120,36 +119,36 @@ def test_a_task_goes_out_only_when_it_would_not_wait_longer_than_it_may() -> Non
     assert publish_due() == 2
 
 
-@pytest.mark.parametrize("stop", [lambda: slots.pause(LANE), lambda: slots.back_off(LANE, 60)])
+@pytest.mark.parametrize("stop", [lambda: site_settings.pause(SITE), lambda: site_settings.back_off(SITE, 60)])
 @pytest.mark.parametrize(("rate", "burst"), [("10/s", 1), ("1/10s", 10)])
-def test_nothing_goes_out_to_a_lane_that_is_closed(rate: str, burst: int, stop: Any) -> None:
+def test_nothing_goes_out_to_a_site_that_is_closed(rate: str, burst: int, stop: Any) -> None:
     """A pause or a back-off holds for postponed tasks; when it ends, they go out."""
-    slots.set_rate(LANE, rate, burst=burst)
+    site_settings.set_rate(SITE, rate, burst=burst)
     waiting(3)
     stop()
     assert publish_due() == 0
-    open_lane()
+    open_site()
     assert publish_due() == 3
 
 
 def test_a_burst_goes_out_together() -> None:
     """What may start at once after a quiet time is published at once."""
-    slots.set_rate(LANE, "1/10s", burst=4)
+    site_settings.set_rate(SITE, "1/10s", burst=4)
     waiting(10)
     assert publish_due() == 4
 
 
-def test_each_lane_has_its_own_room() -> None:
-    """A lane with ten thousand tasks keeps none of another lane's back."""
-    slots.set_rate("slow.example", "1/h")
+def test_each_site_has_its_own_room() -> None:
+    """A site with ten thousand tasks keeps none of another site's back."""
+    site_settings.set_rate("slow.example", "1/h")
     slots.reserve("slow.example")
-    slots.set_rate("other.example", SLOW)
-    waiting(20, lane="slow.example")
+    site_settings.set_rate("other.example", SLOW)
+    waiting(20, site="slow.example")
     waiting(20)
-    waiting(20, lane="other.example")
+    waiting(20, site="other.example")
     publish_due()
     assert set(PostponedTask.objects.exclude(published_at=None).values_list("site", flat=True)) == {
-        LANE,
+        SITE,
         "other.example",
     }
     assert PostponedTask.objects.exclude(published_at=None).filter(site="other.example").count() == 3
@@ -167,7 +166,7 @@ def test_publishers_at_once_send_nothing_twice_and_no_more_than_there_is_room_fo
     broker: Broker, in_threads: InThreads
 ) -> None:
     """Beat may double a tick."""
-    slots.set_rate(LANE, "3/s")
+    site_settings.set_rate(SITE, "3/s")
     waiting(100)
     in_threads(4, lambda _number: publish_due())
     alone = PostponedTask.objects.exclude(published_at=None).count()
@@ -176,15 +175,15 @@ def test_publishers_at_once_send_nothing_twice_and_no_more_than_there_is_room_fo
     assert publish_due() == alone
 
 
-def test_a_lane_in_which_somebody_else_is_publishing_is_left_to_him(other_connection: psycopg.Connection[Any]) -> None:
-    """Who has locked the first task of a lane has the lane; nobody waits for him."""
-    slots.set_rate("other.example", SLOW)
+def test_a_site_in_which_somebody_else_is_publishing_is_left_to_him(other_connection: psycopg.Connection[Any]) -> None:
+    """Who has locked the first task of a site has the site; nobody waits for him."""
+    site_settings.set_rate("other.example", SLOW)
     waiting(10)
-    waiting(10, lane="other.example")
-    first = PostponedTask.objects.filter(site=LANE).order_by("not_before")[0]
+    waiting(10, site="other.example")
+    first = PostponedTask.objects.filter(site=SITE).order_by("not_before")[0]
     other_connection.execute("SELECT id FROM workers_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
     assert publish_due() == 3
-    assert not PostponedTask.objects.filter(site=LANE).exclude(published_at=None).exists()
+    assert not PostponedTask.objects.filter(site=SITE).exclude(published_at=None).exists()
     other_connection.rollback()
     assert publish_due() > 0
 
@@ -309,7 +308,7 @@ def test_a_row_that_cannot_be_sent_hinders_no_other(broker: Broker) -> None:
 
 def test_a_task_that_a_worker_does_not_know_takes_no_room_from_others(broker: Broker) -> None:
     """The worker says so: the next tick publishes the next, and the unknown one ever more rarely."""
-    slots.set_rate(LANE, SLOW)
+    site_settings.set_rate(SITE, SLOW)
     waiting(4)
     PostponedTask.objects.update(task="shop.tasks.removed")
     tasks_sent = []
@@ -350,7 +349,7 @@ def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) ->
     assert first.expires_at is not None
     assert abs(first.expires_at - database_now() - HOUR) < timedelta(minutes=1)
     PostponedTask.objects.filter(pk=first.pk).update(expires_at=F("expires_at") - 2 * HOUR)
-    open_lane()
+    open_site()
     assert publish_due() == 2
     assert [task.pk for task in PostponedTask.objects.all()] == [second.pk]
     assert [work(broker.next()) for _ in range(2)] == ["IGNORED", "SUCCESS"]
@@ -374,7 +373,7 @@ def test_the_scheduled_task_publishes_and_is_not_the_parent(broker: Broker) -> N
 @pytest.mark.parametrize("has_statistics", [False, True])
 def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: bool) -> None:
     """A tick reads a few rows of the table, whatever the number of tasks that wait; nothing else is written."""
-    slots.set_rate(LANE, SLOW)
+    site_settings.set_rate(SITE, SLOW)
     waiting(10_000)
     publish_due()
     with connection.cursor() as cursor:

@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.integration.test_admin import page
-from tests.integration.test_constraints import refused_by
+from tests.integration.fetches.test_admin import page
+from tests.integration.fetches.test_constraints import refused_by
 from tests.integration.throttled.one_worker import Broker, arguments, postponed, work
-from workers.models import PostponedTask
+from workers.throttled.models import PostponedTask
 from workers.throttled.publishing import publish_due
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -42,7 +42,7 @@ def test_every_state_has_a_row_that_is_possible(fields: dict[str, Any]) -> None:
 
 
 def test_operators_see_what_waits_and_find_it_by_site_and_task(admin_client: Client) -> None:
-    """The list shows each task, its lane, and how often it was published in vain; a search narrows it."""
+    """The list shows each task, its site, and how often it was published in vain; a search narrows it."""
     PostponedTask.objects.create(**WHOLE, publications=17)
     PostponedTask.objects.create(**{**WHOLE, "site": "other.example", "task": "shop.tasks.other"})
     shown = page(admin_client, f"{ADMIN}_changelist")

@@ -7,26 +7,26 @@ import pytest
 from django.db import transaction
 from django.db.transaction import TransactionManagementError
 
-from ratelimit import slots
+from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.throttle import throttle
 from tests.integration.conftest import InThreads
 from tests.integration.throttled import one_worker
-from tests.integration.throttled.one_worker import LANE, Broker, Planned, arguments, book, started, work
-from workers.models import PostponedTask
+from tests.integration.throttled.one_worker import SITE, Broker, Planned, arguments, book, started, work
+from workers.throttled.models import PostponedTask
 
 KINDS = ("plain", "bound", "of_the_app", "by_class", "late", "autoretrying")
 INTERVAL = 0.1
 
 
 def far_away() -> None:
-    """Book the lane for an hour."""
-    slots.set_rate(LANE, "1/h")
-    slots.reserve(LANE)
+    """Book the site for an hour."""
+    site_settings.set_rate(SITE, "1/h")
+    slots.reserve(SITE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_task_of_any_kind_starts_at_once_in_a_free_lane(kind: str, broker: Broker) -> None:
+def test_a_task_of_any_kind_starts_at_once_in_a_free_site(kind: str, broker: Broker) -> None:
     """Its slot is used, and no row was needed."""
     getattr(one_worker, kind).delay(7)
     assert work(broker.next()) == "SUCCESS"
@@ -65,7 +65,7 @@ def test_who_calls_a_task_gets_its_refusal(call: Any, broker: Broker) -> None:
 
 
 def test_workers_keep_the_interval_between_them(broker: Broker, in_threads: InThreads) -> None:
-    """However many workers there are, starts in one lane are an interval apart."""
+    """However many workers there are, starts at one site are an interval apart."""
     for number in range(12):
         one_worker.plain.delay(number)
     in_threads(3, lambda _number: [work(broker.next()) for _ in range(4)])
@@ -73,19 +73,19 @@ def test_workers_keep_the_interval_between_them(broker: Broker, in_threads: InTh
     assert min(later.at - earlier.at for earlier, later in pairwise(started)) >= INTERVAL
 
 
-def test_a_function_names_the_lane_by_the_tasks_arguments(broker: Broker) -> None:
-    """It gets what the task gets, but a bound `self`; each lane has its own pace."""
+def test_a_function_names_the_site_by_the_tasks_arguments(broker: Broker) -> None:
+    """It gets what the task gets, but a bound `self`; each site has its own pace."""
     one_worker.by_argument.delay("a.example", page=1)
     one_worker.by_argument.delay("B.example.", page=2)
     assert [work(broker.next()) for _ in range(2)] == ["SUCCESS"] * 2
     assert [start.arguments[:2] for start in started] == [("a.example", 1), ("B.example.", 2)]
-    assert set(Site.objects.exclude(name=LANE).values_list("name", flat=True)) == {"a.example", "b.example"}
+    assert set(Site.objects.exclude(name=SITE).values_list("name", flat=True)) == {"a.example", "b.example"}
     one_worker.by_argument("a.example", page=3)
     assert Slot.objects.filter(site__name="a.example").count() == 2
 
 
 @pytest.mark.parametrize("named", [None, 7, "https://a.example/path", ""])
-def test_a_function_that_names_no_lane_fails_the_task(named: object, broker: Broker, caplog: Any) -> None:
+def test_a_function_that_names_no_site_fails_the_task(named: object, broker: Broker, caplog: Any) -> None:
     """The task fails with a sentence that says what is expected, and does not start."""
     one_worker.by_argument.delay(named)
     assert work(broker.next()) == "FAILURE"
@@ -107,7 +107,7 @@ def test_a_refusal_that_the_task_itself_runs_into_is_its_own(broker: Broker, mon
     """A SlotTooFar out of the task's code fails the task; it is not put back, for it has started."""
 
     def refused(_task: str, *_arguments: object) -> None:
-        slots.set_rate("other.example", "1/h")
+        site_settings.set_rate("other.example", "1/h")
         slots.reserve("other.example")
         with throttle("other.example", max_wait=0):
             pytest.fail("It started.")

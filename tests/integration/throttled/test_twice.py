@@ -19,8 +19,8 @@ from tests.integration.throttled.one_worker import (
     started,
     work,
 )
-from workers.models import PostponedTask
 from workers.throttled import postponing
+from workers.throttled.models import PostponedTask
 from workers.throttled.publishing import publish_due
 
 

@@ -11,24 +11,24 @@ import pytest
 from billiard.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connections
 
-from ratelimit import slots
+from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, WaitersOf, database_now
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
-    LANE,
     MAX_WAIT,
+    SITE,
     Broker,
     arguments,
     book,
     expire_leases,
-    open_lane,
+    open_site,
     postponed,
     started,
     work,
 )
-from workers.models import PostponedTask
 from workers.throttled import postponing, waiting
+from workers.throttled.models import PostponedTask
 from workers.throttled.postponing import HEADER, SILENCE
 from workers.throttled.publishing import publish_due
 
@@ -56,7 +56,7 @@ def test_a_task_whose_slot_is_too_far_away_is_put_back(kind: str, broker: Broker
     """Its row is committed, its message done with, and none is sent: no ETA, no countdown."""
     [row] = postponed(broker, 7, task=getattr(one_worker, kind))
     task = PostponedTask.objects.get()
-    assert (task.pk, task.site, task.task) == (row, LANE, getattr(one_worker, kind).name)
+    assert (task.pk, task.site, task.task) == (row, SITE, getattr(one_worker, kind).name)
     assert (task.max_wait, task.published_at, task.held_by, task.publications) == (MAX_WAIT, None, None, 0)
     assert not broker.messages
     assert not started
@@ -76,20 +76,20 @@ def test_a_task_that_was_put_back_is_published_and_starts(broker: Broker) -> Non
     assert not PostponedTask.objects.exists()
 
 
-def test_a_task_of_a_covered_host_waits_in_the_lane_that_covers_it(broker: Broker) -> None:
-    """With the others of that lane, in their order; it gets no lane of its own."""
-    slots.set_rate(LANE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
-    hosts = [f"www.{LANE}", LANE, f"shop.{LANE}"]
+def test_a_task_of_a_covered_host_waits_in_the_site_that_covers_it(broker: Broker) -> None:
+    """With the others of that site, in their order; it gets no site of its own."""
+    site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
+    hosts = [f"www.{SITE}", SITE, f"shop.{SITE}"]
     book(60)
     for host in hosts:
         one_worker.by_argument.delay(host)
         assert work(broker.next()) == "IGNORED"
-    assert list(PostponedTask.objects.values_list("site", flat=True)) == [LANE] * 3
-    open_lane()
+    assert list(PostponedTask.objects.values_list("site", flat=True)) == [SITE] * 3
+    open_site()
     assert publish_due() == 3
     assert [work(broker.next()) for _ in range(3)] == ["SUCCESS"] * 3
     assert arguments() == hosts
-    assert list(Site.objects.values_list("name", flat=True)) == [LANE]
+    assert list(Site.objects.values_list("name", flat=True)) == [SITE]
 
 
 def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
@@ -119,7 +119,7 @@ def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
     )
     sent = broker.next()
     assert work(sent) == "IGNORED"
-    open_lane()
+    open_site()
     publish_due()
     again = broker.next()
     del again.headers[HEADER]
@@ -135,7 +135,7 @@ def test_arguments_of_every_kind_that_celery_takes_survive(broker: Broker) -> No
     book(60)
     sent = broker.next()
     assert work(sent) == "IGNORED"
-    open_lane()
+    open_site()
     publish_due()
     again = broker.next()
     assert again.body == sent.body
@@ -152,7 +152,7 @@ def test_a_retry_of_a_postponed_task_is_a_message_of_its_own(broker: Broker) -> 
     assert retry.headers["retries"] == 1
     book(60)
     assert work(retry) == "IGNORED"
-    open_lane()
+    open_site()
     assert publish_due() == 1
     assert work(broker.next()) == "SUCCESS"
     assert [start.arguments for start in started] == [(7, 0), (7, 1)]
@@ -170,8 +170,8 @@ def test_who_comes_while_others_wait_goes_behind_them(broker: Broker) -> None:
     assert len(waits) == 3
 
 
-def test_a_published_task_that_finds_its_lane_booked_waits_again_at_its_place(broker: Broker) -> None:
-    """Others were faster: nothing is lost but the message, and it is still the first of its lane."""
+def test_a_published_task_that_finds_its_site_booked_waits_again_at_its_place(broker: Broker) -> None:
+    """Others were faster: nothing is lost but the message, and it is still the first of its site."""
     first, _ = postponed(broker, 1, 2)
     publish_due()
     place = PostponedTask.objects.get(pk=first).not_before
@@ -232,7 +232,7 @@ def test_a_worker_that_is_killed_while_it_waits_loses_nothing(
         dying.setattr(time, "sleep", interrupting(SystemExit()))
         with pytest.raises(SystemExit):
             work(broker.next())
-    open_lane()
+    open_site()
     task = PostponedTask.objects.get()
     assert task.lease_until is not None
     left = task.lease_until - database_now()

@@ -1,7 +1,14 @@
--- Cancel a fetch that has not been started, and give its slot to the next in its lane, who takes its place in the run.
--- A fetcher that holds it hears of `passed_on_at` in time where the slot lies farther ahead than it may rely on a
--- confirmation (`confirmed_for` seconds); nearer, it is too late. Without a next one the slot is given back; one that a
--- fetcher holds is left empty, as others might take it before the fetcher knows.
+-- Cancel a fetch that has not been started, and give its slot to its successor: the next fetch in the site's queue,
+-- which takes its place in the run.
+-- A fetcher that holds the fetch hears of `passed_on_at` in time where the slot lies farther ahead than it may rely on a
+-- confirmation (`confirmed_for` seconds); nearer, it is too late. Without a successor the slot is given back; one that a
+-- fetcher holds is left empty, as another reservation might take it before the fetcher knows.
+--
+-- chosen     the fetch, locked, if it is not too late
+-- moved      the fetch, cancelled
+-- next       the first in the queue
+-- successor  the same, in the slot
+-- slots      what became of the slot
 WITH chosen AS MATERIALIZED (
     SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, slot.start_time
     FROM fetches_fetch AS job
@@ -29,7 +36,7 @@ WITH chosen AS MATERIALIZED (
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS waiting
     WHERE chosen.start_time > clock_timestamp()
-), seated AS (
+), successor AS (
     UPDATE fetches_fetch AS job
     SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until
     FROM next
@@ -38,7 +45,7 @@ WITH chosen AS MATERIALIZED (
 ), slots AS (
     UPDATE ratelimit_slot AS slot
     SET released_at = CASE
-            WHEN chosen.state = 'reserved' AND NOT EXISTS (SELECT FROM seated) AND slot.finished_at IS NULL
+            WHEN chosen.state = 'reserved' AND NOT EXISTS (SELECT FROM successor) AND slot.finished_at IS NULL
             THEN coalesce(slot.released_at, clock_timestamp()) ELSE slot.released_at END,
         passed_on_at = CASE WHEN chosen.state = 'running' THEN clock_timestamp() ELSE slot.passed_on_at END
     FROM chosen

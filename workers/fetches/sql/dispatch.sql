@@ -1,14 +1,23 @@
--- Give slots to the best queued fetches of every lane that is booked less than `refill` seconds ahead, up to `lookahead`;
--- of these `sites` alone, unless NULL.
--- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle lanes start `apart` seconds
+-- Give slots to the best queued fetches of every site that is reserved less than `refill` seconds ahead, up to
+-- `lookahead`; of these `sites` alone, unless NULL. At most `most` sites, after site `after`.
+-- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart` seconds
 -- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
--- Promises: a lane is booked under its row's lock, by the rules of ratelimit/sql/reserve.sql; lanes that somebody
--- else is booking are skipped, never waited for; so are those that were booked ahead and recalled a moment ago, as their
--- clock may still be set back (ratelimit/sql/pull_back.sql). What is returned is committed. One row a lane: its new slots in
+-- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that another
+-- transaction holds are skipped, never waited for; so are those that were reserved ahead and recalled a moment ago, as
+-- their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its new slots in
 -- order (one run, for one fetcher), and whether its queue may be empty now.
--- A lane with `max_concurrency` gets runs that may have so many fetches under way as earlier runs leave over: the
--- holder sees to it. One that was booked since this statement began is left to the next, which sees all earlier runs.
-WITH lane AS MATERIALIZED (
+-- A site with `max_concurrency` gets runs that may have so many fetches in flight as earlier runs leave over: the
+-- holder keeps to it. One that was reserved since this statement began is left to the next, which sees all earlier runs.
+--
+-- due       the sites that are due, locked
+-- timed     the clock, read under the locks
+-- opened    the soonest start of each
+-- planned   how many slots each may get
+-- picked    their best fetches, locked: one row a fetch, and one without a fetch for a site that has none
+-- chosen    those that go: a robots.txt goes without the fetches that wait for what it says
+-- assigned  the slot and start of each
+-- slots, fetches, clocks  what is written
+WITH due AS MATERIALIZED (
     SELECT
         id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
     FROM ratelimit_site
@@ -23,10 +32,10 @@ WITH lane AS MATERIALIZED (
         AND id > %(after)s
         AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s))
     ORDER BY id
-    LIMIT %(lanes)s
+    LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
-), timed AS MATERIALIZED (  -- reads the clock when the locks are held
-    SELECT lane.*, clock_timestamp() AS now FROM lane
+), timed AS MATERIALIZED (
+    SELECT due.*, clock_timestamp() AS now FROM due
 ), opened AS MATERIALIZED (
     SELECT
         timed.*,
@@ -52,7 +61,7 @@ WITH lane AS MATERIALIZED (
         ) END::int AS room
     FROM opened
     CROSS JOIN greatest(opened.soonest, opened.next_start) AS arrival
-    CROSS JOIN LATERAL (  -- what the runs that are not over leave of the lane's concurrency; NULL: any number
+    CROSS JOIN LATERAL (  -- what the runs that are not over leave of the site's concurrency; NULL: any number
         SELECT CASE
             WHEN opened.max_concurrency IS NULL THEN NULL
             WHEN opened.next_start <> (SELECT seen.next_start FROM ratelimit_site AS seen WHERE seen.id = opened.id) THEN 0
@@ -67,7 +76,7 @@ WITH lane AS MATERIALIZED (
             GROUP BY slot.use_until, slot.at_once
         ) AS run
     ) AS left_over
-), picked AS MATERIALIZED (  -- one row a fetch; one without a fetch for a lane that has none
+), picked AS MATERIALIZED (
     SELECT
         planned.*,
         best.id AS fetch_id,
@@ -84,14 +93,14 @@ WITH lane AS MATERIALIZED (
         LIMIT greatest(planned.room, 0)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS best ON true
-), chosen AS MATERIALIZED (  -- a robots.txt goes without the fetches that wait for what it says
+), chosen AS MATERIALIZED (
     SELECT
         picked.*,
-        row_number() OVER lane_queue - 1 AS k,
+        row_number() OVER site_queue - 1 AS k,
         count(fetch_id) OVER (PARTITION BY id) AS taken
     FROM picked
     WHERE is_robots OR NOT coalesce(robots_first, false)
-    WINDOW lane_queue AS (PARTITION BY id ORDER BY priority DESC, not_before, fetch_id)
+    WINDOW site_queue AS (PARTITION BY id ORDER BY priority DESC, not_before, fetch_id)
 ), assigned AS MATERIALIZED (
     SELECT
         chosen.*,
@@ -108,7 +117,7 @@ WITH lane AS MATERIALIZED (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
         lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
-    -- Always true: where a lane's queue is long, the planner counts on so many that it would read the whole table.
+    -- Always true (docs/explanation/sql.md).
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
     WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (

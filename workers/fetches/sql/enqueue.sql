@@ -1,8 +1,8 @@
 -- Queue fetches, in the order of the arrays; one without a site has failed already and says why. Runs in the caller's
 -- transaction. Returns what the database decided, one row an element, in the same order.
--- One whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where somebody's open transaction queues
--- or ends that fetch, this waits until it is known how that ended; no row of others is locked. Keys are taken in
--- their order, so that two callers with the same keys do not wait for each other; ids and ages follow the arrays.
+-- One whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where another open transaction queues
+-- or ends that fetch, this waits for the end of that transaction; no row of others is locked. Keys are taken in their
+-- order, so that two callers with the same keys do not wait for each other; ids and ages follow the arrays.
 WITH wanted AS MATERIALIZED (
     SELECT
         nextval(pg_get_serial_sequence('fetches_fetch', 'id')) AS id,
@@ -14,7 +14,7 @@ WITH wanted AS MATERIALIZED (
 ), queued AS (
     INSERT INTO fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
-        dedupe_key, redirects, attempts, headers, etag, last_modified
+        dedupe_key
     )
     SELECT
         id, url, hop_url, site_id,
@@ -22,7 +22,7 @@ WITH wanted AS MATERIALIZED (
         error,
         CASE WHEN site_id IS NULL THEN clock_timestamp() END,
         due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
-        dedupe_key, 0, 0, '[]', '', ''
+        dedupe_key
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

@@ -12,7 +12,7 @@ WITH failed AS MATERIALIZED (
 ), chosen AS MATERIALIZED (
     SELECT DISTINCT ON (coalesce(dedupe_key::text, id::text)) id, hop_url, site_id
     FROM failed
-    -- One look at the index a key, whatever the statistics: EXISTS may gather all unfinished fetches first.
+    -- First row (docs/explanation/sql.md).
     WHERE (
         SELECT id FROM fetches_fetch AS other
         WHERE other.dedupe_key = failed.dedupe_key AND other.state IN ('queued', 'reserved', 'running')
@@ -21,9 +21,10 @@ WITH failed AS MATERIALIZED (
 ), moved AS (
     UPDATE fetches_fetch AS job
     SET state = 'queued', hop_url = chosen.hop_url, site_id = chosen.site_id,
-        redirects = 0, attempts = 0, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
+        redirects = DEFAULT, attempts = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
-        status_code = NULL, unchanged_from_id = NULL, headers = '[]', etag = '', last_modified = '', error = '', on_done_called_at = NULL
+        status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
+        etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, on_done_called_at = NULL
     FROM chosen
     WHERE job.id = chosen.id
     RETURNING job.site_id

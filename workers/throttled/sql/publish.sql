@@ -1,37 +1,46 @@
--- Mark as published, for `delivery` seconds, the next tasks of every lane: those that would start within `lookahead`
--- seconds, and within their own `max_wait`, if they reserved now, one after the other, behind what the lane is booked
--- with and what was published before and is not in a worker's hands yet. At most `most` of a lane, `batch` in all. Where
--- fetches wait in the lane, too, it is `beside_fetches` seconds instead of `lookahead`.
--- Promises: first in, first out within a lane; nothing is published twice, nor more than there is room for, however many
--- run this at once: whoever locks the first task of a lane has the lane, others skip it. A lane's row is not locked.
--- Costs one look at an index a lane, whatever the number of tasks that wait in it. Returns them in their order, and
--- whether Celery's `expires` is over.
-WITH RECURSIVE lane AS (  -- the lanes in which tasks wait: a jump from one name to the next
+-- Mark as published, for `delivery` seconds, the next tasks of every site: those that would start within `lookahead`
+-- seconds, and within their own `max_wait`, if they reserved now, one after the other, behind what is reserved at the
+-- site and what was published before and no worker holds yet. At most `most` of a site, `batch` in all. Where fetches
+-- wait at the site, too, it is `beside_fetches` seconds instead of `lookahead`.
+-- Promises: first in, first out within a site; nothing is published twice, nor more than there is room for, however many
+-- processes run this at once: the one that locks the first task of a site has the site, others skip it. A site's row is
+-- not locked. Costs one look at an index a site, whatever the number of tasks that wait there. Returns them in their
+-- order, and whether Celery's `expires` is over.
+--
+-- waiting    the sites at which tasks wait: a jump from one name to the next
+-- timed      the clock
+-- opened     when a task could start at each, by the rules of ratelimit/sql/slots/reserve.sql
+-- roomy      the sites with room, and how much
+-- held       those whose first task this transaction has locked
+-- queued     their next tasks, locked
+-- fitting    which of them may wait so long
+-- chosen, published  what is written
+WITH RECURSIVE waiting AS (
     (SELECT site FROM workers_postponedtask WHERE published_at IS NULL ORDER BY site LIMIT 1)
     UNION ALL
     SELECT (
         SELECT task.site FROM workers_postponedtask AS task
-        WHERE task.published_at IS NULL AND task.site > lane.site
+        WHERE task.published_at IS NULL AND task.site > waiting.site
         ORDER BY task.site
         LIMIT 1
     )
-    FROM lane
-    WHERE lane.site IS NOT NULL
+    FROM waiting
+    WHERE waiting.site IS NOT NULL
 ), timed AS MATERIALIZED (
     SELECT clock_timestamp() AS now
-), opened AS MATERIALIZED (  -- by the rules of ratelimit/sql/reserve.sql, for reservations of one start each
+), opened AS MATERIALIZED (
     SELECT
-        lane.site, now, step, (site.burst - 1) * site.effective_interval AS allowance,
+        waiting.site, now, step, (site.burst - 1) * site.effective_interval AS allowance,
         CASE WHEN site.has_backlog THEN %(beside_fetches)s ELSE %(lookahead)s END::float8 AS lookahead,
         greatest(now, site.paused_until, site.backed_off_until) AS soonest,
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
-    FROM lane
+    FROM waiting
     CROSS JOIN timed
-    JOIN ratelimit_site AS site ON site.name = lane.site
+    JOIN ratelimit_site AS site ON site.name = waiting.site
     CROSS JOIN LATERAL (SELECT site.effective_interval + site.effective_grace AS step) AS stepped
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks FROM workers_postponedtask AS task
-        WHERE task.site = lane.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
+        WHERE task.site = waiting.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
     ) AS on_its_way
 ), roomy AS MATERIALIZED (
     SELECT

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from workers import consumers, heartbeats, terminal
 from workers.arguments import at_least_one, seconds, whole_number
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.progress import FetchIds, Progress, endings, failures, progress
-from workers.fetches.screen import Screen, queueing, watching
+from workers.fetches.management.screen import Screen, queueing, watching
+from workers.fetches.reports.progress import FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs a call of request_fetches
 LOOK_EVERY = 0.25  # seconds
@@ -89,7 +89,7 @@ class Command(BaseCommand):
         stall = Stall()
         while True:
             asked_at = time.monotonic()
-            seen = progress(ids, most_lanes=SITES_SHOWN)
+            seen = progress(ids, most_sites=SITES_SHOWN)
             screen.show(*watching(seen, elapsed_s=time.monotonic() - began_at))
             if not seen.unfinished:
                 return True

@@ -12,13 +12,13 @@ from django.db.models.functions import Now
 from django.utils.text import Truncator
 from rich.text import Text
 
-from ratelimit import lanes
+from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.rates import parse_duration
-from ratelimit.slots import UnknownSite, unknown_site
+from ratelimit.sites import UnknownSite, unknown_site
 from workers import terminal
 from workers.arguments import at_least_one, row_id
-from workers.fetches.enqueue import cancel
+from workers.fetches.cancelling import cancel
 from workers.fetches.models import ACTIVE, Fetch, State
 from workers.fetches.retrying import retry_failed
 
@@ -174,7 +174,7 @@ def _filtered(*, site: str | None, status: int | None, error: str | None, since:
 
 def _site(host: str) -> Site:
     try:
-        return Site.objects.get(name=lanes.canonical(host))
+        return Site.objects.get(name=site_names.canonical(host))
     except Site.DoesNotExist as error:
         raise unknown_site(host) from error
 

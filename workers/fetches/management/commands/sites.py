@@ -10,14 +10,14 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from rich.text import Text
 
-from ratelimit import lanes, slots
+from ratelimit import site_names, site_settings, sites
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
-from workers import terminal
+from workers import task_names, terminal
 from workers.arguments import at_least_one, from_zero
-from workers.fetches import robots_delays
-from workers.fetches.forecast import Forecast, forecast
-from workers.fetches.overview import SiteStatus, busiest_sites
+from workers.fetches.reports.forecast import Forecast, forecast
+from workers.fetches.reports.site_status import SiteStatus, busiest_sites
+from workers.fetches.robots import crawl_delays
 from workers.fetches.targets import DEFAULT_PORTS
 from workers.publish import publish
 
@@ -25,7 +25,7 @@ FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
 SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
-TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": slots.DEFAULT}
+TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
 STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
 
 
@@ -86,8 +86,10 @@ class Command(BaseCommand):
                 self._forecast(options["host"], options["add"], as_json=options["json"])
             else:
                 self._change(options)
-                self.stdout.write("\n".join([_described(options["host"]), *_notes(lanes.canonical(options["host"]))]))
-        except (ValueError, slots.UnknownSite) as error:
+                self.stdout.write(
+                    "\n".join([_described(options["host"]), *_notes(site_names.canonical(options["host"]))])
+                )
+        except (ValueError, sites.UnknownSite) as error:
             raise CommandError(str(error)) from error
 
     def _change(self, options: dict[str, Any]) -> None:
@@ -95,17 +97,21 @@ class Command(BaseCommand):
         match options["action"]:
             case "set":
                 _set(host, options)
-                robots_delays.settle([Site.objects.get(name=lanes.canonical(host)).pk])  # it may obey again
-                publish("workers.tasks.dispatch")  # what it recalled is booked anew at once
+                crawl_delays.settle([Site.objects.get(name=site_names.canonical(host)).pk])  # it may obey again
+                publish(task_names.DISPATCH)  # what it recalled is booked anew at once
             case "pause":
-                slots.pause(host, parse_duration(options["duration"]) if options["duration"] is not None else None)
+                site_settings.pause(
+                    host, parse_duration(options["duration"]) if options["duration"] is not None else None
+                )
             case "resume":
-                slots.resume(host)
-                publish("workers.tasks.dispatch")
+                site_settings.resume(host)
+                publish(task_names.DISPATCH)
 
     def _forecast(self, host: str, add: int, *, as_json: bool) -> None:
         told = forecast(host, add)
-        self.stdout.write(json.dumps(_foretold_as_data(told)) if as_json else _foretold(told, lanes.canonical(host)))
+        self.stdout.write(
+            json.dumps(_foretold_as_data(told)) if as_json else _foretold(told, site_names.canonical(host))
+        )
 
     def _list(self, most: int | None, *, as_json: bool) -> None:
         busiest, total = busiest_sites(most)
@@ -127,15 +133,15 @@ def _set(host: str, options: dict[str, Any]) -> None:
     if isinstance(given["grace"], str):
         given["grace"] = parse_duration(given["grace"])
     try:
-        slots.set_rate(host, options["rate"], **given)
-    except slots.UnknownSite as error:
+        site_settings.set_rate(host, options["rate"], **given)
+    except sites.UnknownSite as error:
         raise CommandError(f"{error} A rate, such as 3/s, would create it.") from error
 
 
 def _described(host: str) -> str:
     """Say in one line what holds for the site now."""
     now_paused, now_backed_off = Q(paused_until__gt=Now()), Q(backed_off_until__gt=Now())
-    site = Site.objects.annotate(paused=now_paused, backed_off=now_backed_off).get(name=lanes.canonical(host))
+    site = Site.objects.annotate(paused=now_paused, backed_off=now_backed_off).get(name=site_names.canonical(host))
     parts = [_rate(site.interval, site.effective_interval)]
     if site.burst > 1:
         parts.append(f"burst {site.burst}")
@@ -156,13 +162,13 @@ def _described(host: str) -> str:
     return f"{terminal.printable(site.name)}: {', '.join(parts)}."
 
 
-def _notes(lane: str) -> Iterator[str]:
-    """Say which URLs are not in a lane that is named with a default port: lanes have no scheme."""
-    host, _, port = lane.rpartition(":")
+def _notes(site: str) -> Iterator[str]:
+    """Say which URLs are not at a site that is named with a default port: sites have no scheme."""
+    host, _, port = site.rpartition(":")
     for scheme, default in DEFAULT_PORTS.items():
         if port == str(default):
             [other] = DEFAULT_PORTS.keys() - {scheme}
-            yield f"{scheme} URLs go to the lane {host}, also with this port; only {other} URLs with it come here."
+            yield f"{scheme} URLs go to the site {host}, also with this port; only {other} URLs with it come here."
 
 
 def _rate(interval: timedelta, effective: timedelta) -> str:
@@ -192,7 +198,7 @@ def _as_table(sites: Sequence[SiteStatus]) -> str:
             str(site.burst) if site.burst > 1 else "",
             str(site.max_concurrency or ""),
             f"{site.backlog:,}",
-            terminal.span(site.booked_for_s),
+            terminal.span(site.reserved_for_s),
             Text(_state(site), STYLES[site.state]),
         )
     with console.capture() as capture:
@@ -211,16 +217,16 @@ def _as_data(site: SiteStatus) -> dict[str, object]:
         "covers_subdomains": site.covers_subdomains,
         "obeys_robots": site.obeys_robots,
         "backlog": site.backlog,
-        "booked_for_s": round(site.booked_for_s, 3),
+        "reserved_for_s": round(site.reserved_for_s, 3),
         "state": site.state,
         "paused_until": paused.isoformat() if paused and paused < PAUSED_FOREVER else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state == "backed off" else None,
     }
 
 
-def _foretold(told: Forecast, lane: str) -> str:
+def _foretold(told: Forecast, site: str) -> str:
     """Say it in a few sentences."""
-    name = terminal.printable(told.site if told.site == lane else f"{told.site} (which covers {lane})")
+    name = terminal.printable(told.site if told.site == site else f"{told.site} (which covers {site})")
     parts = [format_rate(told.interval)]
     if told.is_new:
         parts.append("no site yet")

@@ -1,0 +1,234 @@
+"""The demo's mail server: accepts e-mails, or misbehaves as the address says, and is the judge of what came twice.
+
+It keeps a list of what happened, one JSON object a line, each written before the client hears of it. How it treats an
+e-mail is the first word of the address, as in `late-300.17@example.com`:
+
+| word | what happens |
+|---|---|
+| (any other) | it is accepted |
+| `late-MS` | it is accepted, and the reply comes so many milliseconds later |
+| `cut-before-dot` | the first time, the connection is cut before the content has come; then it is accepted |
+| `cut-unaccepted` | it is thrown away when the dot has come, and the connection cut without a reply |
+| `cut-accepted` | it is accepted, and the connection cut without a reply |
+| `cut-after-reply` | it is accepted, and the connection cut after the reply |
+| `closing` | the first time, 421 instead of an answer to its recipient, and the connection ends; then it is accepted |
+| `greylist-N` | the first N times, 451 |
+| `refuse` | 550: there is no such recipient |
+| `refuse-content` | 554, after the dot |
+| `stall-MS` | its recipient is answered so many milliseconds later; then it is accepted |
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from demo.fakes.children import child, die_with_parent, write_whole
+
+HOST = "127.0.0.1"
+MESSAGE_ID = re.compile(rb"^Message-ID:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
+ACCEPTED = "accepted"
+
+
+class Record:
+    """The list of what happened."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", buffering=1)
+
+    def add(self, event: str, recipient: str, message_id: str = "") -> None:
+        """Note an event."""
+        entry = {"at_ns": time.time_ns(), "event": event, "recipient": recipient, "message_id": message_id}
+        self._file.write(json.dumps(entry) + "\n")
+
+
+class Handler:
+    """What the server does with e-mails; for all of its connections."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.seen: Counter[str] = Counter()  # recipients
+
+    async def handle_MAIL(  # noqa: N802  aiosmtpd's name
+        self, _server: SMTP, _session: Session, envelope: Envelope, sender: str, options: list[str]
+    ) -> str:
+        """Note when an e-mail begins."""
+        self.record.add("began", "")
+        envelope.mail_from = sender
+        envelope.mail_options.extend(options)
+        return "250 OK"
+
+    async def handle_RCPT(  # noqa: N802  aiosmtpd's name
+        self, server: SMTP, _session: Session, envelope: Envelope, recipient: str, _options: list[str]
+    ) -> str:
+        """Accept the recipient, or refuse it."""
+        word, number = behaviour(recipient)
+        self.seen[recipient] += 1
+        if word == "stall":
+            await asyncio.sleep(number / 1000)
+        if word == "refuse":
+            return self._refused("550 5.1.1 There is no such recipient", recipient)
+        if word == "greylist" and self.seen[recipient] <= number:
+            return self._refused("451 4.7.1 Come back later", recipient)
+        if word == "closing" and self.seen[recipient] == 1:
+            await server.push(self._refused("421 4.3.2 The service is closing", recipient))
+            _cut(server)
+        envelope.rcpt_tos.append(recipient)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
+        """Accept the e-mail, or do not; the dot has come."""
+        (recipient,) = envelope.rcpt_tos
+        word, number = behaviour(recipient)
+        message_id = _message_id(envelope)
+        if word == "refuse-content":
+            return self._refused("554 5.6.0 Nobody wants to read this", recipient, message_id)
+        if word == "cut-unaccepted":
+            self.record.add("cut", recipient, message_id)
+            _cut(server)
+        self.record.add(ACCEPTED, recipient, message_id)
+        if word == "late":
+            await asyncio.sleep(number / 1000)
+        if word.startswith("cut-a"):
+            self.record.add("cut", recipient, message_id)
+            if word == "cut-after-reply":
+                await server.push("250 OK, and farewell")
+            _cut(server)
+        return "250 OK"
+
+    def _refused(self, reply: str, recipient: str, message_id: str = "") -> str:
+        self.record.add(f"refused {reply[:3]}", recipient, message_id)
+        return reply
+
+
+class Server(SMTP):
+    """One connection."""
+
+    event_handler: Handler
+
+    async def smtp_DATA(self, arg: str) -> None:  # noqa: N802  aiosmtpd's name
+        """Let the content come, or cut the connection when it is to come."""
+        recipients = self.envelope.rcpt_tos if self.envelope else []
+        if (
+            recipients
+            and behaviour(recipients[0])[0] == "cut-before-dot"
+            and self.event_handler.seen[recipients[0]] == 1
+        ):
+            self.event_handler.record.add("cut before dot", recipients[0])
+            await self.push("354 Go ahead")
+            _cut(self)
+        await super().smtp_DATA(arg)
+
+
+def behaviour(recipient: str) -> tuple[str, int]:
+    """Return the first word of the address, without its number, and the number."""
+    word, _, number = recipient.partition("@")[0].partition(".")[0].rpartition("-")
+    return (word, int(number)) if number.isdecimal() else (f"{word}-{number}" if word else number, 0)
+
+
+def _cut(server: SMTP) -> None:
+    """End the connection, and what is being done for it."""
+    if isinstance(server.transport, asyncio.WriteTransport):
+        server.transport.abort()
+    raise asyncio.CancelledError
+
+
+def _message_id(envelope: Envelope) -> str:
+    content: Any = envelope.content
+    found = MESSAGE_ID.search(content)
+    return found[1].decode() if found else ""
+
+
+async def serve(arguments: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    handler = Handler(Record(arguments.record))
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(stop_signal, stop.set)
+    server = await loop.create_server(
+        lambda: Server(handler, hostname="mail.example", loop=loop), HOST, arguments.port, backlog=1_000
+    )
+    write_whole(arguments.ready, {"port": server.sockets[0].getsockname()[1], "pid": os.getpid()})
+    await stop.wait()
+    os._exit(0)  # its connections end with it
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Accept e-mails, or misbehave as their addresses say.")
+    parser.add_argument("--record", type=Path, required=True, help="the list of what happened; it is appended to")
+    parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when the server listens")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    arguments = parser.parse_args()
+    die_with_parent()
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # cut connections are what it is for
+    asyncio.run(serve(arguments))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One line of the list."""
+
+    at_ns: int
+    event: str
+    recipient: str
+    message_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailServer:
+    """A mail server that is running."""
+
+    port: int
+    pid: int
+    record: Path
+
+    def events(self) -> list[Event]:
+        """Return everything that happened so far."""
+        return self.events_since(0)[0]
+
+    def events_since(self, start_offset: int) -> tuple[list[Event], int]:
+        """Return what happened since an offset in the list, and the offset to go on from.
+
+        A last line that is only half written is left for the next time.
+        """
+        with self.record.open("rb") as record:
+            record.seek(start_offset)
+            written = record.read()
+        whole = written[: written.rfind(b"\n") + 1]
+        return [Event(**json.loads(line)) for line in whole.splitlines()], start_offset + len(whole)
+
+    def received(self) -> Counter[str]:
+        """Return how often each Message-ID was accepted."""
+        return Counter(event.message_id for event in self.events() if event.event == ACCEPTED)
+
+
+@contextmanager
+def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
+    """Run a mail server in a process of its own, which keeps its list in `folder`; end it on leaving.
+
+    RuntimeError if it does not start, or ends with an error.
+    """
+    record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
+    words = ["--record", str(record), "--ready", str(ready), "--port", str(port)]
+    command = [sys.executable, "-m", "demo.fakes.mail_server", *words]
+    with child("demo's mail server", command, ready) as state:
+        yield MailServer(port=state["port"], pid=state["pid"], record=record)
+
+
+if __name__ == "__main__":
+    main()

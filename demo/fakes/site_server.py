@@ -1,0 +1,256 @@
+"""The process of the fake sites: one process, many loopback addresses, and the judge of how well they were paced.
+
+Who times requests when it gets around to reading them also measures its own lateness. These sites log when
+the *kernel* received a request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so a busy or even stopped
+process judges no differently. The kernel gives one time a read, that of the last segment read: a request sent
+as one segment is timed exactly; segments that were read together count from the last of them.
+
+What was answered is in a log of its own, by this process's clock: only a client can be late with a request.
+"""
+
+import argparse
+import asyncio
+import errno
+import os
+import resource
+import signal
+import socket
+import struct
+import time
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+import uvloop
+
+from demo.fakes.answers import PIECE, Answer, Answers
+from demo.fakes.children import die_with_parent, write_whole
+from demo.fakes.hosts import LOOPBACK, host
+
+SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
+TIMESPEC = struct.Struct("@ll")
+FLUSH_EVERY_S = 0.05
+TIMERS_FIRE_EARLY_S = 0.002  # uvloop's: up to 1.4 ms
+
+
+class Log:
+    """The judge's record: `<arrival ns> <host> <path> <client> <n>` for the n-th request of a client's connection.
+
+    Beside it the answers, `<ns> <host> <path> <status>`, with the time right before they are sent.
+    """
+
+    def __init__(self, requests: Path, answers: Path) -> None:
+        self._requests = requests.open("ab", buffering=1 << 20)
+        self._answers = answers.open("ab", buffering=1 << 20)
+        self.requests = 0
+        self.connections = 0
+        self.reads_without_kernel_time = 0
+
+    def read_at_ns(self, ancillary: list[tuple[int, int, bytes]]) -> int:
+        """Return the kernel's time of a read; if it gave none, the process's own, and count that."""
+        for _, kind, data in ancillary:
+            if kind == SO_TIMESTAMPNS:
+                seconds, nanoseconds = TIMESPEC.unpack(data)
+                return int(seconds * 1_000_000_000 + nanoseconds)
+        self.reads_without_kernel_time += 1
+        return time.time_ns()
+
+    def asked(self, at_ns: int, site_host: bytes, path: bytes, client: bytes, place: int) -> None:
+        """Note a request."""
+        self._requests.write(b"%d %s %s %s %d\n" % (at_ns, site_host, path, client, place))
+        self.requests += 1
+        self.connections += place == 1
+
+    def answered(self, site_host: bytes, path: bytes, status: bytes) -> None:
+        """Note an answer that goes out now; one without a status is none."""
+        if path and status:
+            self._answers.write(b"%d %s %s %s\n" % (time.time_ns(), site_host, path, status))
+
+    async def keep_writing(self) -> None:
+        """Write what was noted, again and again; for the last time when cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(FLUSH_EVERY_S)
+                self._flush()
+        finally:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._requests.flush()
+        self._answers.flush()
+
+
+class Site:
+    """One address: accepts connections."""
+
+    def __init__(self, listener: socket.socket, answers: Answers, log: Log) -> None:
+        self.host: bytes = listener.getsockname()[0].encode()
+        self.answers = answers
+        self.log = log
+        self._listener = listener
+        listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        asyncio.get_running_loop().add_reader(listener, self._accept)
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError, ConnectionAbortedError):
+            while True:
+                accepted, (client, _) = self._listener.accept()
+                accepted.setblocking(False)
+                Connection(accepted, client, self)
+
+
+class Connection:
+    """A client's connection: logs requests as it reads them, and answers them one after the other."""
+
+    def __init__(self, accepted: socket.socket, client: str, site: Site) -> None:
+        self._socket = accepted
+        self._client = client.encode()
+        self._site = site
+        self._loop = asyncio.get_running_loop()
+        self._partial = b""  # of a request that has begun to arrive
+        self._began_ns = 0
+        self._requests = 0
+        self._unanswered: deque[tuple[bytes, bytes, bool]] = deque()  # method, path, whether it is the last
+        self._sending: asyncio.Task[None] | None = None
+        self._loop.add_reader(accepted, self._read)
+
+    def _close(self) -> None:
+        self._unanswered.clear()
+        self._loop.remove_reader(self._socket)
+        if self._sending:
+            self._sending.cancel()
+        self._socket.close()
+
+    def _read(self) -> None:
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(65_536, socket.CMSG_SPACE(TIMESPEC.size))
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or len(self._partial) > len(PIECE):
+            self._close()
+            return
+        read_ns = self._site.log.read_at_ns(ancillary)
+        self._began_ns = self._began_ns if self._partial else read_ns
+        *requests, self._partial = (self._partial + data).split(b"\r\n\r\n")
+        for request in requests:
+            self._take(request)
+            self._began_ns = read_ns  # the first byte of the next one came in this read
+        self._answer()
+
+    def _take(self, request: bytes) -> None:
+        """Log a request and queue it for its answer; what is not HTTP has no path to log."""
+        line, _, headers = request.partition(b"\r\n")
+        match line.split():
+            case method, path, version:
+                self._requests += 1
+                self._site.log.asked(self._began_ns, self._site.host, path, self._client, self._requests)
+                is_last = version == b"HTTP/1.0" or b"connection: close" in headers.lower()
+                self._unanswered.append((method, path, is_last))
+            case _:
+                self._unanswered.append((b"", b"", True))
+
+    def _answer(self) -> None:
+        """Answer in the order of arrival; what cannot go out at once holds back those behind it."""
+        while self._unanswered and not self._sending:
+            method, path, is_last = self._unanswered.popleft()
+            reply = self._site.answers.to(method, path)
+            ends = is_last or reply.closes
+            unsent = memoryview(reply.head + reply.body)
+            if not reply.delay_s:
+                self._site.log.answered(self._site.host, path, reply.status)
+                with suppress(BlockingIOError, ConnectionError):  # a broken connection shows again in _send
+                    unsent = unsent[self._socket.send(unsent) :]
+            if unsent or reply.stream:
+                self._sending = self._loop.create_task(self._send(path, reply, unsent, ends=ends))
+            elif ends:
+                self._close()
+
+    async def _send(self, path: bytes, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
+        """Send in the background what waits for its time or for the client; then go on with the next."""
+        try:
+            if reply.delay_s:
+                await asyncio.sleep(reply.delay_s + TIMERS_FIRE_EARLY_S)
+                self._site.log.answered(self._site.host, path, reply.status)
+            await self._loop.sock_sendall(self._socket, unsent)
+            for piece in reply.stream:
+                await asyncio.sleep(reply.pause_s)  # of 0 seconds, too: others have their turn
+                await self._loop.sock_sendall(self._socket, piece)
+        except OSError:
+            ends = True
+        self._sending = None
+        if ends:
+            self._close()
+        self._answer()
+
+
+def listen(hosts: list[str], port: int) -> list[socket.socket]:
+    """Listen on one port of all hosts; port 0 is any that is free on all of them."""
+    listeners: list[socket.socket] = []
+    try:
+        for address in hosts:
+            shared_port = listeners[0].getsockname()[1] if listeners else port
+            listeners.append(socket.create_server((address, shared_port), backlog=1_024))
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        if port or error.errno != errno.EADDRINUSE:
+            raise
+        return listen(hosts, port)
+    return listeners
+
+
+def die_of_bug(loop: asyncio.AbstractEventLoop, bug: dict[str, object]) -> None:
+    """Say what happened, and end: a judge that may be wrong must not go on."""
+    loop.default_exception_handler(bug)
+    os._exit(1)
+
+
+async def serve(arguments: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    log = Log(arguments.log, arguments.answers)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(die_of_bug)
+    judging = loop.create_task(log.keep_writing())
+    loop.add_signal_handler(signal.SIGTERM, judging.cancel)
+    loop.add_signal_handler(signal.SIGINT, judging.cancel)
+    hosts = [host(index, arguments.network) for index in range(arguments.hosts)]
+    listeners = listen(hosts, arguments.port)
+    for listener in listeners:
+        Site(listener, Answers(arguments.body_size), log)
+    state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
+    write_whole(arguments.ready, state)
+    with suppress(asyncio.CancelledError):
+        await judging
+    counts = {
+        "requests": log.requests,
+        "connections": log.connections,
+        "reads_without_kernel_time": log.reads_without_kernel_time,
+    }
+    write_whole(arguments.ready, {**state, **counts})
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description="Serve fake web sites, and log when each request arrived.")
+    parser.add_argument("--log", type=Path, required=True, help="the request log; it is appended to")
+    parser.add_argument("--answers", type=Path, required=True, help="the log of answers; it is appended to")
+    parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when all sites listen")
+    parser.add_argument("--hosts", type=int, required=True, help="how many sites")
+    parser.add_argument("--network", default=LOOPBACK, help="the first two numbers of their addresses")
+    parser.add_argument("--port", type=int, default=0, help="their port; 0 picks a free one")
+    parser.add_argument("--body-size", type=int, default=2_000, help="bytes of an ordinary page")
+    parser.add_argument("--die-with-parent", action="store_true", help="end with the thread that started it")
+    arguments = parser.parse_args()
+    if arguments.die_with_parent:
+        die_with_parent()
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    uvloop.run(serve(arguments))
+
+
+if __name__ == "__main__":
+    main()

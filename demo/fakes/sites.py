@@ -1,0 +1,50 @@
+"""Fake sites for the demo, tests and benchmarks: one process, many loopback addresses (see site_server)."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.fakes.children import child
+from demo.fakes.hosts import LOOPBACK
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sites:
+    """Sites that are running."""
+
+    port: int
+    hosts: tuple[str, ...]
+    log: Path
+    answers: Path
+    pid: int
+
+    def url(self, host_index: int, path: str) -> str:
+        """Return the URL of a path on one of the sites."""
+        return f"http://{self.hosts[host_index]}:{self.port}{path}"
+
+
+@contextmanager
+def running(
+    hosts: int, folder: Path, *, body_size: int = 2_000, network: str = LOOPBACK, inside: Sequence[str] = ()
+) -> Iterator[Sites]:
+    """Run sites in a process of their own, which writes its logs to `folder`; end it on leaving.
+
+    `inside` is what the command begins with, such as `nsenter` and its options for a network of their own.
+    RuntimeError if they do not start, or end with an error.
+    """
+    folder = folder.absolute()
+    log, answers, ready = folder / "requests.log", folder / "answers.log", folder / "sites.json"
+    options = {
+        "--log": log,
+        "--answers": answers,
+        "--ready": ready,
+        "--hosts": hosts,
+        "--network": network,
+        "--body-size": body_size,
+    }
+    words = [str(word) for option in options.items() for word in option]
+    command = [*inside, sys.executable, "-m", "demo.fakes.site_server", "--die-with-parent", *words]
+    with child("fake sites", command, ready) as state:
+        yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, answers=answers, pid=state["pid"])

@@ -1,0 +1,130 @@
+"""One performance of the demo: from an empty folder, through starting and watching, to everything stopped."""
+
+import os
+import socket
+import time
+from contextlib import ExitStack
+from io import StringIO
+from typing import Protocol
+
+from django.core.management import call_command
+from django.db import connection
+
+from demo import home as demo_home
+from demo import inboxes, shipments
+from demo.director import Director, View, beat_ticks
+from demo.fakes import mail_server, sites
+from demo.killer import Killer
+from demo.plan import Plan
+from demo.users import EVERYBODY
+from notifications import heal
+from project import embedded
+from project.celery import app
+from project.processes import interrupts, procfile
+
+LOOK_EVERY_S = 0.5
+FIRST_REQUEST_WITHIN_S = 30.0
+
+
+class Screen(Protocol):
+    """Where the audience looks."""
+
+    def note(self, text: str) -> None:
+        """Say what is going on."""
+
+    def show(self, view: View) -> None:
+        """Show how everything stands."""
+
+
+class Performance:
+    """Starts everything, feeds, watches; stops everything, however it ends."""
+
+    def __init__(self, plan: Plan, screen: Screen) -> None:
+        self.plan = plan
+        self.director: Director | None = None
+        self._screen = screen
+
+    def run(self) -> None:
+        """Return when all has been shown and all has stopped.
+
+        Raises what the parts raise: NotTheDemos, EmbeddedError, ProcessesEnded, NotReady.
+        """
+        demo_home.wipe(self.plan.home)
+        with ExitStack() as stack:
+            try:
+                self._start_and_watch(stack)
+            finally:
+                interrupts.ignore()
+                self._judge()
+                self._screen.note("Stopping…")
+
+    def _start_and_watch(self, stack: ExitStack) -> None:
+        plan, note = self.plan, self._screen.note
+        note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
+        try:
+            with interrupts.hidden_from_children():
+                web_sites = stack.enter_context(sites.running(plan.sites, plan.home))
+                server = stack.enter_context(mail_server.running(plan.home))
+        except RuntimeError as error:
+            raise procfile.NotReady(str(error)) from error
+        stack.enter_context(embedded.servers(plan.home, durable=False))
+        stack.callback(connection.close)
+        note("Making the database's tables…")
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("sync_schedule", stdout=StringIO())
+        heal.heal()  # until the first one unread numbers come from the rows, which would prove nothing
+        note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
+        port = _free_port()
+        env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port)}
+        running = stack.enter_context(
+            procfile.running(
+                env,
+                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1},
+                log=plan.log,
+            )
+        )
+        with interrupts.hidden_from_children():
+            users = stack.enter_context(inboxes.running(plan.home, plan.log))
+            shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
+        running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
+        running.wait_until(lambda: procfile.web_answers("127.0.0.1", port), "the web process does not answer")
+        running.wait_until(beat_ticks, "beat does not tick")
+        running.wait_until(users.have_begun, "no user has done anything")
+        running.wait_until(shipped.have_begun, "no order has been shipped")
+        self.director = Director(web_sites, users, shipped)
+        self.director.set_rates()
+        note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
+        self._recall_watcher(self.director, running, users, shipped)
+
+    def _watch(
+        self, director: Director, running: procfile.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments
+    ) -> None:
+        give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
+        while (view := director.look()).elapsed_s is None:
+            running.check()
+            if time.monotonic() > give_up_at:
+                raise procfile.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
+            time.sleep(procfile.POLL_S)
+        while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
+            running.check()
+            users.program.check()
+            shipped.program.check()
+            shipped.killer.kill_if_due()
+            self._screen.show(view)
+            time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
+            view = director.look()
+        self._screen.show(view)
+
+    def _judge(self) -> None:
+        """Have users and warehouse stop, and show the last word about numbers and e-mails, also after Ctrl-C."""
+        if self.director is not None:
+            connection.close()  # a query may have been cut off
+            view = self.director.look_at_the_end()
+            if view.elapsed_s is not None:
+                self._screen.show(view)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port

@@ -1,9 +1,0 @@
--- How much every lane still has before it: what dispatch could take now, and all that waits for its start.
-SELECT
-    site.name,
-    count(*) FILTER (WHERE job.state = 'queued' AND job.not_before <= clock_timestamp()) AS due,
-    count(*) AS waiting
-FROM fetches_fetch AS job
-JOIN ratelimit_site AS site ON site.id = job.site_id
-WHERE job.state IN ('queued', 'reserved')
-GROUP BY site.name

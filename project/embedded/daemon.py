@@ -1,0 +1,216 @@
+"""A server process that outlives whoever started it, and is still known to be ours.
+
+Pids come round again and pid files stay behind, so neither says whether a server runs. Here the server itself
+holds a file lock, through a descriptor that it inherits: the lock is taken exactly as long as one of its
+processes lives, ``kill -9`` or not, and whoever finds it taken may trust the pid file beside it.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from project.embedded.places import Account, EmbeddedError
+
+START_TIMEOUT_S = 60.0  # PostgreSQL may have a crash to recover from before it answers
+STOP_TIMEOUT_S = 30.0
+POLL_S = 0.02
+
+# Neither server needs anything of our environment, which holds passwords that `nobody` must not see.
+ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
+
+
+@dataclass(kw_only=True)
+class Daemon:
+    """One server: `ensure_running` and `stop` are for the owner of the home, the rest is for everybody."""
+
+    name: str
+    instead: str  # the variable that names a server of one's own
+    command: Sequence[str]
+    account: Account
+    lock: Path
+    log: Path
+    pid_file: Path
+    socket: Path
+    stop_signals: tuple[signal.Signals, signal.Signals]  # the orderly one, then the one that always works
+    prepare: Callable[[], None]  # makes folders and data; called only while the server does not run
+    answers: Callable[[], bool]
+    complete: Callable[[], None] = lambda: None  # adds to a server that answers what its users expect in it
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _pid: int | None = field(default=None, init=False)
+
+    def ensure_running(self) -> None:
+        """Return when the server answers and runs with `command`: adopted if it is up, started if not."""
+        if not self._adopt():
+            self._clear_socket()
+            self.prepare()
+            self._start()
+            self._wait_until_it_answers()
+        self.complete()
+
+    def stop(self) -> None:
+        """Shut the server down in order, by force if that takes too long; nothing to do if it is not up."""
+        if self._is_gone():
+            return
+        pid = self._pid or self._wait_for_pid()
+        for stop_signal in self.stop_signals:
+            self._send(stop_signal, pid)
+            if wait_until(self._is_gone, STOP_TIMEOUT_S):
+                return
+        raise EmbeddedError(f"{self.name} (process {pid}) does not stop: end it with `kill -9 {pid}`.")
+
+    def _send(self, stop_signal: signal.Signals, pid: int) -> None:
+        """Send a signal as the server's own user, so that a wrong pid file of `nobody` hits nobody else."""
+        command = ["/bin/sh", "-c", 'kill -s "$0" "$1"', stop_signal.name.removeprefix("SIG"), str(pid)]
+        subprocess.run(command, check=False, stderr=subprocess.DEVNULL, **self.account.switch())  # noqa: S603
+
+    def _adopt(self) -> bool:
+        """Take over a server that a killed owner left; one that is hung or set up otherwise is stopped."""
+        if not is_locked(self.lock):
+            return False
+        if self.lock.read_text() == self._recorded_command() and self.socket.exists():
+            wait_until(lambda: self.answers() or self._is_gone(), START_TIMEOUT_S)
+            if self.answers():
+                self._pid = self._wait_for_pid()
+                return True
+        self.stop()
+        return False
+
+    def _recorded_command(self) -> str:
+        return "\n".join(self.command)
+
+    def _clear_socket(self) -> None:
+        """Remove what a killed server left; whatever else stands there is not ours to remove."""
+        if not os.path.lexists(self.socket):
+            return
+        if not stat.S_ISSOCK(self.socket.lstat().st_mode):
+            raise EmbeddedError(
+                f"{self.name} needs {self.socket} for its socket, but something else is there: move it away."
+            )
+        if accepts_connections(self.socket):
+            raise EmbeddedError(
+                f"Another program answers at {self.socket}, where {self.name} should: "
+                "stop it, or set WEIR_HOME to another folder."
+            )
+        self.socket.unlink()
+
+    def _start(self) -> None:
+        lock = try_lock(self.lock)
+        if lock is None:
+            raise EmbeddedError(f"{self.name} was started by someone else just now: try again.")
+        try:
+            os.ftruncate(lock, 0)
+            os.write(lock, self._recorded_command().encode())
+            if self.log.exists():
+                self.log.replace(self.log.with_suffix(".previous.log"))
+            log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+            try:
+                self._process = subprocess.Popen(  # noqa: S603 -- our own command, no shell
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd="/",
+                    env=ENVIRONMENT,
+                    umask=0o077,
+                    start_new_session=True,  # Ctrl-C is for the owner, who stops the servers in order
+                    pass_fds=(lock,),
+                    **self.account.switch(),
+                )
+            finally:
+                os.close(log)
+        finally:
+            os.close(lock)
+        self._pid = self._process.pid
+
+    def _wait_until_it_answers(self) -> None:
+        wait_until(lambda: self.answers() or self._is_gone(), START_TIMEOUT_S)
+        if self._is_gone():
+            raise EmbeddedError(
+                f"{self.name} ended right after its start (its last words: {self._last_words()}): "
+                f"see {self.log}, or set {self.instead} to a server of your own."
+            )
+        if not self.answers():
+            raise EmbeddedError(
+                f"{self.name} did not answer within {START_TIMEOUT_S:g} s (its last words: "
+                f"{self._last_words()}): see {self.log}, and try again."
+            )
+
+    def _last_words(self) -> str:
+        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()]
+        return " | ".join([line for line in lines if line][-3:]) or "none"
+
+    def _is_gone(self) -> bool:
+        if self._process is not None:
+            return self._process.poll() is not None
+        return not is_locked(self.lock)
+
+    def _wait_for_pid(self) -> int:
+        wait_until(lambda: self.pid() is not None, 5)
+        pid = self.pid()
+        if pid is None:
+            raise EmbeddedError(f"{self.name} runs, but {self.pid_file} is gone: stop it by hand.")
+        return pid
+
+    def pid(self) -> int | None:
+        """Return the process id that the server wrote down; only to be trusted while it runs."""
+        return read_pid(self.pid_file)
+
+
+def read_pid(pid_file: Path) -> int | None:
+    """Return the number in the first line, None if there is none (yet)."""
+    try:
+        return int(pid_file.read_text().partition("\n")[0])
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def try_lock(path: Path) -> int | None:
+    """Return a descriptor that holds the lock on ``path`` until it is closed, None where another holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a process holds the lock; takes it for a moment, so only the owner of the home may ask."""
+    if not path.exists():
+        return False
+    descriptor = try_lock(path)
+    if descriptor is None:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Return True as soon as ``condition`` holds, False if it does not within ``timeout_s``."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def accepts_connections(path: Path) -> bool:
+    """Tell whether some process listens on the socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(1)
+        try:
+            client.connect(os.fspath(path))
+        except TimeoutError:
+            return True  # it listens, and its queue is full
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,95 @@
+"""The embedded servers of one home: started, shared and stopped."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from project.checkout import CHECKOUT
+from project.embedded.daemon import Daemon
+from project.embedded.ownership import RUNNING, STARTING, STOPPING, own_or_wait, read_state, try_to_own, write_state
+from project.embedded.places import EmbeddedError
+from project.embedded.postgres import postgres_daemon, postgres_folder, postgres_socket_dir
+from project.embedded.valkey import valkey_daemon, valkey_socket
+
+
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """Where the running servers are; ``owner`` tells whether they stop when the context ends."""
+
+    postgres_socket_dir: Path
+    valkey_socket: Path
+    postgres_pid: int | None
+    valkey_pid: int | None
+    owner: bool
+
+
+def home() -> Path:
+    """Return the folder of this checkout's servers: WEIR_HOME (relative to the checkout), or ``.weir``."""
+    return (CHECKOUT / Path(os.environ.get("WEIR_HOME") or ".weir").expanduser()).resolve()
+
+
+def not_running_hint() -> str:
+    """Return what to tell who finds no embedded server."""
+    return "PostgreSQL is not running: start it with `make up`, or set DATABASE_URL to a server of your own."
+
+
+@contextmanager
+def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> Iterator[Servers]:
+    """Have the servers of ``home`` answer, and the database exist, for as long as the context lasts.
+
+    1. Take the lock of the home. Who gets it owns the home until the context ends, however it ends.
+    2. The owner takes over servers that run already with the wanted settings, starts the others, creates the
+       database, yields, and stops them all.
+    3. Who does not get it yields once they answer, or takes over from an owner that goes meanwhile.
+
+    ``kill -9`` of the owner leaves the servers running, for the next owner. SIGTERM would do the same: a
+    caller that wants them stopped turns it into an exception. A child that it forks without exec goes on
+    owning the home when the caller is gone. ``durable=False`` is for data that nobody would miss: PostgreSQL
+    without fsync, Valkey without its append-only file.
+    """
+    home = home.resolve()
+    server = postgres_daemon(home, durable) if postgres else None
+    buffer = valkey_daemon(home, durable) if valkey else None
+    daemons = [daemon for daemon in (server, buffer) if daemon]
+    with ExitStack() as at_exit:
+        lock = own_or_wait(home, daemons)
+        if lock is not None:
+            at_exit.callback(os.close, lock)
+            write_state(lock, STARTING)
+            for daemon in daemons:
+                at_exit.callback(daemon.stop)
+                _ensure_running(daemon)
+            at_exit.callback(write_state, lock, STOPPING)
+            write_state(lock, RUNNING)
+        yield Servers(
+            postgres_socket_dir=postgres_socket_dir(home),
+            valkey_socket=valkey_socket(home),
+            postgres_pid=server.pid() if server else None,
+            valkey_pid=buffer.pid() if buffer else None,
+            owner=lock is not None,
+        )
+
+
+def discard(home: Path) -> None:
+    """Delete a throw-away home, and what of it lies elsewhere; refuse while a process owns it."""
+    home = home.resolve()
+    lock = try_to_own(home)
+    if lock is None:
+        raise EmbeddedError(f"{home} is in use ({read_state(home)}): stop that process before deleting it.")
+    try:
+        for daemon in (postgres_daemon(home, durable=False), valkey_daemon(home, durable=False)):
+            daemon.stop()
+        for folder in (postgres_folder(home), postgres_socket_dir(home), valkey_socket(home).parent, home):
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _ensure_running(daemon: Daemon) -> None:
+    try:
+        daemon.ensure_running()
+    except OSError as error:
+        raise EmbeddedError(f"{daemon.name} cannot be set up ({error}): solve that and start again.") from error

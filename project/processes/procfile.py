@@ -1,0 +1,144 @@
+"""The Procfile's processes, run by honcho: they stop, all of them, when the block that runs them is left.
+
+They also stop when the process that runs them is killed (`supervisor.py`). Ctrl-C does not reach them: they
+have a session of their own, so that whoever started them stops them in order.
+"""
+
+import http.client
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import honcho.environ
+from celery import Celery
+
+from project.checkout import CHECKOUT
+from project.processes import supervisor
+
+POLL_S = 0.1
+READY_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 1.0
+WORKERS = ("worker", "fetcher", "mailer")  # those of the Procfile's processes that are Celery workers
+_ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
+
+
+class ProcessesEnded(Exception):
+    """One of the processes ended, and honcho has stopped the others with it."""
+
+
+class NotReady(Exception):
+    """What was waited for did not happen in time; the message says what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """Processes that are running; `names` are honcho's, such as `fetcher.2`."""
+
+    names: tuple[str, ...]
+    _supervisor: subprocess.Popen[bytes]
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Return those that are Celery workers; also the first part of their Celery names."""
+        return tuple(name for name in self.names if name.partition(".")[0] in WORKERS)
+
+    def pids(self) -> list[int]:
+        """Return all processes that belong to them now, those of Celery's pools too. Linux only."""
+        return supervisor.descendants(self._supervisor.pid)
+
+    def check(self) -> None:
+        """Raise ProcessesEnded if they run no more."""
+        if self._supervisor.poll() is not None:
+            raise ProcessesEnded
+
+    def wait(self) -> None:
+        """Return when they run no more."""
+        self._supervisor.wait()
+
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        """Return as soon as `ready()`. Raises ProcessesEnded, and NotReady, naming `what`, after a minute."""
+        give_up_at = time.monotonic() + READY_TIMEOUT_S
+        while not ready():
+            self.check()
+            if time.monotonic() > give_up_at:
+                raise NotReady(f"After {READY_TIMEOUT_S:g} s {what}.")
+            time.sleep(POLL_S)
+
+
+@contextmanager
+def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | None = None) -> Iterator[Processes]:
+    """Run so many of each of the Procfile's processes, such as `{"web": 1, "fetcher": 2}`.
+
+    `env` is their environment; the first kind gets its PORT (the next ones 100 more each, as honcho has it).
+    They write to our output, or append to `log`. Leaving the block asks them to end, and kills what has not
+    ended 4 seconds later.
+    """
+    names = tuple(f"{kind}.{number + 1}" for kind, count in counts.items() for number in range(count))
+    with _supervised(_honcho(counts), env, log) as process:
+        yield Processes(names=names, _supervisor=process)
+
+
+def release(env: Mapping[str, str]) -> bool:
+    """Run the Procfile's `release` line to its end; tell whether it succeeded."""
+    line = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes["release"]
+    with _supervised(["/bin/sh", "-c", line], env) as process:
+        return process.wait() == 0
+
+
+@contextmanager
+def _supervised(
+    command: list[str], env: Mapping[str, str], log: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    path = os.pathsep.join((str(Path(sys.executable).parent), env.get("PATH", os.defpath)))
+    with log.open("ab") if log else nullcontext() as output:
+        process = subprocess.Popen(  # noqa: S603 -- our own commands, no shell
+            [sys.executable, "-P", supervisor.__file__, str(os.getpid()), *command],
+            cwd=CHECKOUT,
+            env={**env, "PATH": path, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT if output else None,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _honcho(counts: Mapping[str, int]) -> list[str]:
+    kinds = [kind for kind, count in counts.items() if count]
+    concurrency = ",".join(f"{kind}={counts[kind]}" for kind in kinds)
+    # Not with honcho's own reading of .env, which would overrule `env`: project.settings reads it, too.
+    options = ["--env", os.devnull, "--procfile", "Procfile", "--concurrency", concurrency]
+    return [sys.executable, "-m", "honcho", "start", *options, *kinds]
+
+
+def web_answers(host: str, port: int) -> bool:
+    """Tell whether the web process answers, whatever it says."""
+    connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
+    try:
+        connection.request("GET", "/healthz")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def workers_answer(app: Celery, names: Iterable[str]) -> bool:
+    """Tell whether all these workers answer through the broker; asks for a second at most."""
+    expected = set(names)
+    replies = app.control.ping(timeout=ANSWER_TIMEOUT_S, limit=len(expected))
+    return expected <= {worker.partition("@")[0] for reply in replies or () for worker in reply}

@@ -1,0 +1,182 @@
+"""What an operator, a refusal or a robots.txt changes of a site: its rate, a pause, a back-off, a crawl delay.
+
+Each call commits by itself, refuses to run inside `transaction.atomic()`, and holds at once, for every process: it
+recalls the slots that are reserved already (see ratelimit.pacing).
+"""
+
+import time
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import partial
+from random import random
+
+from django.conf import settings
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable
+
+from postgres import statements
+from ratelimit import site_names
+from ratelimit.models import FARTHEST_S, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
+from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.rates import parse_rate
+from ratelimit.sites import UnknownSite, known_sites, unknown_site
+
+_query = partial(statements.run, "ratelimit")
+
+# Seconds: the first back-off in a row without a stated time, the longest, and how long a site must stay quiet for the
+# row to be forgiven.
+SHORTEST_BACK_OFF = 5.0
+LONGEST_BACK_OFF = 3_600.0
+QUIET = 60.0
+MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while other processes reserve
+
+
+class Default(Enum):
+    """A setting's value that stands for its default."""
+
+    DEFAULT = "default"
+
+
+DEFAULT = Default.DEFAULT
+
+
+class SiteBusy(Exception):
+    """Other transactions held the site's row for longer than the caller would wait: nothing has changed."""
+
+
+def set_rate(
+    site: str,
+    rate: str | None = None,
+    *,
+    burst: int | None = None,
+    max_concurrency: int | Default | None = None,
+    grace: timedelta | Default | None = None,
+    covers_subdomains: bool | None = None,
+    obeys_robots: bool | Default | None = None,
+) -> None:
+    """Create the site at this rate, or change it; what is None stays as it is, DEFAULT takes back what was set.
+
+    Holds at once, for every process: what is reserved already is recalled, unless nothing changes that matters to it.
+    Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on that any
+    more (half a second), so that a faster rate need not wait for it. Raises InvalidRate, UnknownSite where there is
+    neither a site nor a rate, and ValueError for a burst or concurrency below 1 and a grace outside 15 ms to one day.
+    """
+    _check_settings(burst, max_concurrency, grace)
+    site = site_names.canonical(site)
+    settable = {"max_concurrency": max_concurrency, "grace": grace, "obeys_robots": obeys_robots}
+    rows = _query(
+        "site_settings/set_rate",
+        {
+            "site": site,
+            "interval": None if rate is None else parse_rate(rate),
+            "burst": burst,
+            "covers_subdomains": covers_subdomains,
+            **{name: None if value is DEFAULT else value for name, value in settable.items()},
+            "defaults": [name for name, value in settable.items() if value is DEFAULT],
+        },
+    )
+    if not rows:
+        raise unknown_site(site)
+    [changed] = rows
+    for _ in range(MOST_PULLS):
+        if not changed.is_reserved_ahead or _pulled_back(changed.id, changed.next_start):
+            break
+        # Another process reserved meanwhile: that is recalled, too.
+        [changed] = _query("site_settings/recall", {"site": changed.id})
+
+
+def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
+    """Note what robots.txt asks for, at once and for every process; returns whether that changed anything."""
+    return bool(_query("site_settings/set_crawl_delay", {"site": site_id, "crawl_delay": delay}))
+
+
+def pause(site: str, duration: timedelta | None = None) -> None:
+    """Start nothing at the site for that long, or until `resume`. Replaces an earlier pause.
+
+    What is reserved is recalled: it may still start within the next half second, and hardly ever does. Raises
+    UnknownSite, and ValueError for a duration outside 0 to 100 years.
+    """
+    if duration is not None and not timedelta(0) <= duration <= timedelta(seconds=FARTHEST_S):
+        raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
+    seconds = None if duration is None else duration.total_seconds()
+    parameters = {"site": site_names.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}
+    if not _query("site_settings/pause", parameters):
+        raise unknown_site(site)
+
+
+def resume(site: str) -> None:
+    """End a pause and a back-off; the site still remembers its last start. Raises UnknownSite."""
+    if not _query("site_settings/resume", {"site": site_names.canonical(site)}):
+        raise unknown_site(site)
+
+
+def back_off(
+    site: str,
+    seconds: float | None = None,
+    *,
+    until: datetime | None = None,
+    slot: int | None = None,
+    patience_s: float | None = None,
+) -> float | None:
+    """Start nothing at the site for `seconds`, or until a moment, as it refuses: for all holders of its slots.
+
+    Calls overlap, the longest counts; a stated time is cut to WEIR_RETRY_AFTER_MAX. Without one the time doubles with
+    each back-off in a row, from 5 s to an hour, and up to half is added at random; the row is forgiven when the site
+    stays quiet for as long, a minute at least. `slot` is the one whose start was refused: refusals of slots that
+    were reserved before the last back-off belong to it and count once. What is reserved is recalled.
+
+    Returns the seconds, None where nothing changed. Raises UnknownSite, ValueError for a negative time, a naive `until`
+    and two times at once, and SiteBusy where other transactions hold the site's row for longer than `patience_s`.
+    """
+    _check_stated(seconds, until)
+    site = site_names.canonical(site)
+    if known := known_sites({site}):
+        site = known[site].name
+    parameters = {
+        "site": site,
+        "slot": slot,
+        "seconds": seconds,
+        "until": until,
+        "shortest": SHORTEST_BACK_OFF,
+        "longest": LONGEST_BACK_OFF,
+        "quiet": QUIET,
+        "most": settings.WEIR_RETRY_AFTER_MAX,
+        "chance": random(),  # noqa: S311  jitter
+        "patience": f"{(patience_s or 0) * 1000:.0f}ms",
+    }
+    try:
+        rows = _query("site_settings/back_off", parameters)
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise SiteBusy(site) from error
+        raise
+    if not rows and not Site.objects.filter(name=site).exists():
+        raise UnknownSite(site)
+    return float(rows[0].wait_s) if rows else None
+
+
+def _check_settings(
+    burst: int | None, max_concurrency: int | Default | None, grace: timedelta | Default | None
+) -> None:
+    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value}.")
+    if burst is not None and burst > MOST_SLOTS:
+        raise ValueError(f"burst must be at most {MOST_SLOTS}, not {burst}.")
+    if isinstance(grace, timedelta) and not SHORTEST_GRACE <= grace <= LONGEST_GRACE:
+        raise ValueError(f"grace must be between 15 ms and one day, not {grace}.")
+
+
+def _check_stated(seconds: float | None, until: datetime | None) -> None:
+    if seconds is not None and until is not None:
+        raise ValueError("A back-off takes seconds or until, not both.")
+    if seconds is not None and not seconds >= 0:  # nan, too
+        raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
+    if until is not None and until.tzinfo is None:
+        raise ValueError("until must be an aware datetime: give it a time zone.")
+
+
+def _pulled_back(site_id: int, reserved_until: datetime) -> bool:
+    """Wait until no holder starts anything in the recalled slots, and let the site begin anew."""
+    time.sleep(CONFIRMED_FOR_S)
+    return bool(_query("site_settings/pull_back", {"site": site_id, "reserved_until": reserved_until}))

@@ -1,9 +1,0 @@
--- Start nothing in the lane for `seconds` (NULL: until resumed). Replaces an earlier pause; recalls what is reserved.
--- The lane's row is locked first: a reservation that is just being made gets lower slots than the recall.
-UPDATE ratelimit_site AS site
-SET paused_until = coalesce(clock_timestamp() + make_interval(secs => %(seconds)s::float8), %(forever)s),
-    recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
-    recalled_at = clock_timestamp()
-FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
-WHERE site.id = locked.id
-RETURNING site.id

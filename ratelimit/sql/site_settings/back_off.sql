@@ -1,0 +1,63 @@
+-- Start nothing at the site for a while, because it refused the start in `slot` (NULL: a caller says so).
+-- Refusals of slots that were reserved before the last back-off belong to it: any number of them counts once.
+-- A stated time counts from now, and the longest holds. Without one, or where `until` has passed, the while is
+-- `shortest` seconds, twice as long for each back-off in a row, at most `longest`, and up to half longer by `chance`.
+-- The row of back-offs is forgiven when the site stayed quiet for as long as the next one would have been, a minute at
+-- least.
+-- Recalls what is reserved. The site's row is locked before anything is computed; the statement waits for the lock no
+-- longer than `patience`, and then fails (0: it waits for ever). Returns no row where nothing changed, and where there
+-- is no such site.
+--
+-- patience  sets the time-out of the lock
+-- locked    the site's row
+-- timed     the clock, read under the lock
+-- counted   how many back-offs in a row this makes
+-- decided   until when the site backs off
+-- recalled  the slot up to which all are void
+WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', %(patience)s, true)
+), locked AS MATERIALIZED (
+    SELECT id, backed_off_until, backoff_level, %(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot AS is_new
+    FROM patience, ratelimit_site
+    WHERE name = %(site)s
+    FOR NO KEY UPDATE OF ratelimit_site
+), timed AS MATERIALIZED (
+    SELECT
+        locked.*,
+        clock_timestamp() AS now,
+        coalesce(%(seconds)s::float8, nullif(greatest(extract(epoch FROM %(until)s::timestamptz - clock_timestamp()), 0), 0))
+            AS stated
+    FROM locked
+), counted AS (
+    SELECT
+        timed.*,
+        CASE
+            WHEN NOT is_new THEN backoff_level
+            WHEN backed_off_until < now - make_interval(
+                secs => greatest(%(quiet)s::float8, least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ backoff_level))
+            ) THEN 1
+            ELSE least(backoff_level + 1, 30)
+        END AS level
+    FROM timed
+), decided AS (
+    SELECT
+        counted.*,
+        greatest(backed_off_until, now + make_interval(secs => CASE
+            WHEN stated IS NOT NULL THEN least(stated, %(most)s::float8)
+            WHEN is_new THEN
+                least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ (level - 1)) * (1 + %(chance)s::float8 / 2)
+            ELSE 0
+        END)) AS until
+    FROM counted
+), recalled AS (
+    SELECT nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) AS slot FROM decided
+)
+UPDATE ratelimit_site AS site
+SET backed_off_until = decided.until,
+    backoff_level = decided.level,
+    backed_off_slot = recalled.slot,
+    recalled_slot = recalled.slot,
+    recalled_at = decided.now
+FROM decided, recalled
+WHERE site.id = decided.id AND (decided.is_new OR decided.until > greatest(decided.backed_off_until, decided.now))
+RETURNING site.id, extract(epoch FROM decided.until - decided.now)::float8 AS wait_s

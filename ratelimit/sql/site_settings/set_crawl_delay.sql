@@ -1,0 +1,17 @@
+-- Note what robots.txt asks for (NULL: nothing). Where that changes the site's interval, what is reserved is recalled,
+-- and `next_start` keeps its distance from the last start at the new interval.
+UPDATE ratelimit_site AS site
+SET crawl_delay = %(crawl_delay)s,
+    next_start = site.next_start + greatest(
+        greatest(site."interval", %(crawl_delay)s) - site.effective_interval,
+        site.burst * (greatest(site."interval", %(crawl_delay)s) - site.effective_interval)
+    ),
+    (recalled_slot, recalled_at) = (
+        SELECT
+            CASE WHEN changes THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot END,
+            CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
+        FROM (SELECT greatest(site."interval", %(crawl_delay)s) <> site.effective_interval AS changes) AS compared
+    )
+FROM (SELECT id FROM ratelimit_site WHERE id = %(site)s FOR NO KEY UPDATE) AS locked
+WHERE site.id = locked.id AND site.crawl_delay IS DISTINCT FROM %(crawl_delay)s
+RETURNING site.id

@@ -1,0 +1,28 @@
+-- When would a reservation of `count` starts, made now, begin? Reads only; the answer holds until the next reservation.
+-- Infinite while the site is paused until resumed.
+SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELSE extract(epoch FROM coalesce(
+    (
+        SELECT min(slot.start_time)
+        FROM ratelimit_slot AS slot
+        WHERE slot.site_id = planned.id AND %(count)s::int = 1 AND ratelimit_may_be_taken(
+            slot, soonest, first_start, effective_interval, effective_grace, recalled_slot
+        )
+    ),
+    planned.first_start
+) - planned.now)::float8 END AS wait_s
+FROM (
+    SELECT
+        opened.*,
+        greatest(soonest, next_start - (burst - 1) * effective_interval) AS first_start
+    FROM (
+        SELECT timed.*, greatest(now, paused_until, backed_off_until) AS soonest
+        FROM (
+            SELECT id, effective_interval, burst, effective_grace, next_start, paused_until, backed_off_until,
+                recalled_slot,
+                clock_timestamp() AS now
+            FROM ratelimit_site
+            WHERE name = %(site)s
+            OFFSET 0  -- keeps the clock from being read once a mention
+        ) AS timed
+    ) AS opened
+) AS planned

@@ -1,0 +1,53 @@
+-- Reserve `count` new starts at `site`. `places` is 0, 1, ... count - 1.
+-- Promises: the clock is read under the lock of the site's row, which the inner SELECT takes before anything else is
+-- computed (an UPDATE alone computes first, and where it then has to wait its clock is old); what is returned is
+-- committed. No row is returned, and nothing is written, where the first start is farther away than `max_wait`, where
+-- there is no such site, and where a start was given back that should be taken first (take_given_back.sql).
+-- Durations are in seconds: `wait_s` from when the rows leave, which is before the reply arrives; `use_until_s` from
+-- when the statement came, which is after it was sent.
+--
+-- reserved  moves the site's clock
+-- granted   the slots
+WITH reserved AS (
+    UPDATE ratelimit_site AS site
+    SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
+        + (%(count)s::int - 1) * site.spacing + site.effective_interval + site.effective_grace
+    FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
+    WHERE site.id = locked.id
+        AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
+            <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+        AND NOT EXISTS (
+            SELECT FROM ratelimit_slot AS slot
+            WHERE slot.site_id = site.id AND %(count)s::int = 1 AND ratelimit_may_be_taken(
+                slot,
+                greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
+                site.next_start - (site.burst - 1) * site.effective_interval,
+                site.effective_interval, site.effective_grace, site.recalled_slot
+            )
+        )
+    RETURNING
+        site.id, effective_interval, burst, spacing, effective_grace,
+        greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
+        next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace AS arrival
+), granted AS (
+    -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`; that was read after the
+    -- `arrival` of an idle site, whose first start is not to be late for the second.
+    INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
+    SELECT
+        id,
+        greatest(least(soonest, arrival), arrival + k * spacing - (burst - 1) * effective_interval),
+        arrival + (%(count)s::int - 1) * spacing + effective_grace,
+        effective_interval,
+        %(count)s::int,
+        clock_timestamp()
+    FROM reserved, unnest(%(places)s::int[]) AS k
+    RETURNING id, start_time, use_until
+)
+SELECT
+    granted.id,
+    extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
+    extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
+    extract(epoch FROM effective_interval)::float8 AS interval_s,
+    burst
+FROM granted, reserved
+ORDER BY granted.id

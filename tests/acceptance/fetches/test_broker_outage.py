@@ -1,0 +1,58 @@
+"""The broker is a hint: what it forgets, or cannot take, is late and never lost."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from demo.fakes import gaps, sites
+from project import embedded
+from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for, wait_for_progress
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import State
+
+SITES = 12
+RATES = ("1/s", "2/s", "5/s", "10/s")
+OUTAGE_S = 60.0 if "WEIR_FAULTS" in os.environ else 10.0
+WIPES = 20 if "WEIR_FAULTS" in os.environ else 2
+
+
+@pytest.mark.faults
+def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster: Cluster, tmp_path: Path) -> None:
+    """FLUSHALL in the middle of a run, then no broker for a while: every URL ends, none was early."""
+    with sites.running(SITES, tmp_path) as running:
+        rates = {host: RATES[place % len(RATES)] for place, host in enumerate(running.hosts)}
+        intervals = set_rates(running, rates)
+        urls = [
+            running.url(place, f"/ok/{number}")
+            for place, host in enumerate(running.hosts)
+            for number in range(int((14 + 3 * WIPES) / intervals[host]))
+        ]
+        cluster.start_together("worker", "fetcher-1", "fetcher-2", "beat")
+        request_fetches(urls)
+        done_at = {}
+        for event in (*(f"wiped {wipe + 1}" for wipe in range(WIPES)), "down"):
+            wait_for_progress(SITES, 30, "fetches to go on")
+            done_at[event] = states()[State.DONE]
+            if event == "down":
+                cluster.stop_broker()
+                down_at = time.monotonic()
+                late = request_fetches([running.url(0, "/ok/asked-while-down")])  # web code must not notice
+                while time.monotonic() < down_at + OUTAGE_S:  # the time itself is what is waited for
+                    time.sleep(0.1)
+                cluster.start_broker()
+            else:
+                with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as broker:
+                    broker.flushall()
+        wait_for(all_ended, 120, "all fetches to end")
+
+    arrivals, _ = gaps.read_log(running.log)
+    print(
+        f"\nrequests: {len(arrivals)}  early: {early(arrivals, intervals)}  done at each event: {done_at}  {states()}"
+    )
+    assert done_at["down"] < len(urls), "the outage must come in the middle of the run"
+    assert early(arrivals, intervals) == 0
+    assert states() == {State.DONE: len(urls) + len(late)}
+    assert {arrival.path for arrival in arrivals} >= {"/ok/asked-while-down"}

@@ -1,0 +1,55 @@
+"""SIGKILL, anywhere and again and again: every URL still ends, and no site is asked early."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from demo.fakes import gaps, sites
+from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for, wait_for_progress
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch, State
+
+KILLS = 60 if "WEIR_FAULTS" in os.environ else 4
+SITES = 16
+RATES = ("1/s", "2/s", "4/s", "10/s")
+NAMES = ("worker", "fetcher-1", "fetcher-2", "beat")
+SECONDS_A_KILL = 5  # of backlog: a process takes two or three to start again
+
+
+@pytest.mark.faults
+def test_every_url_ends_and_none_is_early_whatever_is_killed(cluster: Cluster, tmp_path: Path) -> None:
+    """Workers, fetchers and beat are killed and started again while there is a backlog; nothing is lost or early."""
+    chance = random.Random(os.environ.get("WEIR_FAULTS_SEED", "weir"))  # noqa: S311  in which order they are killed
+    with sites.running(SITES, tmp_path) as running:
+        rates = {host: RATES[place % len(RATES)] for place, host in enumerate(running.hosts)}
+        intervals = set_rates(running, rates)
+        urls = [
+            running.url(place, f"/ok/{number}")
+            for place, host in enumerate(running.hosts)
+            for number in range(int(KILLS * SECONDS_A_KILL / intervals[host]))
+        ]
+        cluster.start_together(*NAMES)
+        request_fetches(urls, max_attempts=100)
+        killed: list[str] = []
+        while len(killed) < KILLS:
+            for name in chance.sample(NAMES, len(NAMES)):
+                wait_for_progress(SITES, 60, f"fetches to go on after {killed}")
+                cluster.kill(name)
+                killed.append(name)
+                cluster.start_together(name)
+        wait_for(all_ended, 180, f"all fetches to end after {killed}: {states()}")
+
+    arrivals, _ = gaps.read_log(running.log)
+    lost_attempts = sum(Fetch.objects.values_list("attempts", flat=True)) - len(urls)
+    print(
+        f"\nkilled: {killed}  requests: {len(arrivals)}  early: {early(arrivals, intervals)}  repeated: {lost_attempts}"
+    )
+    assert early(arrivals, intervals) == 0
+    assert states() == {State.DONE: len(urls)}
+    assert {(arrival.host, arrival.path) for arrival in arrivals} == {
+        (host, f"/ok/{number}")
+        for host in running.hosts
+        for number in range(int(KILLS * SECONDS_A_KILL / intervals[host]))
+    }

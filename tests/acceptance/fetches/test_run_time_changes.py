@@ -1,0 +1,66 @@
+"""What operators and web code change while real fetchers hold slots, judged by the sites' own log."""
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from demo.fakes import gaps, sites
+from ratelimit import site_settings
+from tests.acceptance.conftest import Cluster, set_rates, wait_for
+from workers.fetches.cancelling import cancel
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch, State
+
+RATED, CANCELLED, STEADY = range(3)
+
+
+def arrivals_at(running: sites.Sites, place: int) -> list[gaps.Arrival]:
+    """Return what a site has seen, in order."""
+    seen = [arrival for arrival in gaps.read_log(running.log)[0] if arrival.host == running.hosts[place]]
+    return sorted(seen, key=lambda arrival: arrival.at_ns)
+
+
+def seen_between(running: sites.Sites, place: int, from_ns: int, until_s: float) -> list[int]:
+    """Wait until so long after a moment; return when the site was asked meanwhile."""
+    until_ns = from_ns + int(until_s * 1e9)
+    wait_for(lambda: time.time_ns() > until_ns + 200_000_000, until_s + 10, "the measured time")
+    return [arrival.at_ns for arrival in arrivals_at(running, place) if from_ns <= arrival.at_ns < until_ns]
+
+
+@pytest.mark.alone
+def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(cluster: Cluster, tmp_path: Path) -> None:
+    """2/s, 20/s, 1/s: each holds a second after it was set. Cancelled fetches are not sent, no slot is lost."""
+    with sites.running(3, tmp_path) as running:
+        set_rates(running, dict(zip(running.hosts, ("2/s", "4/s", "4/s"), strict=True)))
+        site = f"{running.hosts[RATED]}:{running.port}"
+        cluster.start_together("worker", "fetcher-1", "fetcher-2", "beat")
+        request_fetches([running.url(RATED, f"/ok/{n}") for n in range(300)])
+        request_fetches([running.url(STEADY, f"/ok/{n}") for n in range(300)])
+        wait_for(lambda: len(arrivals_at(running, RATED)) >= 4, 20, "the first requests")
+
+        doomed = request_fetches([running.url(CANCELLED, f"/ok/{n}") for n in range(60)])
+        wait_for(lambda: arrivals_at(running, CANCELLED), 10, "the site of the cancelled")
+        site_settings.set_rate(site, "20/s")
+        faster_ns = time.time_ns()
+        taken_back = [fetch.url for fetch in doomed[1::2] if cancel(fetch.pk)]
+        seen = seen_between(running, RATED, faster_ns + 1_000_000_000, 2.0)
+        assert len(seen) >= 34, "of the 40 that two seconds allow"
+
+        site_settings.set_rate(site, "1/s")
+        slower_ns = time.time_ns()
+        seen = seen_between(running, RATED, slower_ns + 500_000_000, 3.5)
+        assert len(seen) >= 2
+        assert min(later - earlier for earlier, later in pairwise(seen)) >= 1_000_000_000
+
+        wait_for(lambda: not Fetch.objects.unfinished().filter(pk__in=[f.pk for f in doomed]).exists(), 20, "the end")
+    times = [arrival.at_ns for arrival in arrivals_at(running, RATED)]
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 50_000_000, "never faster than any rate"
+    asked = {f"http://{arrival.host}:{running.port}{arrival.path}" for arrival in arrivals_at(running, CANCELLED)}
+    assert len(taken_back) >= 25
+    assert asked == {fetch.url for fetch in doomed} - set(taken_back)
+    assert Fetch.objects.filter(state=State.CANCELLED).count() == len(taken_back)
+    at_ns = [arrival.at_ns for arrival in arrivals_at(running, CANCELLED)]
+    assert min(later - earlier for earlier, later in pairwise(at_ns)) >= 250_000_000
+    assert (at_ns[-1] - at_ns[0]) / 1e9 < 1.15 * len(at_ns) / 4, "the slots of the cancelled were used by others"

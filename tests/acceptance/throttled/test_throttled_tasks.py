@@ -1,0 +1,62 @@
+"""throttled_task with real workers, broker and beat, judged by the site's own log."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from demo.fakes import gaps, sites
+from project.celery import app
+from ratelimit import site_settings
+from tests.acceptance.conftest import Cluster, early, set_rates, wait_for
+from tests.acceptance.throttled.throttled_tasks import visit
+from workers.throttled.models import PostponedTask
+
+TASKS = 40
+RATE = "20/s"
+REMOVED = "shop.tasks.removed"
+MESSAGE = json.dumps(
+    {"task": REMOVED, "args": [], "kwargs": {}, "options": {"task_id": "1", "headers": None, "retries": 0}}
+)
+
+
+def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """Put back and published again, each task asks the site once, an interval apart; one whose code is gone stays."""
+    with sites.running(1, tmp_path) as running:
+        intervals = set_rates(running, {running.hosts[0]: RATE})
+        site = f"{running.hosts[0]}:{running.port}"
+        processes = [("worker", "worker-1"), ("worker", "worker-2"), ("beat", "beat")]
+        for kind, name in processes:
+            options = ["--include", "tests.acceptance.throttled_tasks"] if kind == "worker" else []
+            cluster.launch(kind, name, *options)
+        for kind, name in processes:
+            cluster.wait_until_ready(kind, name)
+
+        site_settings.set_rate("other.example", "1/s")
+        removed = PostponedTask.objects.create(site="other.example", task=REMOVED, signature=MESSAGE, max_wait=1)
+        site_settings.pause(site)
+        task: Any = visit
+        with app.connection_for_write(cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:")) as broker:
+            for number in range(TASKS):
+                task.apply_async((running.url(0, f"/ok/{number}"),), connection=broker)
+        visits = PostponedTask.objects.filter(task=visit.name)
+        wait_for(lambda: visits.waiting().count() == TASKS, 10, "all tasks to be put back")
+        site_settings.resume(site)
+        wait_for(lambda: len(gaps.read_log(running.log)[0]) >= TASKS, 30, "all tasks to ask the site")
+        wait_for(lambda: not visits.exists(), 5, "the last row to go")
+        unknown = PostponedTask.objects.filter(pk=removed.pk, publications__gt=1)
+        wait_for(unknown.exists, 5, "workers to throw a message away, and another one")
+
+    arrivals, _ = gaps.read_log(running.log)
+    asked = [arrival.path.rpartition("/")[2].split("?") for arrival in arrivals]
+    numbers = [int(number) for number, _worker in asked]
+    took_s = (arrivals[-1].at_ns - arrivals[0].at_ns) / 1e9
+    print(
+        f"\nrequests: {len(arrivals)} in {took_s:.2f} s  early: {early(arrivals, intervals)}  "
+        f"shortest gap / interval: {min(gaps.gap_ratios(arrivals, intervals)):.4f}  order: {numbers}"
+    )
+    assert early(arrivals, intervals) == 0
+    assert sorted(numbers) == list(range(TASKS))
+    assert max(abs(number - place) for place, number in enumerate(numbers)) <= TASKS / 4, "roughly first in, first out"
+    assert len({worker for _number, worker in asked}) == 2, "both workers must have had tasks"

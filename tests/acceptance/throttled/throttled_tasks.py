@@ -1,0 +1,22 @@
+"""What the workers of test_throttled_tasks run."""
+
+import os
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from celery import shared_task
+
+from workers.throttled.decorator import throttled_task
+
+
+def host_of(url: str) -> str:
+    """Return the site of a URL of the fake sites, whose port is not the scheme's default."""
+    return urlsplit(url).netloc
+
+
+@throttled_task(site=host_of, max_wait=1.5)
+@shared_task(name="tests.visit")
+def visit(url: str) -> None:
+    """Ask for the URL, first thing; the query says which process asks."""
+    with urlopen(f"{url}?{os.getpid()}", timeout=10) as answer:  # noqa: S310  a fake site's
+        answer.read()

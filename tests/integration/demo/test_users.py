@@ -1,0 +1,43 @@
+"""The demo's users: what they do changes no number wrongly, and a number that is wrong they find."""
+
+from random import Random
+
+import pytest
+from django.db import connection
+
+from demo.users import ACTIONS, AT_ONCE, EVERYBODY, Users, drifted
+from notifications import flush, inbox
+
+pytestmark = pytest.mark.usefixtures("valkey")
+
+
+def test_users_find_no_drift_in_what_they_do() -> None:
+    """Every action, again and again, with flushes in between: all answers are right, and the figures add up."""
+    users = Users(Random(1))  # noqa: S311  no secret
+    for _ in range(5):
+        for action in ACTIONS:
+            action(users)
+        flush.flush_sealed()
+    state = users.state()
+    assert state["notified"] == 5 * (1 + AT_ONCE)
+    assert state["unread_reads"] == 5
+    assert state["drifted"] == []
+    assert drifted(EVERYBODY) == set()
+
+
+def test_users_find_a_number_that_is_wrong() -> None:
+    """Rows that raw SQL deleted behind the counter's back are drift of all who are asked about."""
+    users = Users(Random(1))  # noqa: S311  no secret
+    inbox.notify_many(EVERYBODY, "news", "Hello")
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM notifications_notification")
+    users.ask()
+    found = users.state()["drifted"]
+    assert isinstance(found, list)
+    assert len(found) == AT_ONCE
+    assert drifted(EVERYBODY) == set(EVERYBODY)
+
+
+def test_the_actions_are_shared_out() -> None:
+    """They are given in percent."""
+    assert sum(ACTIONS.values()) == 100

@@ -1,0 +1,317 @@
+"""A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.db import transaction
+from django.db.models import F
+from django.db.transaction import TransactionManagementError
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Site, Slot
+from ratelimit.pacing import Confirmation
+from tests.integration.conftest import (
+    InThreads,
+    Message,
+    claim,
+    database_now,
+    poke,
+)
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher import claim as claiming
+from workers.fetches.fetcher.claim import longest_hold_s
+from workers.fetches.fetcher.store import store
+from workers.fetches.jobs import Job, Outcome
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+SITE = "site.example"
+URL = "https://site.example/"
+
+
+def reserved(count: int, *, rate: str = "1/s", sites: int = 1) -> list[int]:
+    """Have `count` reserved fetches, and return their ids in the order of their slots."""
+    for number in range(sites):
+        site_settings.set_rate(f"{number}.{SITE}" if sites > 1 else SITE, rate)
+    request_fetches([f"https://{f'{number % sites}.' if sites > 1 else ''}{SITE}/" for number in range(count)])
+    assert dispatch() == count
+    return list(Fetch.objects.order_by("slot_id").values_list("pk", flat=True))
+
+
+def states() -> set[str]:
+    return set(Fetch.objects.values_list("state", flat=True))
+
+
+def test_claimed_fetches_run_with_a_lease() -> None:
+    """What is claimed is running, and is held until all deadlines have passed after the end of its run."""
+    ids = reserved(3)
+    assert [job.fetch_id for job in claim(ids)] == ids
+    for fetch in Fetch.objects.filter(state=State.RUNNING, slot_id__isnull=False):
+        slot = Slot.objects.get(pk=fetch.slot_id or 0)
+        assert fetch.lease_until == slot.use_until + timedelta(seconds=longest_hold_s())
+        assert (slot.released_at, slot.finished_at) == (None, None)
+    assert states() == {State.RUNNING}
+
+
+def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
+    """What a slow site's burst takes of its site lasts for hours; a killed holder's fetches do not."""
+    site_settings.set_rate(SITE, "1/h", burst=5)
+    request_fetches([f"https://{SITE}/{number}" for number in range(3)])
+    assert dispatch() == 3
+    jobs = claim(list(Fetch.objects.values_list("pk", flat=True)))
+    latest = max(job.start_at for job in jobs) + Site.objects.get().effective_grace.total_seconds()
+    assert jobs[0].run.start_until == pytest.approx(latest, abs=0.1)
+    assert jobs[0].run.use_until > latest + 3_600
+    last = Slot.objects.latest("start_time")
+    assert set(Fetch.objects.values_list("lease_until", flat=True)) == {
+        last.start_time + Site.objects.get().effective_grace + timedelta(seconds=longest_hold_s())
+    }
+
+
+def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:
+    """No fetcher that keeps its deadlines is ever taken for dead."""
+    settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT = 7, 11, 13
+    assert longest_hold_s() > 7 + 11 + 13
+
+
+def test_a_job_says_what_to_request() -> None:
+    """The hop that comes next, and what the decisions after it need to know."""
+    first, second = reserved(2)
+    Fetch.objects.filter(pk=first).update(hop_url="https://site.example/hop", redirects=3, attempts=2, max_attempts=4)
+    Fetch.objects.filter(pk=second).update(hop_url="")
+    jobs = {job.fetch_id: job for job in claim([first, second])}
+    assert (jobs[first].url, jobs[first].redirects) == ("https://site.example/hop", 3)
+    assert (jobs[first].attempts, jobs[first].max_attempts) == (2, 4)
+    assert jobs[second].url == URL
+    assert {job.slot_id for job in jobs.values()} == set(Slot.objects.values_list("pk", flat=True))
+
+
+def test_jobs_come_in_the_order_of_their_slots() -> None:
+    """However the ids of a message are ordered, the first start comes first."""
+    ids = reserved(10)
+    jobs = claim(ids[::-1])
+    assert [job.fetch_id for job in jobs] == ids
+    assert [job.start_at for job in jobs] == sorted(job.start_at for job in jobs)
+
+
+def test_the_jobs_of_one_site_share_one_run() -> None:
+    """The holder keeps the interval over all of a site's starts, and sites do not hold up each other."""
+    jobs = claim(reserved(12, sites=3))
+    sites: dict[str, set[int]] = {}
+    for job in jobs:
+        sites.setdefault(job.url, set()).add(id(job.run))
+    assert len(sites) == 3
+    assert {len(runs) for runs in sites.values()} == {1}
+    assert len(set.union(*sites.values())) == 3
+
+
+def test_the_run_knows_the_rate_of_the_site() -> None:
+    """Interval and burst are those of the site."""
+    site_settings.set_rate(SITE, "1/s", burst=4)
+    [job] = claim(reserved(1, rate="2/s"))
+    assert (job.run.interval_s, job.run.burst) == (0.5, 4)
+
+
+def test_times_are_true_on_the_own_monotonic_clock() -> None:
+    """A start is never early and an end never late, and neither is off by more than the round trip."""
+    ids = reserved(5)
+    jobs = claim(ids)
+    before, now, after = time.monotonic(), database_now(), time.monotonic()
+    for job in jobs:
+        slot = Slot.objects.get(pk=job.slot_id)
+        starts_in, ends_in = (slot.start_time - now).total_seconds(), (slot.use_until - now).total_seconds()
+        assert before + starts_in - 0.001 <= job.start_at <= after + starts_in + 0.25
+        assert before + ends_in - 0.25 <= job.run.use_until <= after + ends_in + 0.001
+        assert job.start_at < job.run.use_until
+
+
+# --- once only ----------------------------------------------------------------------------------------------------
+
+
+def test_a_message_that_comes_twice_claims_nothing() -> None:
+    """The second delivery finds nothing reserved and changes nothing."""
+    ids = reserved(5)
+    claim(ids)
+    before = list(Fetch.objects.order_by("pk").values())
+    assert claim(ids) == []
+    assert list(Fetch.objects.order_by("pk").values()) == before
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.DONE, State.FAILED, State.CANCELLED])
+def test_only_what_is_reserved_is_claimed(state: State) -> None:
+    """A late message about a fetch that has gone on, or gone back, claims nothing."""
+    ids = reserved(2)
+    ended = None if state == State.QUEUED else database_now()
+    Fetch.objects.filter(pk=ids[0]).update(state=state, finished_at=ended, status_code=200, error="because")
+    assert [job.fetch_id for job in claim(ids)] == ids[1:]
+    assert Fetch.objects.get(pk=ids[0]).state == state
+
+
+def test_unknown_fetches_are_claimed_by_nobody() -> None:
+    """A message that outlived its fetches does nothing."""
+    assert claim([1, 2, 3]) == []
+    assert claim([]) == []
+
+
+def test_claimers_at_once_share_nothing(in_threads: InThreads) -> None:
+    """However often a message is delivered at once, each fetch has one holder, and none is left behind."""
+    ids = reserved(600, rate="10/s", sites=20)
+    claimed: list[list[Job]] = in_threads(4, lambda _number: claim(ids))
+    assert sorted(job.fetch_id for jobs in claimed for job in jobs) == sorted(ids)
+    assert states() == {State.RUNNING}
+
+
+def test_a_run_has_one_holder_however_often_its_message_comes(in_threads: InThreads) -> None:
+    """Two holders of one run would each keep the interval to their own starts only: it is never split."""
+    for _ in range(5):
+        ids = reserved(600, rate="10/s", sites=20)
+        claimed: list[list[Job]] = in_threads(4, lambda _number, ids=ids: claim(ids))  # type: ignore[misc]
+        holders: dict[str, set[int]] = {}
+        for number, jobs in enumerate(claimed):
+            for job in jobs:
+                holders.setdefault(job.url, set()).add(number)
+        assert {len(numbers) for numbers in holders.values()} == {1}
+        Fetch.objects.all().delete()
+        Site.objects.all().delete()
+
+
+def test_a_claim_refuses_to_run_inside_a_transaction() -> None:
+    """What is claimed must be committed before a request is sent."""
+    ids = reserved(1)
+    with pytest.raises(TransactionManagementError), transaction.atomic():
+        claim(ids)
+    assert states() == {State.RESERVED}
+
+
+# --- back to the queue --------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
+    """A message that came too late counts no attempt: the fetch is queued, its slot given back, its site awake."""
+    ids = reserved(3)
+    assert not Site.objects.get().has_backlog
+    Slot.objects.update(use_until=F("use_until") - timedelta(hours=1), start_time=F("start_time") - timedelta(hours=1))
+    messages.clear()
+    assert claim(ids) == []
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
+    assert not Slot.objects.filter(released_at=None).exists()
+    assert Site.objects.get().has_backlog
+    assert messages == [poke(SITE)]
+
+
+def test_a_message_that_comes_too_late_costs_a_slow_site_a_minute() -> None:
+    """A site of one start a day does not lose the day because a message took a second."""
+    [fetch] = reserved(1, rate="1/d")
+    late = {name: F(name) - timedelta(seconds=5) for name in ("start_time", "use_until")}
+    Slot.objects.update(**late)
+    Site.objects.update(next_start=F("next_start") - timedelta(seconds=5))
+    assert claim([fetch]) == []
+    assert slots.estimate(SITE) <= slots.RETRY
+
+
+def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:
+    """A holder that comes late uses the rest of the run: a start that has passed is made up for until its end."""
+    ids = reserved(3)
+    Slot.objects.update(start_time=F("start_time") - timedelta(seconds=2))
+    assert [job.fetch_id for job in claim(ids)] == ids
+
+
+RECALLS: dict[str, Callable[[str], object]] = {
+    "paused": lambda name: site_settings.pause(name, timedelta(minutes=10)),
+    "paused for ever": site_settings.pause,
+    "backed off": lambda name: site_settings.back_off(name, 600),
+    "another rate": lambda name: site_settings.set_rate(name, "1/2s"),
+    "crawl delay": lambda name: site_settings.set_crawl_delay(Site.objects.get(name=name).pk, timedelta(seconds=3)),
+}
+
+
+@pytest.mark.parametrize("how", RECALLS)
+def test_a_fetch_whose_site_was_recalled_since_goes_back(how: str) -> None:
+    """Slots that were reserved before a pause, a back-off or another rate are void; other sites are not touched."""
+    ids = reserved(4, sites=2)
+    name = f"0.{SITE}"
+    RECALLS[how](name)
+    jobs = claim(ids)
+    assert {job.url for job in jobs} == {f"https://1.{SITE}/"}
+    assert len(jobs) == 2
+    closed = Fetch.objects.filter(site__name=name)
+    assert set(closed.values_list("state", "slot_id", "lease_until", "attempts")) == {(State.QUEUED, None, None, 0)}
+    assert Slot.objects.filter(released_at__isnull=False).count() == 2
+
+
+def test_what_is_booked_after_a_recall_stands(long_lookahead: None) -> None:  # noqa: ARG001  asked for its effect
+    """A slot that was reserved within a back-off starts after it, and is no part of what the back-off voids."""
+    site_settings.set_rate(SITE, "1/s")
+    site_settings.back_off(SITE, 1)
+    request_fetches([URL])
+    Site.objects.update(recalled_at=database_now() - timedelta(seconds=1))  # dispatch leaves it alone for half a second
+    assert dispatch() == 1
+    assert len(claim(list(Fetch.objects.values_list("pk", flat=True)))) == 1
+
+
+def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> None:
+    """However claims and cancels meet, a cancelled fetch is not claimed, or its holder is told."""
+    ids = reserved(300, rate="10/s")
+    jobs, cancelled = in_threads(2, lambda number: claim(ids) if number == 0 else [i for i in ids[::-1] if cancel(i)])
+    held = set(Fetch.objects.filter(state=State.RUNNING).values_list("pk", flat=True))
+    assert sorted([*held, *cancelled]) == sorted(ids)
+    claimed = {job.fetch_id: job.slot_id for job in jobs}
+    assert held <= claimed.keys()
+    passed_on = {recall.passed_on for recall in slots.recalls(60)}
+    assert {claimed[fetch_id] for fetch_id in cancelled if fetch_id in claimed} <= passed_on
+
+
+def test_a_run_has_one_holder() -> None:
+    """Who took a cancelled fetch's place while the others were claimed is nobody's when the message comes again."""
+    ids = reserved(3)
+    message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
+    assert len(claiming.claim(message, Confirmation(asked_at=0))) == 3
+    Fetch.objects.filter(pk=ids[1]).update(state=State.RESERVED)
+    assert claiming.claim(message, Confirmation(asked_at=0)) == []
+    assert list(Fetch.objects.order_by("pk").values_list("state", "slot_id", "attempts")) == [
+        (State.RUNNING, message[0], 0),
+        (State.QUEUED, None, 0),
+        (State.RUNNING, message[2], 0),
+    ]
+    assert not Slot.objects.filter(released_at__isnull=False).exists(), "its start lies within the other's run"
+
+
+def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settings: LazySettings) -> None:
+    """The site would say that nothing has changed since a body that is gone by then; one that is referred to stays."""
+    settings.WEIR_FETCH_RETENTION = 600
+    [first] = reserved(1)
+    [job] = claim([first])
+    store([Outcome(fetch_id=first, slot_id=job.slot_id, state=State.DONE, status_code=200, etag='"v1"', content=b"")])
+
+    def relied_on(age_s: int) -> bool:
+        Fetch.objects.filter(pk=first).update(finished_at=database_now() - timedelta(seconds=age_s))
+        fetch = request_fetch(URL, revalidate=True)
+        Site.objects.update(next_start=database_now())
+        assert dispatch() == 1
+        [again] = claim([fetch.pk])
+        store([Outcome(fetch_id=fetch.pk, slot_id=again.slot_id, state=State.FAILED, error="is not asked")])
+        return again.validators is not None
+
+    assert relied_on(500)
+    assert not relied_on(580)
+    Fetch.objects.exclude(pk=first).update(unchanged_from=first)
+    assert relied_on(580)
+
+
+def test_a_message_that_is_older_than_the_booking_claims_nothing() -> None:
+    """What was taken back and booked again belongs to the newer message alone: a run never gets two holders."""
+    reserved(2)
+    old_message = list(Slot.objects.values_list("pk", flat=True))
+    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Site.objects.update(has_backlog=True, next_start=database_now())
+    dispatch()
+    assert claiming.claim(old_message, Confirmation(asked_at=0)) == []
+    assert states() == {State.RESERVED}
+    assert len(claim(list(Fetch.objects.values_list("pk", flat=True)))) == 2

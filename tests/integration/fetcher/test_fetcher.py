@@ -1,0 +1,116 @@
+"""The fetcher in this process, against fake sites: what it connects to, what it gives back."""
+
+import gc
+import socket
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from django.conf import LazySettings
+
+from demo.fakes import gaps, sites
+from ratelimit import site_settings
+from tests.integration.fetching import fetched, reserve_all
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher import address_guard
+from workers.fetches.fetcher.claim import claim
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.paced_request import Attempt
+from workers.fetches.models import Fetch, State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """Closing returns unsent fetches to the queue, without an attempt, and stores those under way."""
+    host = f"{running_sites.hosts[0]}:{running_sites.port}"
+    site_settings.set_rate(host, "1/10s")
+    soon, *later = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(3)])
+    ids = reserve_all()
+    assert len(ids) == 3
+    thread = threading.Thread(target=fetcher.run_batch, args=(ids,))
+    thread.start()
+    give_up_at = time.monotonic() + 5
+    while not gaps.read_log(running_sites.log)[0]:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.02)
+    fetcher.close(2.0)
+    thread.join(2)
+    assert not thread.is_alive()
+    assert Fetch.objects.get(pk=soon.pk).state == State.DONE
+    assert {(f.state, f.attempts) for f in Fetch.objects.filter(pk__in=[f.pk for f in later])} == {(State.QUEUED, 0)}
+
+
+def test_a_site_reached_by_two_processes_keeps_its_interval_at_the_wire(
+    running_sites: sites.Sites, fetcher: Fetcher
+) -> None:
+    """Two fetchers take turns with the runs of one site: the site sees its interval between all requests."""
+    host = f"{running_sites.hosts[0]}:{running_sites.port}"
+    site_settings.set_rate(host, "20/s")
+    other = Fetcher()
+    try:
+        for turn in range(6):
+            request_fetches([running_sites.url(0, f"/ok/{turn}/{n}") for n in range(4)])
+            (fetcher, other)[turn % 2].run_batch(reserve_all())
+        for fetch in Fetch.objects.unfinished():
+            fetched(fetch, fetcher)
+    finally:
+        other.close(1.0)
+    arrivals, _ = gaps.read_log(running_sites.log)
+    assert len(arrivals) == 24
+    assert min(gaps.gaps_ns(arrivals)) >= 50_000_000
+
+
+def test_a_fetch_leaves_no_work_to_the_garbage_collector(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """The collector stops the loop: what a fetch used is gone when its last name is."""
+    site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "100/s")
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(5):
+            assert fetched(request_fetch(running_sites.url(0, f"/ok/{number}")), fetcher).state == State.DONE
+        # The one connection remembers the context, and so the attempt, that opened it.
+        assert len([thing for thing in gc.get_objects() if isinstance(thing, Attempt)]) <= 1
+    finally:
+        gc.enable()
+
+
+def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes back, without an attempt: nothing is spent on what can only come too late."""
+    opened = []
+    monkeypatch.setattr(fetcher, "_exchange", lambda *arguments: opened.append(arguments))
+    fetch = request_fetch(running_sites.url(0, "/ok"))
+    [job] = claim(reserve_all(), fetcher._confirmation)
+    fetcher._held += 1
+    batch = Batch([job])
+    late = replace(job, run=replace(job.run, start_until=time.monotonic() - 1))
+    fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
+    batch.wait()
+    fetcher.close(1.0)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.attempts) == (State.QUEUED, 0)
+    assert not opened
+
+
+def test_a_host_that_nobody_could_look_up_is_not_to_blame(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
+    told = threading.Event()
+    monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: told.wait(30))
+    settings.WEIR_FETCH_DNS_TIMEOUT = 0.2
+    fetches = request_fetches(["http://one.example/", "http://two.example/"])
+    fetcher = Fetcher()
+    try:
+        fetcher.run_batch(reserve_all())
+    finally:
+        fetcher.close(1.0)
+        told.set()
+    after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).order_by("attempts")
+    assert [(fetch.state, fetch.attempts) for fetch in after] == [(State.QUEUED, 0), (State.QUEUED, 1)]
+    assert "no answer from DNS" in after[1].error

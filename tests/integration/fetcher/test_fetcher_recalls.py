@@ -1,0 +1,320 @@
+"""What a fetcher holds is void when its site is recalled, and one site uses up no more than its share."""
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import OperationalError
+
+from demo.fakes import gaps, sites
+from ratelimit import site_settings, slots
+from ratelimit.models import Site, Slot
+from ratelimit.pacing import CONFIRMED_FOR_S
+from tests.integration.conftest import Eventually, WaitersOf
+from tests.integration.fetching import fetched, reserve_all
+from workers.fetches.cancelling import cancel
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher import recall_watcher
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.models import Fetch, FetchBody, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+
+def site(running: sites.Sites, place: int, rate: str, max_concurrency: int | None = None) -> str:
+    name = f"{running.hosts[place]}:{running.port}"
+    site_settings.set_rate(name, rate, max_concurrency=max_concurrency)
+    return name
+
+
+def paths(running: sites.Sites, place: int = 0) -> list[str]:
+    return [arrival.path for arrival in gaps.read_log(running.log)[0] if arrival.host == running.hosts[place]]
+
+
+def counts() -> set[tuple[str, int]]:
+    return set(Fetch.objects.values_list("state", "attempts"))
+
+
+def test_a_refusal_stops_the_whole_site_and_no_other(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """After a 429 nothing more is asked of that site: what waited goes back without an attempt, the site backs off."""
+    refusing, other = site(running_sites, 0, "10/s"), site(running_sites, 1, "10/s")
+    request_fetch(running_sites.url(0, "/status/429"), priority=1)
+    request_fetches([running_sites.url(place, f"/ok/{n}") for place in (0, 1) for n in range(8)])
+    fetcher.run_batch(reserve_all())
+    fetcher.close(1.0)
+    assert paths(running_sites) == ["/status/429"]
+    assert len(paths(running_sites, 1)) >= 6, "all, but what comes too late on a busy machine"
+    assert counts() == {(State.QUEUED, 1), (State.QUEUED, 0), (State.DONE, 1)}
+    assert slots.estimate(refusing) > 4
+    assert slots.estimate(other) < 1
+    assert Site.objects.get(name=refusing).backoff_level == 1
+
+
+def test_a_recall_from_elsewhere_is_heard_at_once(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """A pause reaches what a fetcher holds within a fraction of a second."""
+    name = site(running_sites, 0, "5/s")
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(10)])
+    thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+    thread.start()
+    eventually(lambda: len(paths(running_sites)) >= 2, "the first requests")
+    site_settings.pause(name)
+    paused_ns = time.time_ns()
+    thread.join(1)
+    assert not thread.is_alive(), "its jobs wait for nothing any more"
+    fetcher.close(1.0)
+    assert all(arrival.at_ns < paused_ns + 200_000_000 for arrival in gaps.read_log(running_sites.log)[0])
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_a_fetcher_that_cannot_ask_starts_nothing(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    eventually: Eventually,
+) -> None:
+    """While PostgreSQL does not answer, a recall might be missed: slots are left unused."""
+    site(running_sites, 0, "5/s")
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(8)])
+    slot_ids = reserve_all()
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: paths(running_sites), "the first request")
+    with other_connection.transaction():
+        other_connection.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
+        locked_ns = time.time_ns()
+        thread.join(5)
+        assert not thread.is_alive()
+    fetcher.close(3.0)
+    last_ns = max(arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0])
+    assert last_ns < locked_ns + 600_000_000
+    assert 1 <= len(paths(running_sites)) < 6
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """The fetcher drops what it holds and asks for the other in its place; nothing is asked twice or early."""
+    site(running_sites, 0, "1/2s")
+    request_fetch(running_sites.url(0, "/ok/first"))
+    cancelled = request_fetch(running_sites.url(0, "/ok/cancelled"))
+    slot_ids = reserve_all()
+    successor = request_fetch(running_sites.url(0, "/ok/successor"))
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: paths(running_sites), "the first request")
+    assert cancel(cancelled.pk)
+    thread.join(5)
+    eventually(lambda: len(paths(running_sites)) == 2, "the request in the place of the cancelled one")
+    fetcher.close(1.0)
+    assert paths(running_sites) == ["/ok/first", "/ok/successor"]
+    assert min(gaps.gaps_ns(gaps.read_log(running_sites.log)[0])) >= 2_000_000_000
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id) == (State.DONE, slot_ids[1])
+    assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
+
+
+def test_who_takes_over_while_the_fetcher_closes_goes_back_to_the_queue(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    waiters: WaitersOf,
+    eventually: Eventually,
+) -> None:
+    """Nothing that was claimed is left behind, though the question who it is was answered late."""
+    site(running_sites, 0, "1/s")
+    first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
+    slot_ids = reserve_all()
+    successor = request_fetch(running_sites.url(0, "/ok/successor"))
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
+    with other_connection.transaction():
+        assert cancel(cancelled.pk)
+        other_connection.execute("LOCK TABLE fetches_fetch IN ACCESS EXCLUSIVE MODE")
+        eventually(lambda: waiters(other_connection), "the question who has the place of the cancelled fetch")
+        closing = threading.Thread(target=fetcher.close, args=(5.0,))
+        closing.start()
+        closing.join(0.5)  # it has time to leave it behind
+    closing.join(10)
+    thread.join(1)
+    successor.refresh_from_db()
+    assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
+
+
+def test_a_site_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    other_connection: psycopg.Connection[tuple[object, ...]],
+    eventually: Eventually,
+) -> None:
+    """The fetcher goes on asking about recalls, without which it would start nothing."""
+    refusing = site(running_sites, 0, "10/s")
+    site_settings.set_rate(
+        refusing, "10/s", grace=timedelta(seconds=1)
+    )  # it must be asked, however busy the machine is
+    site(running_sites, 1, "10/s")
+    request_fetch(running_sites.url(0, "/status/429"))
+    request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
+    with other_connection.transaction():
+        slot_ids = reserve_all()
+        other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [refusing])
+        fetcher.run_batch(slot_ids)
+        assert paths(running_sites) == ["/status/429"]
+        assert Site.objects.get(name=refusing).backoff_level == 0
+    eventually(lambda: Site.objects.get(name=refusing).backoff_level == 1, "the back-off")
+    assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"
+
+
+def test_what_was_recalled_while_a_fetcher_could_not_ask_is_told_however_long_that_was(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """It asks for all that was recalled since it got its last answer: slots that wait for long are void, too."""
+    monkeypatch.setattr(recall_watcher, "WINDOW", 0.1)
+    name = site(running_sites, 0, "1/s")
+    site_settings.set_rate(name, "1/s", grace=timedelta(minutes=1))
+    request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(3)])
+    connected, recalls = threading.Event(), slots.recalls
+
+    def cut_off(window_s: float) -> list[slots.Recall]:
+        if not connected.is_set():
+            raise OperationalError("cut off")
+        return recalls(window_s)
+
+    monkeypatch.setattr(slots, "recalls", cut_off)
+    cut_off_at = time.monotonic()
+    eventually(lambda: time.monotonic() > cut_off_at + CONFIRMED_FOR_S, "the last answer to be too old")
+    thread = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+    thread.start()
+    eventually(lambda: Fetch.objects.filter(state=State.RUNNING).count() == 3, "all to be claimed")
+    site_settings.pause(name)
+    paused_at = time.monotonic()
+    eventually(lambda: time.monotonic() > paused_at + 1, "the recall to be a while ago")
+    connected.set()
+    thread.join(10)
+    assert not thread.is_alive(), "nothing is held any more"
+    assert paths(running_sites) == []
+
+
+def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """The site has seen it: the next one comes an interval later, whoever makes it."""
+    name = site(running_sites, 0, "1/h")
+    request_fetch(running_sites.url(0, "/slow/60000/1"))
+    fetcher.run_batch(reserve_all())
+    eventually(lambda: paths(running_sites), "the request")
+    fetcher.close(0.1)
+    assert counts() == {(State.QUEUED, 0)}
+    assert Slot.objects.get().finished_at is not None
+    assert slots.estimate(name) > 3_000
+
+
+def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """The third request waits until one of two has been answered, though its slot has come."""
+    site(running_sites, 0, "100/s", max_concurrency=2)
+    fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
+    for fetch in fetches:
+        assert fetched(fetch, fetcher).state == State.DONE
+    at_ns = [arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0]]
+    assert len(at_ns) == 6
+    assert all(third - first >= 300_000_000 for first, third in zip(at_ns, at_ns[2:], strict=False))
+    assert any(second - first < 250_000_000 for first, second in pairwise(at_ns))
+
+
+def test_a_site_that_hangs_uses_up_its_share_only(
+    running_sites: sites.Sites, fetcher: Fetcher, settings: LazySettings
+) -> None:
+    """Of two fifths of what a process may hold a fifth may be unanswered requests to one site; others go on."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 50
+    site(running_sites, 0, "100/s")
+    site(running_sites, 1, "100/s")
+    request_fetches([running_sites.url(0, f"/slow/1500/{n}") for n in range(10)])
+    others = request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(10)])
+    fetcher.run_batch(reserve_all())
+    assert len(paths(running_sites, 0)) == 4
+    for other in others:
+        assert fetched(other, fetcher).state == State.DONE
+    fetcher.close(3.0)
+    assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
+
+
+def test_sites_that_hang_keep_no_message_from_being_taken(
+    fetcher: Fetcher, settings: LazySettings, tmp_path: Path, eventually: Eventually
+) -> None:
+    """Nine sites take all that they can, and a message for a tenth is taken and fetched while they hang."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 100
+    settings.WEIR_FETCH_TIMEOUT = 60.0
+    with sites.running(10, tmp_path) as running:
+        names = [site(running, place, "100/s") for place in range(10)]
+        request_fetches([running.url(place, f"/slow/60000/{n}") for place in range(9) for n in range(11)])
+        fetcher.run_batch(reserve_all())
+
+        def hanging() -> int:
+            return Fetch.objects.filter(state=State.RUNNING).count()
+
+        eventually(
+            lambda: hanging() == sum(len(paths(running, place)) for place in range(9)), "all others to be given back"
+        )
+        before = hanging()
+        assert before
+        for name in names[:9]:
+            site_settings.pause(name)
+        others = request_fetches([running.url(9, f"/ok/{n}") for n in range(40)])
+        message = threading.Thread(target=fetcher.run_batch, args=(reserve_all(),))
+        message.start()
+        eventually(lambda: not message.is_alive(), "the message to be taken", seconds=10)
+        for other in others:
+            assert fetched(other, fetcher).state == State.DONE
+        assert hanging() == before
+        fetcher.close(0.1)
+
+
+class Page(BaseHTTPRequestHandler):
+    """A page with validators, which says 304 to who has it already."""
+
+    def do_GET(self) -> None:
+        unchanged = self.headers.get("If-None-Match") == '"v1"' and self.path == "/page"
+        self.send_response(304 if unchanged else 200)
+        self.send_header("ETag", '"v1"')
+        self.send_header("Content-Length", "0" if unchanged else "4")
+        self.end_headers()
+        self.wfile.write(b"" if unchanged else b"page")
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """Return the address of a site that knows If-None-Match."""
+    with ThreadingHTTPServer(("127.1.250.250", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.1.250.250:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_revalidation_ends_with_the_body_of_the_last_good_result(page: str, fetcher: Fetcher) -> None:
+    """A 304 refers to the earlier body; without an earlier one, or without validators for it, the body comes."""
+    site_settings.set_rate(page.removeprefix("http://"), "100/s")
+    first = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert (first.status_code, first.content, first.unchanged_from_id) == (200, b"page", None)
+    second = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert (second.state, second.status_code) == (State.DONE, 304)
+    assert (second.content, second.unchanged_from_id) == (b"page", first.pk)
+    third = fetched(request_fetch(f"{page}/page", revalidate=True), fetcher)
+    assert third.unchanged_from_id == first.pk, "of the body itself, not of what refers to it"
+    assert fetched(request_fetch(f"{page}/page"), fetcher).status_code == 200
+    assert fetched(request_fetch(f"{page}/other", revalidate=True), fetcher).status_code == 200
+    assert FetchBody.objects.filter(fetch=second.pk, content=b"").count() <= 1

@@ -1,0 +1,346 @@
+"""Outcomes are stored once, by the holder alone, in bulk; one that the database refuses harms no other."""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection
+from django.db.models import F
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import (
+    InThreads,
+    Message,
+    claim,
+    database_now,
+    poke,
+)
+from tests.integration.fetching import SITE, running
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.fetcher import store as storing
+from workers.fetches.fetcher.outcomes import judge, lost
+from workers.fetches.fetcher.store import store, store_surely
+from workers.fetches.jobs import Disallowed, Failure, Job, Outcome, Snoozed
+from workers.fetches.maintenance.sweep import sweep
+from workers.fetches.models import Fetch, FetchBody, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+
+def done(job: Job, **fields: Any) -> Outcome:
+    whole: dict[str, Any] = {
+        "status_code": 200,
+        "headers": '[["Server", "fake"]]',
+        "etag": '"v1"',
+        "last_modified": "Sat, 21 Nov 2026 10:00:00 GMT",
+        "lateness_ms": 1.5,
+        "elapsed_ms": 20.0,
+        "content": b"<html>",
+    }
+    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.DONE, **{**whole, **fields})
+
+
+def queued(job: Job, **fields: Any) -> Outcome:
+    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, **fields)
+
+
+def failed(job: Job, **fields: Any) -> Outcome:
+    return Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.FAILED, **{"error": "refused", **fields})
+
+
+def everything() -> list[Any]:
+    return [list(model.objects.order_by("pk").values()) for model in (Fetch, FetchBody, Slot, Site)]
+
+
+# --- what is stored -----------------------------------------------------------------------------------------------
+
+
+def test_a_result_is_stored_whole() -> None:
+    """State, times, headers, validators and body are there to be read, and the slot is finished."""
+    [job] = running()
+    store([done(job)])
+    fetch, slot = Fetch.objects.select_related("body").get(), Slot.objects.get()
+    assert (fetch.state, fetch.attempts, fetch.status_code, fetch.error) == (State.DONE, 1, 200, "")
+    assert (fetch.headers, fetch.etag) == ([["Server", "fake"]], '"v1"')
+    assert (fetch.lateness_ms, fetch.elapsed_ms) == (1.5, 20.0)
+    assert fetch.started_at == slot.start_time + timedelta(milliseconds=1.5)
+    assert (fetch.lease_until, fetch.slot_id) == (None, job.slot_id)
+    assert fetch.finished_at is not None
+    assert bytes(fetch.body.content) == b"<html>"
+    assert slot.finished_at is not None
+    assert slot.released_at is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\xff" * 100, bytes(5 * 2**20)])
+def test_a_body_of_any_bytes_is_stored(content: bytes) -> None:
+    """Empty, binary and as large as the cap."""
+    [job] = running()
+    store([done(job, content=content)])
+    assert bytes(FetchBody.objects.get().content) == content
+
+
+def test_a_failure_has_no_body() -> None:
+    """What failed says why, and nothing else is kept."""
+    [job] = running()
+    store([failed(job, slot_used=False)])
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.error, fetch.attempts) == (State.FAILED, "refused", 1)
+    assert fetch.finished_at is not None
+    assert not FetchBody.objects.exists()
+    assert not Slot.objects.filter(released_at=None).exists()
+
+
+def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
+    """The attempt counts, the fetch is due after its back-off, its site is awake and dispatch hears of it."""
+    [job] = running()
+    messages.clear()
+    store([queued(job, delay_s=30.0, error="the site answered 503", status_code=503, lateness_ms=1.0)])
+    fetch, now = Fetch.objects.get(), database_now()
+    assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 1, None, None)
+    assert (fetch.error, fetch.status_code, fetch.finished_at) == ("the site answered 503", 503, None)
+    assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
+    assert Slot.objects.get().finished_at is not None
+    assert Site.objects.get().has_backlog
+    assert messages == [poke(SITE)]
+
+
+def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
+    """A missed run changes neither attempts nor age, and its slot is given back."""
+    [job] = running()
+    before = Fetch.objects.get()
+    store([queued(job, attempted=False, slot_used=False)])
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, before.not_before)
+    assert not Slot.objects.filter(released_at=None).exists()
+
+
+@pytest.mark.parametrize("event", [Snoozed, partial(Failure, error="no connection"), partial(Disallowed, error="no")])
+def test_who_was_seated_in_a_slot_that_its_holder_had_let_go_waits_again(event: Any) -> None:
+    """The holder gives back what it holds for nobody; the place is empty, and the next one's queue is awake."""
+    first, chosen = running(2, rate="1/s")
+    [successor] = request_fetches([f"https://{SITE}/successor"])
+    let_go = judge(event(job=chosen), max_body=1, chance=0.0)
+    assert cancel(chosen.fetch_id)
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id) == (State.RUNNING, chosen.slot_id)
+    Site.objects.update(has_backlog=False)
+    store_surely([let_go])
+    successor.refresh_from_db()
+    assert (successor.state, successor.slot_id, successor.lease_until) == (State.QUEUED, None, None)
+    assert successor.attempts == 0
+    assert Site.objects.get().has_backlog
+    assert Fetch.objects.get(pk=first.fetch_id).state == State.RUNNING
+
+
+def test_what_was_given_back_costs_a_slow_site_a_minute() -> None:
+    """A fetcher that was stopped, or fell behind, has asked nothing."""
+    [job] = running(rate="1/d")
+    store([judge(Snoozed(job=job), max_body=1, chance=0.0)])
+    assert slots.estimate(SITE) <= slots.RETRY
+
+
+@pytest.mark.parametrize("event", [Snoozed, partial(Failure, error="unexpected")])
+def test_a_slot_in_which_a_request_was_written_is_used(event: Any) -> None:
+    """However it ended: the next one comes an interval later."""
+    [job] = running(rate="1/d")
+    store([judge(event(job=job, slot_used=True), max_body=1, chance=0.0)])
+    assert Slot.objects.get().finished_at is not None
+    assert slots.estimate(SITE) > 80_000
+
+
+def test_what_was_claimed_since_it_was_found_lost_is_left_to_its_holder() -> None:
+    """Sweep looks first and takes back afterwards; a message that came in between has a lease of its own."""
+    [job] = running()
+    found = lost(fetch_id=job.fetch_id, slot_id=job.slot_id, was_running=False, attempts=0, max_attempts=5, chance=0.0)
+    assert store([found]) == set()
+    assert Fetch.objects.get().state == State.RUNNING
+    Fetch.objects.update(lease_until=database_now())
+    assert store([found]) == {job.fetch_id}
+
+
+def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
+    """The row of a done fetch tells of the attempt that succeeded, and of how many there were."""
+    [job] = running()
+    store([queued(job, error="the site answered 503", status_code=503)])
+    Site.objects.update(next_start=database_now())
+    dispatch()
+    [again] = claim([job.fetch_id])
+    store([done(again)])
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (State.DONE, 2, "", 200)
+
+
+def test_a_redirect_is_queued_in_the_site_of_its_target(messages: list[Message]) -> None:
+    """A new site is created, the hop counts as no attempt, and what was asked for stays to be seen."""
+    [job] = running()
+    messages.clear()
+    store([queued(job, attempted=False, hop_url="https://new.example/x", hop_host="new.example", status_code=302)])
+    fetch = Fetch.objects.select_related("site").get()
+    assert fetch.site is not None
+    assert (fetch.site.name, fetch.hop_url, fetch.url) == ("new.example", "https://new.example/x", f"https://{SITE}/0")
+    assert (fetch.state, fetch.attempts, fetch.redirects) == (State.QUEUED, 0, 1)
+    assert fetch.site.has_backlog
+    assert messages == [poke("new.example")]
+    dispatch()
+    [hop] = claim([fetch.pk])
+    assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
+
+
+def test_a_redirect_goes_into_a_site_that_covers_its_target() -> None:
+    """Hops follow the same rule as URLs that are asked for."""
+    site_settings.set_rate("new.example", "2/s", covers_subdomains=True)
+    [job] = running()
+    store([queued(job, attempted=False, hop_url="https://www.new.example/", hop_host="www.new.example")])
+    assert Fetch.objects.get().site == Site.objects.get(name="new.example")
+
+
+def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
+    """Results, failures, retries and hops together, and one message for all the sites that woke up."""
+    jobs = running(40)
+    messages.clear()
+    store(
+        [done(job) for job in jobs[:10]]
+        + [failed(job) for job in jobs[10:20]]
+        + [queued(job, delay_s=1.0) for job in jobs[20:30]]
+        + [
+            queued(job, attempted=False, hop_url=f"https://hop-{number}.example/", hop_host=f"hop-{number}.example")
+            for number, job in enumerate(jobs[30:])
+        ]
+    )
+    states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
+    assert states == [10, 10, 20]
+    assert Site.objects.filter(has_backlog=True).count() == 11
+    assert messages == [poke(SITE, *(f"hop-{number}.example" for number in range(10)))]
+    store([])
+
+
+@pytest.mark.parametrize("final", [done, failed])
+def test_who_waits_for_the_end_is_called_once_it_is_stored(final: Any, messages: list[Message]) -> None:
+    """`on_done` is sent with the id when the fetch has ended, and that it was sent is noted."""
+    first, second = running(2, on_done="shop.tasks.arrived")
+    messages.clear()
+    store([final(first), queued(second, delay_s=1.0)])
+    assert messages == [poke(SITE), ("shop.tasks.arrived", (first.fetch_id,))]
+    noted = dict(Fetch.objects.values_list("pk", "on_done_called_at"))
+    assert noted[first.fetch_id] is not None
+    assert noted[second.fetch_id] is None
+
+
+def test_a_call_that_the_broker_did_not_take_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweep calls again; the result itself is stored."""
+    [job] = running(on_done="shop.tasks.arrived")
+    monkeypatch.setattr("workers.fetches.on_done.publish", lambda *_arguments: False)
+    store([done(job)])
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.on_done_called_at) == (State.DONE, None)
+
+
+# --- the fence ----------------------------------------------------------------------------------------------------
+
+
+def taken_back() -> Job:
+    """Have a fetch that sweep took back from its holder, and return the holder's job."""
+    [job] = running()
+    Fetch.objects.update(lease_until=F("lease_until") - timedelta(hours=1))
+    assert sweep() == 1
+    return job
+
+
+@pytest.mark.parametrize("late", [done, failed, queued])
+def test_the_late_result_of_a_fetch_that_was_taken_back_changes_nothing(late: Any) -> None:
+    """Who lost the lease has lost the fetch: nothing of what it stores afterwards is seen."""
+    job = taken_back()
+    before = everything()
+    store([late(job)])
+    assert everything() == before
+    assert Fetch.objects.get().state == State.QUEUED
+
+
+@pytest.mark.parametrize("late", [done, failed, queued])
+def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
+    """The slot is the fence: the former holder's is not the fetch's any more, though the fetch runs again."""
+    job = taken_back()
+    Fetch.objects.update(not_before=database_now())
+    Site.objects.update(next_start=database_now())
+    dispatch()
+    [new_job] = claim([job.fetch_id])
+    assert new_job.slot_id != job.slot_id
+    before = everything()
+    store([late(job)])
+    assert everything() == before
+    store([done(new_job, content=b"new")])
+    assert Fetch.objects.get().state == State.DONE
+    assert bytes(FetchBody.objects.get().content) == b"new"
+
+
+def test_storing_twice_is_storing_once(messages: list[Message]) -> None:
+    """A writer that does not know whether its statement was committed repeats it safely."""
+    jobs = running(3, on_done="shop.tasks.arrived")
+    outcomes = [done(jobs[0]), failed(jobs[1]), queued(jobs[2], delay_s=5.0)]
+    store(outcomes)
+    before = everything()
+    messages.clear()
+    store(outcomes)
+    assert everything() == before
+    assert messages == []
+
+
+def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, messages: list[Message]) -> None:
+    """Sweep and a late holder at the same moment: one of them is first, and the other changes nothing."""
+    jobs = running(50, on_done="shop.tasks.arrived")
+    messages.clear()
+    in_threads(2, lambda number: store_surely([(done if number else failed)(job) for job in jobs]))
+    assert Fetch.objects.filter(attempts=1).count() == 50
+    assert FetchBody.objects.count() == Fetch.objects.filter(state=State.DONE).count()
+    assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+
+
+# --- what cannot be stored ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        {"headers": '["\\u0000"]'},
+        {"headers": "no JSON"},
+        {"etag": "\0"},
+        {"etag": "\ud800"},
+        {"error": "\ud800\0"},
+        {"status_code": None},
+        {"status_code": 10**6},
+        {"hop_url": "https://x/", "hop_host": "no site at all"},
+    ],
+)
+def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any], messages: list[Message]) -> None:
+    """The others are stored as they are; the refused one is a stated failure, and nobody waits for ever."""
+    jobs = running(7, on_done="shop.tasks.arrived")
+    messages.clear()
+    outcomes = [done(job) for job in jobs]
+    outcomes[4] = replace(outcomes[4], **poison)
+    store_surely(outcomes)
+    refused = Fetch.objects.get(pk=jobs[4].fetch_id)
+    assert refused.state == State.FAILED
+    assert "refused the result" in refused.error
+    others = Fetch.objects.exclude(pk=refused.pk)
+    assert set(others.values_list("state", "etag", "attempts")) == {(State.DONE, '"v1"', 1)}
+    assert FetchBody.objects.count() == 6
+    assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+
+
+def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost connection is not the end of a result: it is stored when the database answers again."""
+    monkeypatch.setattr(storing, "RETRY_AFTER", 0.01)
+    [job] = running()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        pid = cursor.fetchone()[0]
+    with psycopg.connect(**{**connection.get_connection_params(), "cursor_factory": psycopg.Cursor}) as killer:
+        killer.execute("SELECT pg_terminate_backend(%s)", [pid])
+    store_surely([done(job)])
+    assert Fetch.objects.get().state == State.DONE

@@ -1,0 +1,243 @@
+"""A queued fetch is never overlooked: the two steps of `has_backlog`, in every order in which they can come.
+
+Every statement of ours goes through `statements.run_within`. Here it waits for its turn, so that a test decides in
+which order the statements of several threads, each with a connection of its own, are executed.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from itertools import permutations
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connections, transaction
+
+from postgres import statements
+from ratelimit import site_settings, sites
+from ratelimit.models import Site
+from tests.integration.conftest import Eventually, Message, WaitersOf, poke, waiting_for_nobody
+from workers import task_names
+from workers.fetches import backlog
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+URL = "https://site.example/"
+PATIENCE = 20.0
+
+
+class Actor:
+    """A thread that does its work again and again, and each statement of it only when it is told to."""
+
+    def __init__(self, work: Callable[["Actor"], None]) -> None:
+        self._work = work
+        self._orders = threading.Semaphore(0)
+        self._reports = threading.Semaphore(0)
+        self.busy = False
+        self.closing = False
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def turn(self) -> None:
+        """Wait, in the thread itself, for the order to execute the next statement."""
+        self._reports.release()
+        assert self._orders.acquire(timeout=PATIENCE)
+
+    def begin(self) -> None:
+        """Have the work begin, up to its first statement."""
+        self.busy = True
+        self.step()
+
+    def step(self) -> None:
+        """Have the thread go on up to its next statement, or to the end of its work."""
+        if self.busy:
+            self._orders.release()
+            assert self._reports.acquire(timeout=PATIENCE)
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self.closing = True
+        self._orders.release()
+        self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        local.actor = self
+        while self._orders.acquire() and not self.closing:
+            try:
+                self._work(self)
+            except BaseException as error:  # noqa: BLE001  is raised in the test's thread
+                self.error = error
+            self.busy = False
+            self._reports.release()
+        connections.close_all()
+
+
+local = threading.local()
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every statement of an actor wait for its turn."""
+    run_within = statements.run_within
+
+    def in_turn(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
+        actor: Actor | None = getattr(local, "actor", None)
+        if actor is not None:
+            actor.turn()
+        return run_within(package, name, parameters, **options)
+
+    monkeypatch.setattr(statements, "run_within", in_turn)
+
+
+def enqueue(actor: Actor) -> None:
+    """Step one of the protocol: commit the fetch, then turn its site on. The commit has a turn of its own."""
+    with transaction.atomic():
+        request_fetch(URL)
+        actor.turn()
+
+
+def deactivate(_actor: Actor) -> None:
+    """Step two: turn a site off that looks empty, then look again."""
+    backlog.deactivate(list(Site.objects.values_list("pk", flat=True)))
+
+
+@pytest.fixture
+def actors(turns: None) -> Iterator[dict[str, Actor]]:  # noqa: ARG001  asked for its effect
+    """Return two that enqueue (E, e) and two that turn off (O, o)."""
+    all_actors = {"E": Actor(enqueue), "e": Actor(enqueue), "O": Actor(deactivate), "o": Actor(deactivate)}
+    yield all_actors
+    for actor in all_actors.values():
+        actor.close()
+
+
+def orders(*names: str) -> list[str]:
+    """Return every order in which the steps of these actors can come: one that enqueues has 3, the other 2."""
+    steps = "".join(name * (3 if name in "Ee" else 2) for name in names)
+    return sorted({"".join(order) for order in permutations(steps)})
+
+
+def overlooked() -> int:
+    """Return how many fetches are queued at a site that is off."""
+    return Fetch.objects.filter(state=State.QUEUED, site__has_backlog=False).count()
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["a site that is on", "a site that is off"])
+@pytest.mark.parametrize("names", ["EO", "EOo", "EeO"])
+def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors: dict[str, Actor]) -> None:
+    """After all have finished, in whichever order their steps came, every queued fetch is at a site that is on."""
+    site_settings.set_rate("site.example", "1/s")
+    every_order = orders(*names)
+    for order in every_order:
+        Fetch.objects.all().delete()
+        Site.objects.update(has_backlog=on)
+        for name in names:
+            actors[name].begin()
+        for name in order:
+            actors[name].step()
+        for name in names:
+            while actors[name].busy:
+                actors[name].step()
+        assert Fetch.objects.filter(state=State.QUEUED).count() == names.lower().count("e")
+        assert overlooked() == 0, order
+    assert len(every_order) == {"EO": 10, "EOo": 210, "EeO": 560}[names]
+
+
+def test_a_site_turned_off_by_a_statement_that_began_before_the_commit_is_turned_on_again(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """The narrowest race: the statement that turns off has looked already when fetch and mark come and go."""
+    site_settings.set_rate("site.example", "1/s")
+    Site.objects.update(has_backlog=True)
+    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+
+    def deactivate_and_close() -> None:
+        try:
+            backlog.deactivate(list(Site.objects.values_list("pk", flat=True)))
+        finally:
+            connections.close_all()
+
+    turning_off = threading.Thread(target=deactivate_and_close)
+    turning_off.start()
+    eventually(lambda: waiters(other_connection) == 1, "deactivate to wait, with the snapshot it has")
+    request_fetch(URL)  # commits; the site is still on, so that its mark has nothing to do
+    other_connection.rollback()
+    turning_off.join(PATIENCE)
+    assert not turning_off.is_alive()
+    assert overlooked() == 0
+
+
+def test_only_who_turned_a_site_on_pokes_dispatch(messages: list[Message]) -> None:
+    """Marking a site that is on already sends nothing, and one message does for many sites."""
+    for number in range(3):
+        site_settings.set_rate(f"site-{number}.example", "1/s")
+    ids = list(Site.objects.values_list("pk", flat=True))
+    backlog.activate(ids + ids)
+    assert messages == [poke("site-0.example", "site-1.example", "site-2.example")]
+    backlog.activate(ids)
+    backlog.activate([])
+    assert len(messages) == 1
+
+
+def test_a_message_does_not_name_sites_without_end(messages: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where very many wake at once, dispatch looks at all that are due."""
+    monkeypatch.setattr(backlog, "MOST_NAMED", 2)
+    sites.create_sites(f"site-{number}.example" for number in range(5))
+    backlog.activate(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
+    backlog.activate(Site.objects.values_list("pk", flat=True))
+    assert messages == [poke("site-0.example", "site-1.example"), (task_names.DISPATCH, (None,))]
+
+
+def test_a_site_with_queued_fetches_is_not_turned_off() -> None:
+    """What dispatch saw may be out of date: the site's queue is looked at again."""
+    request_fetch(URL)
+    site = Site.objects.get()
+    backlog.deactivate([site.pk])
+    assert Site.objects.get().has_backlog
+    backlog.deactivate([])
+
+
+def test_a_site_whose_fetches_have_all_been_taken_is_turned_off() -> None:
+    """Held and ended fetches are no backlog."""
+    site_settings.set_rate("site.example", "10/s")
+    fetches = [request_fetch(URL) for _ in range(3)]
+    dispatch()
+    Site.objects.update(has_backlog=True)
+    cancel(fetches[0].pk)
+    backlog.deactivate([Site.objects.get().pk])
+    assert not Site.objects.get().has_backlog
+
+
+def test_looking_again_finds_what_a_process_that_died_left_off() -> None:
+    """A fetch that was committed and never marked is found, and only its site is turned on."""
+    fetch = request_fetch(URL)
+    site_settings.set_rate("empty.example", "1/s")
+    Site.objects.update(has_backlog=False)
+    assert backlog.find_overlooked() == 1
+    assert [site.pk for site in Site.objects.filter(has_backlog=True)] == [fetch.site_id]
+    assert backlog.find_overlooked() == 0
+
+
+def test_looking_again_makes_rounds_through_all_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look is at so many sites and the next one at the following, whether or not anything was found; then anew."""
+    monkeypatch.setattr(backlog, "SITES_A_LOOK", 2)
+    fetches = [request_fetch(f"https://site-{number}.example/") for number in range(5)]
+    Site.objects.update(has_backlog=False)
+    assert [backlog.find_overlooked() for _ in range(4)] == [2, 2, 1, 0]
+    assert Site.objects.filter(has_backlog=True).count() == len(fetches)
+    Site.objects.update(has_backlog=False)
+    assert [backlog.find_overlooked() for _ in range(3)] == [2, 1, 2]
+
+
+def test_marking_waits_for_nobody_whose_site_is_on(other_connection: psycopg.Connection[Any]) -> None:
+    """Web code that adds to a busy site is not held up by who books it."""
+    request_fetch(URL)
+    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+    with waiting_for_nobody():
+        backlog.activate([Site.objects.get().pk])

@@ -1,0 +1,102 @@
+"""What is taken back: a fetch that has not begun ends at once, and its slot goes to the next at its site."""
+
+import pytest
+from django.conf import LazySettings
+from django.db import transaction
+from django.db.transaction import TransactionManagementError
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Slot
+from tests.integration.conftest import Message, claim
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+URL = "https://site.example/page"
+
+
+def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
+    """What nobody holds yet is taken back at once, and who waits for its end is called."""
+    fetch = request_fetch(URL, on_done="shop.tasks.arrived")
+    messages.clear()
+    assert cancel(fetch.pk)
+    stored = Fetch.objects.get()
+    assert stored.state == State.CANCELLED
+    assert stored.finished_at is not None
+    assert stored.on_done_called_at is not None
+    assert messages == [("shop.tasks.arrived", (fetch.pk,))]
+    assert dispatch() == 0
+
+
+def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
+    """The message on its way claims nothing any more; the start is given back."""
+    site_settings.set_rate("site.example", "1/10s")
+    fetch = request_fetch(URL)
+    assert dispatch() == 1
+    assert cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.CANCELLED
+    assert Slot.objects.get().released_at is not None
+    assert claim([fetch.pk]) == []
+    assert Fetch.objects.get().state == State.CANCELLED
+
+
+def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
+    """A fetcher holds it, and may not hear of it in time."""
+    fetch = request_fetch(URL)
+    dispatch()
+    assert len(claim([fetch.pk])) == 1
+    assert not cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.RUNNING
+    assert Slot.objects.get().passed_on_at is None
+
+
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
+def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_in_its_site(settings: LazySettings, is_claimed: bool) -> None:
+    """The best of those that wait takes its place in the run, with its lease; the fetcher is told."""
+    settings.WEIR_LOOKAHEAD = 2.0
+    site_settings.set_rate("site.example", "1/s")
+    _, chosen, low, high = (request_fetch(URL, priority=priority) for priority in (3, 2, 0, 1))
+    assert dispatch() == 2
+    if is_claimed:
+        assert len(claim([chosen.pk])) == 1
+    chosen.refresh_from_db()
+    assert cancel(chosen.pk)
+    assert Fetch.objects.get(pk=chosen.pk).state == State.CANCELLED
+    assert Fetch.objects.get(pk=low.pk).state == State.QUEUED
+    high.refresh_from_db()
+    assert (high.state, high.slot_id, high.lease_until) == (chosen.state, chosen.slot_id, chosen.lease_until)
+    assert [recall.passed_on for recall in slots.recalls(60) if recall.passed_on] == [chosen.slot_id] * is_claimed
+    slot = Slot.objects.get(pk=chosen.slot_id or 0)
+    assert (slot.released_at, slot.finished_at) == (None, None)
+    if not is_claimed:
+        [job] = claim([high.pk])
+        assert job.slot_id == chosen.slot_id
+
+
+def test_a_held_slot_that_nobody_needs_is_left_empty(settings: LazySettings) -> None:
+    """It is not given back: somebody might take it before its fetcher knows."""
+    settings.WEIR_LOOKAHEAD = 2.0
+    site_settings.set_rate("site.example", "1/s")
+    ids = [fetch.pk for fetch in request_fetches([URL] * 2)]
+    assert dispatch() == 2
+    assert len(claim(ids)) == 2
+    assert cancel(ids[1])
+    assert not Slot.objects.filter(released_at__isnull=False).exists()
+    assert Slot.objects.filter(passed_on_at__isnull=False).count() == 1
+
+
+def test_an_ended_or_unknown_fetch_is_not_cancelled() -> None:
+    """Cancelling twice is cancelling once."""
+    fetch = request_fetch(URL)
+    assert [cancel(fetch.pk), cancel(fetch.pk), cancel(fetch.pk + 1)] == [True, False, False]
+
+
+def test_cancel_refuses_to_run_inside_a_transaction() -> None:
+    """What was taken back must not come again by a roll-back."""
+    fetch = request_fetch(URL)
+    with pytest.raises(TransactionManagementError), transaction.atomic():
+        cancel(fetch.pk)
+    assert Fetch.objects.get().state == State.QUEUED

@@ -1,0 +1,160 @@
+"""The database refuses rows that cannot be, whoever writes them: each constraint with a row that breaks it."""
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, transaction
+from django.db.models import CheckConstraint
+
+from ratelimit.models import Site, Slot
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
+HELD = {"slot_id": 1, "lease_until": NOW}
+ENDED = {"finished_at": NOW, "error": "because"}
+
+SITES: list[tuple[str, dict[str, Any]]] = [
+    ("site_interval_positive", {"interval": timedelta(0)}),
+    ("site_interval_positive", {"interval": timedelta(seconds=-1)}),
+    ("site_burst_positive", {"burst": 0}),
+    ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
+    ("site_grace_not_too_short", {"grace": timedelta(0)}),
+    ("site_concurrency_positive", {"max_concurrency": 0}),
+]
+SLOTS: list[tuple[str, dict[str, Any]]] = [
+    ("slot_finished_or_released", {"finished_at": NOW, "released_at": NOW}),
+]
+FETCHES: list[tuple[str, dict[str, Any]]] = [
+    ("fetch_state_known", {"state": "lost"}),
+    ("fetch_state_known", {"state": ""}),
+    ("fetch_final_has_finished_at", {"state": State.DONE, "status_code": 200}),
+    ("fetch_final_has_finished_at", {"state": State.FAILED, "error": "because"}),
+    ("fetch_final_has_finished_at", {"state": State.CANCELLED}),
+    ("fetch_final_has_finished_at", {"state": State.QUEUED, "finished_at": NOW}),
+    ("fetch_final_has_finished_at", {"state": State.RUNNING, "finished_at": NOW, **HELD}),
+    ("fetch_held_has_slot_and_lease", {"state": State.RESERVED, "slot_id": 1}),
+    ("fetch_held_has_slot_and_lease", {"state": State.RUNNING, "lease_until": NOW}),
+    ("fetch_without_site_is_failed", {"state": State.QUEUED, "site": None}),
+    ("fetch_without_site_is_failed", {"state": State.DONE, "status_code": 200, "site": None, **ENDED}),
+    ("fetch_done_has_status", {"state": State.DONE, **ENDED}),
+    ("fetch_failed_says_why", {"state": State.FAILED, "finished_at": NOW}),
+    ("fetch_max_attempts_positive", {"max_attempts": 0}),
+]
+ROBOTS: list[tuple[str, dict[str, Any]]] = [
+    ("robots_state_known", {"state": "perhaps"}),
+    ("robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
+    ("robots_unreachable_says_why", {"error": "because"}),
+    ("robots_delay_positive", {"crawl_delay": timedelta(0)}),
+    ("robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),
+]
+
+
+@pytest.fixture
+def site() -> Site:
+    """Return a site."""
+    return Site.objects.create(name="site.example", interval=timedelta(seconds=1))
+
+
+def refused_by(write: Any) -> str:
+    """Return the name of the constraint that refuses what is written."""
+    with pytest.raises(IntegrityError) as refusal, transaction.atomic():
+        write()
+    cause = refusal.value.__cause__
+    assert isinstance(cause, psycopg.IntegrityError)
+    return cause.diag.constraint_name or ""
+
+
+@pytest.mark.parametrize(("constraint", "fields"), SITES)
+def test_an_impossible_site_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
+    """No site without an interval, a burst and a usable grace, neither new nor by an update."""
+    whole = {"name": "other.example", "interval": timedelta(seconds=1), **fields}
+    assert refused_by(lambda: Site.objects.create(**whole)) == constraint
+    assert refused_by(lambda: Site.objects.filter(pk=site.pk).update(**fields)) == constraint
+
+
+def test_a_site_has_one_row(site: Site) -> None:
+    """Two rows of one name would be two clocks of one rate."""
+    assert "name" in refused_by(lambda: Site.objects.create(name=site.name, interval=site.interval))
+
+
+@pytest.mark.parametrize(("constraint", "fields"), SLOTS)
+def test_an_impossible_slot_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
+    """A slot was used or given back, never both."""
+    whole = {"site": site, "start_time": NOW, "use_until": NOW}
+    slot = Slot.objects.create(**whole)
+    assert refused_by(lambda: Slot.objects.create(**whole, **fields)) == constraint
+    assert refused_by(lambda: Slot.objects.filter(pk=slot.pk).update(**fields)) == constraint
+
+
+@pytest.mark.parametrize(("constraint", "fields"), FETCHES)
+def test_an_impossible_fetch_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
+    """Each state has what belongs to it: a site, a slot and a lease, a time of its end, a status or a reason."""
+    whole = {"url": "https://site.example/", "site": site}
+    fetch = Fetch.objects.create(**whole)
+    assert refused_by(lambda: Fetch.objects.create(**{**whole, **fields})) == constraint
+    assert refused_by(lambda: Fetch.objects.filter(pk=fetch.pk).update(**fields)) == constraint
+
+
+def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
+    """Two unfinished fetches never share a key; one that has ended, or has none, is in nobody's way."""
+    whole = {"url": "https://site.example/", "site": site}
+    key = {"dedupe_key": UUID(int=1)}
+    for fields in ({}, {}, {"state": State.FAILED, **ENDED, **key}, {"state": State.FAILED, **ENDED, **key}, key):
+        Fetch.objects.create(**{**whole, **fields})
+    for state in ({}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+        assert refused_by(partial(Fetch.objects.create, **{**whole, **key, **state})) == "fetch_unfinished_once"
+
+
+@pytest.mark.parametrize(("constraint", "fields"), ROBOTS)
+def test_an_impossible_robots_file_is_refused(constraint: str, fields: dict[str, Any], site: Site) -> None:
+    """What cannot be reached says why, and nothing else does; a delay is longer than none."""
+    whole = {"origin": "https://b.example", "site": site, "state": "rules", "refresh_at": NOW, "expires_at": NOW}
+    file = RobotsFile.objects.create(**{**whole, "origin": "https://a.example"})
+    assert refused_by(lambda: RobotsFile.objects.create(**{**whole, **fields})) == constraint
+    assert refused_by(lambda: RobotsFile.objects.filter(pk=file.pk).update(**fields)) == constraint
+
+
+def test_a_robots_txt_is_asked_for_once_at_a_time(site: Site) -> None:
+    """While one is queued, reserved or running there is no second; afterwards, and as a user's own, there is."""
+    whole: dict[str, Any] = {"url": "https://site.example/robots.txt", "site": site}
+    for held in ({"state": State.QUEUED}, {"state": State.RESERVED, **HELD}, {"state": State.RUNNING, **HELD}):
+        active = Fetch.objects.create(**whole, **held, is_robots=True)
+        assert refused_by(lambda: Fetch.objects.create(**whole, is_robots=True)) == "fetch_robots_once"
+        Fetch.objects.create(**whole)
+        Fetch.objects.filter(pk=active.pk).update(state=State.FAILED, **ENDED)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": State.QUEUED},
+        {"state": State.RESERVED, **HELD},
+        {"state": State.RUNNING, **HELD},
+        {"state": State.DONE, "finished_at": NOW, "status_code": 404},
+        {"state": State.FAILED, **ENDED},
+        {"state": State.FAILED, "site": None, **ENDED},
+        {"state": State.CANCELLED, "finished_at": NOW},
+    ],
+)
+def test_every_state_has_a_row_that_is_possible(fields: dict[str, Any], site: Site) -> None:
+    """The constraints together leave room for what really happens."""
+    Fetch.objects.create(**{"url": "https://site.example/", "site": site, **fields})
+
+
+def test_every_constraint_has_a_row_here_that_breaks_it() -> None:
+    """A constraint that nothing breaks may not be there at all."""
+    declared = {
+        constraint.name
+        for label in ("ratelimit", "fetches")
+        for model in apps.get_app_config(label).get_models()
+        for constraint in model._meta.constraints
+        if isinstance(constraint, CheckConstraint)
+    }
+    assert {constraint for constraint, _ in SITES + SLOTS + FETCHES + ROBOTS} == declared

@@ -1,0 +1,372 @@
+"""With `dedupe`, a URL has one unfinished fetch: whoever asks at whatever moment, and nobody is kept waiting for it."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connection, connections, transaction
+
+from ratelimit import site_settings
+from tests.integration.conftest import (
+    Eventually,
+    InThreads,
+    Message,
+    WaitersOf,
+    claim,  # a message that is newer than all slots
+    poke,
+    waiting_for_nobody,
+)
+from tests.integration.plans import explain
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
+from workers.fetches.fetcher.store import store
+from workers.fetches.jobs import Outcome
+from workers.fetches.models import ACTIVE, Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+URL = "https://site.example/page"
+
+QUEUE = """
+INSERT INTO fetches_fetch (
+    url, hop_url, site_id, state, dedupe_key,
+    priority, max_attempts, on_done, error, redirects, attempts, headers, etag, last_modified
+)
+SELECT %(url)s, %(url)s, id, 'queued', %(key)s, 0, 5, '', '', 0, 0, '[]', '', '' FROM ratelimit_site LIMIT 1
+RETURNING id
+"""
+END = "UPDATE fetches_fetch SET state = 'done', finished_at = now(), status_code = 200 WHERE id = %s"
+
+
+def once(*urls: str, **options: Any) -> list[int]:
+    """Ask for the URLs with `dedupe`, and return the ids of the fetches."""
+    return [fetch.pk for fetch in request_fetches(urls, dedupe=True, **options)]
+
+
+def key_of(url: str) -> UUID:
+    return dedupe_key(url, on_done="", revalidate=False)
+
+
+def queue(other: psycopg.Connection[Any], url: str) -> int:
+    """Queue a fetch as another caller with `dedupe` would, in its open transaction."""
+    row = other.execute(QUEUE, {"url": url, "key": key_of(url)}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def state_of(fetch_id: int) -> str:
+    return Fetch.objects.values_list("state", flat=True).get(pk=fetch_id)
+
+
+# --- what is the same -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [URL, f" {URL}", f"{URL}#part", "https://site.example:443/page", "HTTPS://SITE.example./page", f"{URL}?"],
+)
+def test_every_spelling_of_a_url_gets_the_unfinished_fetch(spelling: str) -> None:
+    """What is sent is compared, not what was written; the row that comes back is whole."""
+    first = request_fetch(URL, dedupe=True, priority=3)
+    again = request_fetch(spelling, dedupe=True)
+    assert again == first
+    for field in Fetch._meta.concrete_fields:
+        assert getattr(again, field.attname) == getattr(first, field.attname), field.name
+    assert Fetch.objects.count() == 1
+
+
+def test_an_empty_path_is_the_root() -> None:
+    """Both are sent as `GET /`, so that they are one URL; it is stored in the form in which it is sent."""
+    bare, slash = (request_fetch(url, dedupe=True) for url in ("https://site.example", "https://site.example/"))
+    assert bare == slash
+    assert Fetch.objects.get().hop_url == "https://site.example/"
+
+
+def test_another_url_gets_another_fetch() -> None:
+    """Scheme, host, port, path and query tell URLs apart."""
+    urls = [URL, f"{URL}/", f"{URL}?a=1", "http://site.example/page", "https://site.example:8443/page"]
+    assert len(set(once(*urls))) == len(urls)
+
+
+def test_who_is_called_at_the_end_is_never_left_out() -> None:
+    """A fetch that calls another task, or none, cannot stand for this one."""
+    ids = [*once(URL), *once(URL, on_done="shop.tasks.a"), *once(URL, on_done="shop.tasks.b")]
+    assert len(set(ids)) == 3
+    assert once(URL, on_done="shop.tasks.a") == [ids[1]]
+
+
+def test_who_wants_a_body_is_not_given_a_fetch_that_only_asks_for_changes() -> None:
+    """That may end with status 304: its caller reckons with it, another need not."""
+    [whole], [changes] = once(URL), once(URL, revalidate=True)
+    assert whole != changes
+    assert (once(URL), once(URL, revalidate=True)) == ([whole], [changes])
+
+
+def test_fetches_that_were_asked_for_without_it_are_no_matter() -> None:
+    """They may be many of one URL, before and after."""
+    before = request_fetch(URL)
+    [fetch] = once(URL)
+    after = request_fetch(URL)
+    assert len({before.pk, fetch, after.pk}) == 3
+    assert once(URL) == [fetch]
+
+
+def test_one_call_may_name_a_url_twice() -> None:
+    """Each text gets its fetch, in the order of the texts; a bad one is a failure of its own."""
+    other = "https://site.example/other"
+    urls = [URL, "nonsense", other, f"{URL}#part", "nonsense", URL]
+    ids = once(*urls)
+    assert ids[0] == ids[3] == ids[5]
+    assert len(set(ids)) == Fetch.objects.count() == 4
+    stored = Fetch.objects.in_bulk(ids)
+    assert [stored[pk].url for pk in ids] == [URL, "nonsense", other, URL, "nonsense", URL]
+    assert [stored[pk].state for pk in ids] == [State.FAILED if url == "nonsense" else State.QUEUED for url in urls]
+
+
+def test_the_new_ones_age_in_the_order_in_which_they_were_asked_for() -> None:
+    """The order of the keys is an affair of the database's: it does not show in who goes first."""
+    urls = [f"https://site.example/{number}" for number in range(100)]
+    known = once(*urls[10:20])
+    ids = once(*urls)
+    assert ids[10:20] == known
+    aged = Fetch.objects.exclude(pk__in=known).order_by("not_before", "pk").values_list("pk", flat=True)
+    assert list(aged) == ids[:10] + ids[20:] == sorted(ids[:10] + ids[20:])
+
+
+def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
+    """A fetch that is known does not wake its site again."""
+    once(URL)
+    messages.clear()
+    once(URL, "https://site.example/other")
+    assert messages == []  # the site is on
+    once("https://other.example/")
+    assert messages == [poke("other.example")]
+
+
+# --- how long -------------------------------------------------------------------------------------------------------
+
+
+def test_a_fetch_is_found_from_the_queue_to_its_end() -> None:
+    """Queued, reserved, running, led on by a redirect, due for another attempt: it is still the one."""
+    site_settings.set_rate("site.example", "100/s")
+    [fetch] = once(URL)
+
+    def held() -> dict[str, Any]:
+        assert dispatch() == 1
+        assert once(URL) == [fetch]
+        [job] = claim([fetch])
+        assert once(URL) == [fetch]
+        return {"fetch_id": job.fetch_id, "slot_id": job.slot_id}
+
+    store([Outcome(**held(), state=State.QUEUED, hop_url="https://site.example/2", hop_host="site.example")])
+    assert once(URL) == [fetch]
+    store([Outcome(**held(), state=State.QUEUED, error="the site answered 503")])
+    assert once(URL) == [fetch]
+    store([Outcome(**held(), state=State.DONE, status_code=200)])
+    assert once(URL) != [fetch]
+
+
+@pytest.mark.parametrize("end", [State.DONE, State.FAILED])
+def test_after_the_end_a_url_is_fetched_anew(end: State) -> None:
+    """What has ended is no answer to who asks now."""
+    site_settings.set_rate("site.example", "100/s")
+    [fetch] = once(URL)
+    assert dispatch() == 1
+    [job] = claim([fetch])
+    store([Outcome(fetch_id=fetch, slot_id=job.slot_id, state=end, status_code=404, error="refused")])
+    [new] = once(URL)
+    assert (new != fetch, state_of(fetch), state_of(new)) == (True, end, State.QUEUED)
+
+
+def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
+    """Taking a fetch back frees its URL at once."""
+    [fetch] = once(URL)
+    assert cancel(fetch)
+    [new] = once(URL)
+    assert (new != fetch, state_of(new)) == (True, State.QUEUED)
+
+
+# --- at once --------------------------------------------------------------------------------------------------------
+
+
+def test_many_who_ask_for_one_url_at_once_get_one_fetch(in_threads: InThreads) -> None:
+    """Eight connections ask at the same moment, again and again: one row a URL, and all are told of it."""
+    asked = [f"https://site.example/{number}" for number in range(20)]
+    told = in_threads(8, lambda _: [once(url)[0] for url in asked])
+    assert all(ids == told[0] for ids in told)
+    assert Fetch.objects.count() == len(asked)
+
+
+def test_overlapping_sets_in_any_order_all_get_the_same_fetches(in_threads: InThreads) -> None:
+    """Transactions that ask for the same 300 URLs, each from another one on, end without a deadlock."""
+    site_settings.set_rate("site.example", "1/s")  # a site that is new would be waited for before
+    urls = [f"https://site.example/{number}" for number in range(300)]
+
+    def ask(number: int) -> dict[str, int]:
+        mine = urls[number * 70 :] + urls[: number * 70]
+        with transaction.atomic():
+            return dict(zip(mine, once(*mine), strict=True))
+
+    told = in_threads(4, ask)
+    assert all(ids == told[0] for ids in told)
+    assert Fetch.objects.count() == len(urls)
+
+
+def test_keys_are_taken_in_their_order_whatever_the_order_of_the_urls(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """Who waits for a lower key does not hold a higher one yet: two callers never wait for each other."""
+    site_settings.set_rate("site.example", "1/s")
+    low, high = in_the_order_of_their_keys()
+    theirs = [queue(other_connection, low)]
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(in_a_connection_of_its_own, lambda: once(high, low))
+        eventually(lambda: waiters(other_connection) == 1, "the one who asks for both")
+        other_connection.execute("SET LOCAL lock_timeout = '2s'")
+        theirs.insert(0, queue(other_connection, high))
+        other_connection.commit()
+        assert asked.result(20) == theirs
+
+
+def test_a_transaction_finds_what_it_asked_for_itself() -> None:
+    """What is not committed yet is known to its own transaction, and goes with it."""
+    with transaction.atomic():
+        assert once(URL) == once(URL)
+        transaction.set_rollback(True)
+    assert not Fetch.objects.exists()
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_who_asks_behind_an_open_transaction_learns_how_it_ended(
+    committed: bool, other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """The fetch of the other, if that committed; else a fetch of one's own."""
+    request_fetch("https://site.example/site")
+    theirs = queue(other_connection, URL)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(in_a_connection_of_its_own, lambda: once(URL))
+        eventually(lambda: waiters(other_connection) == 1, "the one who asks behind it")
+        assert not asked.done()
+        (other_connection.commit if committed else other_connection.rollback)()
+        [ours] = asked.result(20)
+    assert (ours == theirs) is committed
+    assert Fetch.objects.filter(dedupe_key=key_of(URL), state__in=ACTIVE).count() == 1
+
+
+def test_who_asks_while_the_fetch_is_ending_gets_a_new_one(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """A result that is being stored is waited for: it is not known yet whether the fetch goes on."""
+    [fetch] = once(URL)
+    other_connection.execute(END, [fetch])
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(in_a_connection_of_its_own, lambda: once(URL))
+        eventually(lambda: waiters(other_connection) == 1, "the one who asks")
+        other_connection.commit()
+        [new] = asked.result(20)
+    assert (new != fetch, state_of(new)) == (True, State.QUEUED)
+
+
+def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
+    other_connection: psycopg.Connection[Any],
+) -> None:
+    """The insert met it, the look does not find it: it is tried again, and nothing is queued twice."""
+    [ending] = once(URL)
+    [going_on] = once("https://site.example/goes-on")
+
+    def end(_look: int) -> None:
+        other_connection.execute(END, [ending])
+        other_connection.commit()
+
+    with before_looks(end):
+        ids = once("https://site.example/new", URL, "https://site.example/goes-on", "nonsense")
+    assert ids[1] != ending
+    assert ids[2] == going_on
+    assert list(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)).count(State.QUEUED) == 3
+    assert Fetch.objects.count() == 5
+
+
+def test_who_tries_again_holds_nothing_that_another_waits_for(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """In its second round a transaction holds none of its keys: asking for a lower one makes no circle."""
+    low, high = in_the_order_of_their_keys()
+    [ending] = once(low)
+    theirs: list[int] = []
+
+    def ask_for_the_other_too() -> None:
+        theirs.append(queue(other_connection, high))
+        other_connection.commit()
+
+    def overtake(look: int) -> None:
+        if look == 0:
+            other_connection.execute(END, [ending])
+            other_connection.commit()
+            theirs.append(queue(other_connection, low))
+            pool.submit(ask_for_the_other_too)
+            eventually(lambda: waiters(connection.connection) == 1, "the other to wait for the key that was taken")
+
+    with ThreadPoolExecutor(1) as pool, before_looks(overtake), transaction.atomic():
+        assert once(low, high) == theirs
+
+
+def test_an_unfinished_fetch_is_not_locked_by_who_asks(other_connection: psycopg.Connection[Any]) -> None:
+    """Its result is stored while the transaction of somebody who asked for it too is open."""
+    [fetch] = once(URL)
+    with transaction.atomic():
+        assert once(URL) == [fetch]
+        other_connection.execute("SET LOCAL lock_timeout = '2s'")
+        other_connection.execute(END, [fetch])
+        other_connection.commit()
+    assert state_of(fetch) == State.DONE
+
+
+def test_a_fetch_that_dispatch_is_booking_is_found_without_waiting(other_connection: psycopg.Connection[Any]) -> None:
+    """A lock on the row says nothing about its state."""
+    [fetch] = once(URL)
+    other_connection.execute("SELECT id FROM fetches_fetch FOR NO KEY UPDATE")
+    with waiting_for_nobody():
+        assert once(URL) == [fetch]
+
+
+def test_the_unfinished_one_is_looked_up_by_its_key() -> None:
+    """However many fetches there are, the look reads the partial index."""
+    once(*(f"https://site.example/{number}" for number in range(2_000)))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE fetches_fetch")
+    keys = [key_of(f"https://site.example/{number}") for number in range(20)]
+    query, parameters = Fetch.objects.unfinished().filter(dedupe_key__in=keys).query.sql_with_params()
+    with connection.cursor() as cursor:
+        text = cursor.mogrify(query, parameters)
+    assert "fetch_unfinished_once" in {node.get("Index Name") for node in explain(text)}
+
+
+# --- means ----------------------------------------------------------------------------------------------------------
+
+
+def in_the_order_of_their_keys() -> list[str]:
+    return sorted((f"https://site.example/{number}" for number in range(2)), key=key_of)
+
+
+def in_a_connection_of_its_own(call: Callable[[], Any]) -> Any:
+    """Call in a thread that ends with its connection closed."""
+    try:
+        return call()
+    finally:
+        connections.close_all()
+
+
+def before_looks(do: Callable[[int], None]) -> Any:
+    """Have something happen between an insert and the look that follows it, numbered from 0."""
+    looks = iter(range(1_000))
+
+    def wrapper(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("SELECT") and '"dedupe_key" IN' in sql:
+            do(next(looks))
+        return execute(sql, params, many, context)
+
+    return connection.execute_wrapper(wrapper)

@@ -1,0 +1,192 @@
+"""`manage.py fetches list`: which fetches it shows, how, and what PostgreSQL reads for it."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from tests.integration.conftest import database_now
+from tests.integration.plans import rows_read_by
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.management.commands.fetches import LISTED
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+
+def told(*arguments: object) -> str:
+    """Return what the command prints."""
+    output = StringIO()
+    call_command("fetches", "list", *map(str, arguments), stdout=output)
+    return output.getvalue()
+
+
+def listed(*arguments: object) -> list[int]:
+    """Return the ids in the list for machines."""
+    return [fetch["id"] for fetch in json.loads(told("--json", *arguments))["fetches"]]
+
+
+def end(fetch_id: int, state: State, minutes_ago: float = 1, **fields: Any) -> None:
+    ended = database_now() - timedelta(minutes=minutes_ago)
+    Fetch.objects.filter(pk=fetch_id).update(state=state, finished_at=ended, **fields)
+
+
+@pytest.fixture
+def five() -> list[int]:
+    """Have one done and two failed fetches of a.example, a failed one of b.example, and one that waits."""
+    hosts = ("a.example", "a.example", "a.example", "b.example", "b.example")
+    ids = [fetch.pk for fetch in request_fetches([f"http://{host}/{n}" for n, host in enumerate(hosts)])]
+    end(ids[0], State.DONE, 181, status_code=200)
+    end(ids[1], State.FAILED, 121, status_code=503, error="the site answered 503 (attempt 5 of 5)")
+    end(ids[2], State.FAILED, 61, error="Connection refused (attempt 5 of 5)")
+    end(ids[3], State.FAILED, 1, status_code=503, error="the site answered 503 (attempt 1 of 1)")
+    return ids
+
+
+def test_the_newest_come_first_each_with_its_state_status_url_and_error(five: list[int]) -> None:
+    """What became of fetches that nobody waited for is seen at a glance."""
+    lines = [line.strip().split(maxsplit=4) for line in told().splitlines()]
+    assert lines[0] == ["id", "state", "status", "URL", "error"]
+    states = ("queued", "failed", "failed", "failed", "done")
+    assert [line[:2] for line in lines[1:]] == [
+        list(pair) for pair in zip(map(str, reversed(five)), states, strict=True)
+    ]
+    assert lines[2][2:] == ["503", "http://b.example/3", "the site answered 503 (attempt 1 of 1)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        (["--state", "failed"], [3, 2, 1]),
+        (["--state", "failed", "--status", "503"], [3, 1]),
+        (["--site", "A.Example."], [2, 1, 0]),
+        (["--error", "connection REFUSED"], [2]),
+        (["--since", "2h"], [3, 2]),
+        (["--site", "a.example", "--status", "503", "--since", "1d"], [1]),
+        (["--state", "queued"], [4]),
+        (["--state", "running"], []),
+        (["--limit", "2"], [4, 3]),
+    ],
+)
+def test_a_filter_chooses_which_are_listed(arguments: list[str], places: list[int], five: list[int]) -> None:
+    """All that is given must hold."""
+    assert listed(*arguments) == [five[place] for place in places]
+
+
+def test_ids_and_ranges_of_ids_choose_which_are_listed(five: list[int]) -> None:
+    """In the form in which `fetch --no-wait` told them."""
+    assert listed(five[0], f"{five[2]}-{five[3]}", five[0]) == [five[3], five[2], five[0]]
+    assert listed(f"{five[0]}-{five[-1]}", "--state", "done") == [five[0]]
+
+
+def test_what_is_listed_as_failed_is_what_a_retry_queues(five: list[int]) -> None:
+    """The same filters mean the same fetches."""
+    filters = ("--status", "503", "--site", "b.example")
+    chosen = listed("--state", "failed", *filters)
+    call_command("fetches", "retry", *filters, stdout=StringIO())
+    assert list(Fetch.objects.filter(state=State.QUEUED).exclude(pk=five[4]).values_list("pk", flat=True)) == chosen
+
+
+def test_that_there_are_more_is_said(five: list[int]) -> None:
+    """For people and for machines; and where there are none, that too."""
+    assert told("--limit", "4").endswith("Older ones are not shown: --limit N shows N.\n")
+    assert "not shown" not in told("--limit", "5")
+    assert [json.loads(told("--json", "--limit", n))["more"] for n in (len(five) - 1, len(five))] == [True, False]
+    assert told("--status", "418") == "No fetches.\n"
+
+
+def test_the_list_for_machines_has_all_fields(five: list[int]) -> None:
+    """Whole texts, and null where there was no answer."""
+    long = "http://a.example/" + "x" * 1_000
+    Fetch.objects.filter(pk=five[2]).update(url=long)
+    assert json.loads(told(five[2], "--json")) == {
+        "fetches": [
+            {
+                "id": five[2],
+                "state": "failed",
+                "status": None,
+                "url": long,
+                "error": "Connection refused (attempt 5 of 5)",
+            }
+        ],
+        "more": False,
+    }
+
+
+def test_what_sites_wrote_cannot_steer_the_terminal(five: list[int]) -> None:
+    """Nor is it markup; a long text is cut in the table."""
+    Fetch.objects.filter(pk=five[1]).update(error="[red]\x1b[31m" + "x" * 1_000)
+    table = told(five[1])
+    assert "[red]" in table
+    assert "\x1b" not in table
+    assert 100 < table.count("x") < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["abc"], "argument ID: must be a whole number above 0, not 'abc'"),
+        (["7-"], "argument ID: must be a whole number above 0, not ''"),
+        (["9-7"], "argument ID: must be FIRST-LAST, not '9-7'"),
+        (["--limit", "0"], "argument --limit: must be a whole number above 0, not '0'"),
+        (["--state", "lost"], "invalid choice: 'lost'"),
+        (["--site", "nowhere.example"], "There is no site 'nowhere.example'"),
+        (["--since", "soon"], "'soon' is not a length of time"),
+    ],
+)
+def test_what_is_not_clear_is_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
+    """As in all commands."""
+    with pytest.raises(CommandError) as refusal:
+        told(*arguments)
+    assert sentence in str(refusal.value)
+
+
+# --- what PostgreSQL reads ------------------------------------------------------------------------------------------
+
+MANY, FEW = 5_000, 10
+
+
+@pytest.fixture
+def rare() -> list[int]:
+    """Have thousands of fetches that ended long ago, and few others, all older: three times `FEW`, which it returns."""
+    ids = [fetch.pk for fetch in request_fetches([f"http://a.example/{n}" for n in range(MANY)])]
+    running, waiting, ended = ids[:FEW], ids[FEW : 2 * FEW], ids[2 * FEW : 3 * FEW]
+    long_ago = database_now() - timedelta(days=3)
+    Fetch.objects.filter(pk__in=running).update(state=State.RUNNING, slot_id=F("pk"), lease_until=F("created_at"))
+    Fetch.objects.exclude(pk__in=running + waiting).update(state=State.DONE, status_code=200, finished_at=long_ago)
+    Fetch.objects.filter(pk__in=ended).update(finished_at=database_now())
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE fetches_fetch")
+    return [*running, *waiting, *ended]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        (["--state", "running"], range(FEW)),
+        (["--state", "queued", "--site", "a.example"], range(FEW, 2 * FEW)),
+        (["--since", "1h"], range(2 * FEW, 3 * FEW)),
+        (["--since", "1h", "--status", "200", "--error", ""], range(2 * FEW, 3 * FEW)),
+    ],
+    ids=str,
+)
+def test_few_are_found_among_many_by_an_index(arguments: list[str], places: range, rare: list[int]) -> None:
+    """What runs, what waits at a site and what ended lately is not looked for in the whole table."""
+    with CaptureQueriesContext(connection) as ran:
+        assert listed(*arguments) == [rare[place] for place in reversed(places)]
+    assert rows_read_by(ran[-1]["sql"], "fetches_fetch") <= FEW
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_no_more_are_read_than_are_listed(by_id: bool, rare: list[int]) -> None:
+    """But for the one that says whether there are more."""
+    with CaptureQueriesContext(connection) as ran:
+        assert len(listed(*([f"{rare[0]}-{rare[-1]}"] if by_id else []))) == LISTED
+    assert rows_read_by(ran[-1]["sql"], "fetches_fetch") == LISTED + 1

@@ -1,0 +1,371 @@
+"""`manage.py sites`: what it lists, what it changes, and how it refuses."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.robots.conftest import known
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import RobotsState
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+
+def sites(*arguments: str) -> str:
+    """Return what the command prints."""
+    output = StringIO()
+    call_command("sites", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def listed(*arguments: str) -> list[dict[str, Any]]:
+    """Return the sites of the list for machines."""
+    found: list[dict[str, Any]] = json.loads(sites("--json", *arguments))["sites"]
+    return found
+
+
+def test_the_list_shows_rate_limits_and_backlog_by_name() -> None:
+    """Each site has a line with its rate, limits, backlog and state; they stand in the order of their names."""
+    site_settings.set_rate("b.example", "1/10s", burst=3, max_concurrency=2)
+    site_settings.set_rate("a.example", "100/h")
+    request_fetches([f"http://b.example/{number}" for number in range(1_234)])
+    lines = [line.split() for line in sites().splitlines()]
+    assert lines[1] == ["a.example", "100/h", "0", "0s", "idle"]
+    assert lines[2] == ["b.example", "6/m", "3", "2", "1,234", "0s", "busy"]
+
+
+def test_the_list_for_machines_has_all_fields() -> None:
+    """`--json` prints one object that says of each site what the table says, in units named by the fields."""
+    site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
+    assert json.loads(sites("--json")) == {
+        "sites": [
+            {
+                "site": "a.example",
+                "rate": "1/s",
+                "effective_interval_s": 1.0,
+                "burst": 1,
+                "max_concurrency": None,
+                "covers_subdomains": True,
+                "obeys_robots": None,
+                "backlog": 0,
+                "reserved_for_s": 0.0,
+                "state": "idle",
+                "paused_until": None,
+                "backed_off_for_s": None,
+            }
+        ],
+        "total": 1,
+    }
+
+
+def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() -> None:
+    """The rate that holds is shown with its reason; `--no-obey-robots` brings the set one back, and wakes dispatch."""
+    site_settings.set_rate("a.example", "1/s")
+    site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=10))
+    assert "6/m (robots.txt)" in sites()
+    assert (
+        sites("set", "a.example", "1/s", "--no-obey-robots") == "a.example: 1/s, does not obey robots.txt, running.\n"
+    )
+    assert listed()[0]["effective_interval_s"] == 1.0
+    assert listed()[0]["obeys_robots"] is False
+
+
+def test_booked_until_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a site is booked is right on a host whose clock is an hour wrong."""
+    site_settings.set_rate("a.example", "1/100s")
+    slots.reserve("a.example")
+    wrong = time.time() + 3_600
+    monkeypatch.setattr(time, "time", lambda: wrong)
+    assert 90 < listed()[0]["reserved_for_s"] < 101
+    assert listed()[0]["state"] == "busy"
+
+
+def test_a_pause_shows_before_a_back_off_and_both_show_their_end() -> None:
+    """A paused site says until when, one that only backed off for how long."""
+    for name in ("backed-off.example", "both.example", "forever.example"):
+        site_settings.set_rate(name, "1/s")
+    site_settings.back_off("backed-off.example", 200)
+    site_settings.back_off("both.example", 200)
+    site_settings.pause("both.example", timedelta(hours=1))
+    site_settings.pause("forever.example")
+    backed_off, both, forever = listed()
+    assert backed_off["state"] == "backed off"
+    assert 190 < backed_off["backed_off_for_s"] <= 200
+    assert (both["state"], both["backed_off_for_s"]) == ("paused", None)
+    assert both["paused_until"].endswith("+00:00")
+    assert (forever["state"], forever["paused_until"]) == ("paused", None)
+    table = sites()
+    assert "backed off for 3m" in table
+    assert "paused until resumed" in table
+
+
+def test_a_pause_that_is_over_is_not_shown() -> None:
+    """A site whose pause lies in the past is idle again by itself."""
+    site_settings.set_rate("a.example", "1/s")
+    site_settings.pause("a.example", timedelta(0))
+    assert (listed()[0]["state"], listed()[0]["paused_until"]) == ("idle", None)
+
+
+def test_the_busiest_are_kept_and_the_rest_is_counted() -> None:
+    """With more sites than the limit, those with the largest backlog are shown, and how many are not."""
+    for number, name in enumerate(("a.example", "b.example", "c.example")):
+        site_settings.set_rate(name, "1/s")
+        request_fetches([f"http://{name}/{page}" for page in range(number)])
+    assert [site["site"] for site in listed("--limit", "2")] == ["b.example", "c.example"]
+    assert "1 of 3 sites, less busy, are not shown: --limit 0 shows all." in sites("--limit", "2")
+    assert len(listed("--limit", "0")) == 3
+
+
+def test_a_hundred_thousand_sites_are_listed_at_once() -> None:
+    """The list of the busiest takes a moment, not minutes, however many sites and queued fetches there are."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+            SELECT 'h' || n || '.example', '1 s', 1, true, false FROM generate_series(1, 100000) AS n
+            """
+        )
+    request_fetches([f"http://h7.example/{number}" for number in range(1_000)])
+    began_at = time.monotonic()
+    assert max(listed(), key=lambda site: site["backlog"])["site"] == "h7.example"
+    assert time.monotonic() - began_at < 5
+
+
+def test_an_empty_list_says_how_sites_come_to_be() -> None:
+    """Where there is no site, the command says so instead of showing an empty table."""
+    assert sites().startswith("No sites yet")
+    assert json.loads(sites("--json")) == {"sites": [], "total": 0}
+
+
+def test_names_are_shown_literally_and_cannot_steer_the_terminal() -> None:
+    """An IPv6 host is no markup, and a control character in a name does not reach the terminal."""
+    site_settings.set_rate("[fd00::1]:8080", "1/s")
+    Site.objects.create(name="a\x1b[31mb", interval=timedelta(seconds=1))
+    table = sites()
+    assert "[fd00::1]:8080 " in table
+    assert "\x1b" not in table
+
+
+def test_set_creates_a_site_and_changes_only_what_is_given() -> None:
+    """`set` makes the site; a second one keeps the settings that it does not name, and says what holds now."""
+    told = sites("set", "New.Example.", "10/s", "--burst", "5", "--max-concurrency", "4", "--covers-subdomains")
+    assert told == "new.example: 10/s, burst 5, at most 4 at once, covers its subdomains, running.\n"
+    assert sites("set", "new.example", "1/10s") == told.replace("10/s", "6/m")
+    site = Site.objects.get()
+    assert (site.interval, site.burst, site.max_concurrency) == (timedelta(seconds=10), 5, 4)
+
+
+def test_set_without_a_rate_changes_one_setting() -> None:
+    """The rate of a site that exists need not be said again."""
+    site_settings.set_rate("a.example", "1/10s", burst=5)
+    assert sites("set", "a.example", "--max-concurrency", "2") == (
+        "a.example: 6/m, burst 5, at most 2 at once, running.\n"
+    )
+
+
+def test_what_was_set_can_be_taken_back() -> None:
+    """A limit of concurrency is lifted; the grace and what is said of robots.txt go back to their defaults."""
+    told = sites("set", "a.example", "1/s", "--max-concurrency", "2", "--grace", "50ms", "--no-obey-robots")
+    assert told == "a.example: 1/s, at most 2 at once, grace 0.05 s, does not obey robots.txt, running.\n"
+    assert Site.objects.get().grace == timedelta(milliseconds=50)
+    told = sites("set", "a.example", "--no-max-concurrency", "--default-grace", "--default-robots")
+    assert told == "a.example: 1/s, running.\n"
+
+
+@pytest.mark.parametrize(("port", "scheme", "other"), [(443, "https", "http"), (80, "http", "https")])
+def test_set_says_where_a_site_with_a_default_port_is_not_used(port: int, scheme: str, other: str) -> None:
+    """Sites have no scheme: the URLs that whoever named the port had in mind have the site without it."""
+    assert sites("set", f"a.example:{port}", "1/s") == (
+        f"a.example:{port}: 1/s, running.\n"
+        f"{scheme} URLs go to the site a.example, also with this port; only {other} URLs with it come here.\n"
+    )
+    used = {of: request_fetch(f"{of}://a.example:{port}/").site for of in (scheme, other)}
+    assert {of: site and site.name for of, site in used.items()} == {scheme: "a.example", other: f"a.example:{port}"}
+
+
+def test_covering_subdomains_can_be_turned_off() -> None:
+    """`--no-covers-subdomains` takes back what `--covers-subdomains` gave."""
+    sites("set", "a.example", "1/s", "--covers-subdomains")
+    assert sites("set", "a.example", "1/s", "--no-covers-subdomains") == "a.example: 1/s, running.\n"
+    assert not Site.objects.get().covers_subdomains
+
+
+def test_pause_and_resume_say_what_holds() -> None:
+    """A pause holds for a time or until resumed; resuming ends it, and a back-off too."""
+    site_settings.set_rate("a.example", "1/s")
+    assert sites("pause", "a.example") == "a.example: 1/s, paused until resumed.\n"
+    assert sites("pause", "a.example", "--for", "10m").startswith("a.example: 1/s, paused until 2")
+    assert 590 < slots.estimate("a.example") <= 600
+    site_settings.back_off("a.example", 100)
+    assert sites("resume", "a.example") == "a.example: 1/s, running.\n"
+    assert slots.estimate("a.example") <= 0
+
+
+@pytest.mark.parametrize("arguments", [["pause"], ["pause", "--for", "10m"], ["resume"], ["set", "--burst", "2"]])
+def test_a_covered_host_is_refused_with_the_site_that_it_shares(arguments: list[str]) -> None:
+    """A whole site is paused because of one host only if that site is named."""
+    site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
+    with pytest.raises(CommandError, match=r"'www\.a\.example': it shares the site of a\.example\. Name that one\."):
+        sites(arguments[0], "www.a.example", *arguments[1:])
+    assert [(site["site"], site["state"], site["burst"]) for site in listed()] == [("a.example", "idle", 1)]
+
+
+# --- forecast -----------------------------------------------------------------------------------------------------
+
+
+def test_a_forecast_is_two_sentences() -> None:
+    """What holds and how much is queued; then when a new request would start, and when the backlog clears."""
+    site_settings.set_rate("a.example", "1/10s")
+    request_fetches([f"http://a.example/{number}" for number in range(1_204)])
+    told = sites("forecast", "a.example")
+    assert told.startswith("a.example: 6/m, 1,204 queued. A new request would start in 3h 25m (at ")
+    assert re.search(r" UTC\); the backlog would be cleared in 3h 25m \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
+
+
+def test_a_forecast_reckons_with_more_requests() -> None:
+    """`--add` says how long they would take; what is farther away has a date."""
+    site_settings.set_rate("a.example", "1/h")
+    told = sites("forecast", "A.Example", "--add", "100")
+    assert told.startswith("a.example: 1/h, 0 queued. A new request would start in 0.1s (at ")
+    assert re.search(r"; with 100 more, the backlog would be cleared in 4d 03h \(at \d{4}-\d\d-\d\d ", told)
+
+
+@pytest.mark.parametrize(
+    ("arrange", "sentences"),
+    [
+        (
+            lambda: site_settings.pause("a.example"),
+            ["a.example: 6/m, paused until resumed, 1 queued. Nothing starts before.\n"],
+        ),
+        (
+            lambda: site_settings.pause("a.example", timedelta(hours=10, minutes=30, seconds=45)),
+            ["a.example: 6/m, paused for 10h 30m, 1 queued. A new request would start in 10h 30m (at "],
+        ),
+        (lambda: site_settings.back_off("a.example", 7_530), ["6/m, backed off for 2h 05m, 1 queued. "]),
+        (
+            lambda: site_settings.set_rate("a.example", "1/10s", max_concurrency=2),
+            ["6/m, at most 2 at once, 1 queued. ", "All of this is later where the site takes long to answer."],
+        ),
+        (
+            lambda: request_fetch("http://a.example/", not_before=datetime(2100, 1, 1, tzinfo=UTC)),
+            ["6/m, 2 queued. ", "Not due until then, and not counted: 1."],
+        ),
+    ],
+)
+def test_a_forecast_says_what_it_rests_on(arrange: Callable[[], object], sentences: list[str]) -> None:
+    """A pause, a back-off, a limit, and what is left out."""
+    site_settings.set_rate("a.example", "1/10s")
+    request_fetch("http://a.example/")
+    arrange()
+    told = sites("forecast", "a.example")
+    for sentence in sentences:
+        assert sentence in told
+
+
+def test_a_forecast_names_the_site_and_whether_it_exists(settings: LazySettings) -> None:
+    """A host may be covered by another, or have no site yet; asking creates none."""
+    site_settings.set_rate("a.example", "1/10s", covers_subdomains=True)
+    assert sites("forecast", "www.a.example").startswith("a.example (which covers www.a.example): 6/m, 0 queued. ")
+    settings.WEIR_OBEY_ROBOTS = True
+    told = sites("forecast", "b.example")
+    assert told.startswith("b.example: 1/s, no site yet, 0 queued. A new request would start in 1.1s (at ")
+    assert told.endswith(". It waits for the site's robots.txt, which is asked for first.\n")
+    assert [site["site"] for site in listed()] == ["a.example"]
+
+
+def test_a_forecast_for_machines_has_all_fields() -> None:
+    """`--json`, before or behind, prints one object, in units named by the fields; what never comes is null."""
+    site_settings.set_rate("a.example", "1/10s")
+    request_fetch("http://a.example/")
+    told = json.loads(sites("forecast", "a.example", "--add", "2", "--json"))
+    assert told.pop("now").endswith("+00:00")
+    assert 10 < told.pop("starts_in_s") < told.pop("clears_in_s") < 25
+    assert told == {
+        "site": "a.example",
+        "is_new": False,
+        "rate": "6/m",
+        "max_concurrency": None,
+        "state": "running",
+        "held_for_s": 0.0,
+        "queued": 1,
+        "not_due": 0,
+        "ahead": 1,
+        "asks_robots": False,
+        "robots_held_for_s": 0.0,
+        "robots_error": None,
+        "added": 2,
+    }
+    site_settings.pause("a.example")
+    told = json.loads(sites("--json", "forecast", "a.example"))
+    assert (told["held_for_s"], told["starts_in_s"], told["clears_in_s"]) == (None, None, None)
+
+
+def test_a_forecast_says_when_robots_txt_is_in_the_way(settings: LazySettings) -> None:
+    """Which one, why, and when it is asked for again: for people and for machines."""
+    settings.WEIR_OBEY_ROBOTS = True
+    site_settings.set_rate("a.example", "1/10s")
+    again = database_now() + timedelta(seconds=50)
+    error = "the site answered 503"
+    known("https://a.example", RobotsState.UNREACHABLE, error=error, refresh_at=again, expires_at=again)
+    told = sites("forecast", "a.example")
+    assert "robots.txt cannot be read (https://a.example: the site answered 503): nothing is fetched before" in told
+    assert re.search(r" before it is asked for again, in \d\d(\.\d)?s \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
+    data = json.loads(sites("forecast", "a.example", "--json"))
+    assert data["robots_error"] == "https://a.example: the site answered 503"
+    assert 40 < data["robots_held_for_s"] <= 50 < data["starts_in_s"]
+
+
+def test_a_forecast_for_ages_has_no_date() -> None:
+    """What no calendar holds is told in days."""
+    site_settings.set_rate("a.example", "1/366d")
+    assert sites("forecast", "a.example", "--add", "1000000").endswith("would be cleared in 365999636d 21h.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["set", "a.example", "fast"], "'fast' is not a rate: write COUNT/PERIOD"),
+        (["set", "https://a.example/", "1/s"], "does not name a site: write its host"),
+        (["set", "*.example.com", "1/s"], "'*.example.com' is a pattern, which names no site: "),
+        (["set", "a.example", "1/s", "--burst", "0"], "argument --burst: must be a whole number above 0, not '0'"),
+        (["set", "a.example", "1/s", "--burst", "abc"], "argument --burst: must be a whole number above 0, not 'abc'"),
+        (["set", "a.example", "1/s", "--burst", "10001"], "burst must be at most 10000, not 10001"),
+        (["set", "a.example", "1/s", "--max-concurrency", "-3"], "--max-concurrency: must be a whole number above 0"),
+        (["set", "a.example", "1/s", "--burst", "99999999999"], "must be at most 2147483647, not '99999999999'"),
+        (["set", "a.example", "--burst", "2"], "There is no site 'a.example'"),
+        (["set", "a.example"], "A rate, such as 3/s, would create it."),
+        (["set", "a.example", "1/s", "--grace", "14ms"], "grace must be between 15 ms and one day"),
+        (["set", "a.example", "1/s", "--grace", "25h"], "grace must be between 15 ms and one day"),
+        (["set", "a.example", "1/s", "--grace", "short"], "'short' is not a length of time: write 50ms, 90s"),
+        (["set", "a.example", "1/s", "--grace", "1s", "--default-grace"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--max-concurrency", "1", "--no-max-concurrency"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--obey-robots", "--default-robots"], "not allowed with argument"),
+        (["pause", "nowhere.example"], "There is no site 'nowhere.example'"),
+        (["resume", "nowhere.example"], "There is no site 'nowhere.example'"),
+        (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),
+        (["pause", "nowhere.example", "--for", ""], "'' is not a length of time"),
+        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["forecast", "https://a.example/"], "does not name a site: write its host"),
+        (["forecast", "a.example", "--add", "-1"], "argument --add: must be a whole number from 0 up, not '-1'"),
+        (["forecast", "a.example", "--add", "1000001"], "add must be between 0 and 1,000,000, not 1000001."),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence_and_changes_nothing(arguments: list[str], sentence: str) -> None:
+    """What cannot be done ends as a CommandError with the library's own words; no site appears."""
+    with pytest.raises(CommandError) as refusal:
+        sites(*arguments)
+    assert sentence in str(refusal.value)
+    assert not Site.objects.exists()

@@ -1,0 +1,196 @@
+"""Sweep finds what messages, fetchers, wake-ups and calls lost, and takes nothing from those who are alive."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from ratelimit import site_settings
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import (
+    InThreads,
+    Message,
+    claim,  # a message that is newer than all slots
+    database_now,
+    poke,
+)
+from workers import task_names
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.maintenance import sweep as sweeping
+from workers.fetches.maintenance.sweep import sweep
+from workers.fetches.models import Fetch, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
+
+URL = "https://site.example/"
+POKE = (task_names.DISPATCH, ())  # of all sites
+ARRIVED = "shop.tasks.arrived"
+HOUR = timedelta(hours=1)
+
+
+def reserved(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None) -> list[int]:
+    site_settings.set_rate("site.example", "10/s")
+    fetches = request_fetches([URL] * count, max_attempts=max_attempts, on_done=on_done)
+    assert dispatch() == count
+    return [fetch.pk for fetch in fetches]
+
+
+def running(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None) -> list[int]:
+    ids = reserved(count, max_attempts=max_attempts, on_done=on_done)
+    assert len(claim(ids)) == count
+    return ids
+
+
+def expire() -> None:
+    """Have every lease run out, and every slot lie as far back."""
+    Fetch.objects.update(lease_until=F("lease_until") - HOUR)
+    Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+
+
+@pytest.mark.parametrize("held", [reserved, running])
+def test_what_is_held_in_time_is_left_alone(held: Callable[[int], list[int]]) -> None:
+    """A lease that has not run out is nobody else's business."""
+    held(5)
+    before = list(Fetch.objects.order_by("pk").values())
+    assert sweep() == 0
+    assert list(Fetch.objects.order_by("pk").values()) == before
+
+
+def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
+    """A fetch that was reserved and never claimed is queued again at once, its slot given back, its site awake."""
+    reserved(3, max_attempts=1)
+    expire()
+    messages.clear()
+    before = database_now()
+    assert sweep() == 3
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 0, None, None)
+        assert fetch.not_before <= before
+    assert Slot.objects.filter(released_at__isnull=False).count() == 3
+    assert Site.objects.get().has_backlog
+    assert messages == [poke("site.example")]
+    assert sweep() == 0
+
+
+def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
+    """A fetch that ran may have been sent: an attempt counts, its slot is used, and it waits before the next."""
+    running(3)
+    expire()
+    assert sweep() == 3
+    now = database_now()
+    for fetch in Fetch.objects.all():
+        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, 1, None)
+        assert "died" in fetch.error
+        assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
+    assert Slot.objects.filter(finished_at__isnull=False).count() == 3
+
+
+def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
+    """A fetch that kills its fetcher each time ends, and who waits for it is called."""
+    [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
+    expire()
+    messages.clear()
+    assert sweep() == 1
+    fetch = Fetch.objects.get()
+    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert fetch.finished_at is not None
+    assert "attempt 1 of 1" in fetch.error
+    assert messages == [(ARRIVED, (fetch_id,))]
+    assert fetch.on_done_called_at is not None
+
+
+def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
+    """Each loss counts, so that max_attempts bounds what can be lost."""
+    [fetch_id] = running(max_attempts=3)
+    for attempts in (1, 2):
+        expire()
+        assert sweep() == 1
+        assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.QUEUED, attempts)
+        Fetch.objects.update(not_before=F("not_before") - HOUR)
+        assert dispatch() == 1
+        assert len(claim([fetch_id])) == 1
+    expire()
+    assert sweep() == 1
+    assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.FAILED, 3)
+
+
+def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole fetcher's worth is taken back in one sweep, in portions."""
+    monkeypatch.setattr(sweeping, "BATCH", 3)
+    running(10)
+    expire()
+    assert sweep() == 10
+    assert Fetch.objects.filter(state=State.QUEUED).count() == 10
+
+
+def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
+    """However many run together, each lost fetch loses one attempt."""
+    running(60)
+    expire()
+    in_threads(3, lambda _number: sweep())
+    assert set(Fetch.objects.values_list("state", "attempts")) == {(State.QUEUED, 1)}
+
+
+def test_an_overlooked_site_is_turned_on_and_dispatch_hears_of_it(messages: list[Message]) -> None:
+    """A process that died between commit and mark leaves a site off that has work: sweep finds it."""
+    request_fetch(URL)
+    Site.objects.update(has_backlog=False)
+    messages.clear()
+    sweep()
+    assert Site.objects.get().has_backlog
+    assert messages == [POKE]
+    messages.clear()
+    sweep()
+    assert messages == []
+
+
+# --- calls that were lost -----------------------------------------------------------------------------------------
+
+
+def ended(*, seconds_ago: float, called: bool = False) -> Fetch:
+    """Have a fetch that ended that long ago, and whose call was not noted."""
+    fetch = request_fetch(URL, on_done=ARRIVED)
+    cancel(fetch.pk)
+    now = database_now()
+    Fetch.objects.filter(pk=fetch.pk).update(
+        finished_at=now - timedelta(seconds=seconds_ago), on_done_called_at=now if called else None
+    )
+    return fetch
+
+
+def test_a_call_that_was_never_noted_is_made_again(messages: list[Message]) -> None:
+    """An overdue call is sent once more and noted; one that was noted, or is young, is left alone."""
+    overdue = ended(seconds_ago=60)
+    ended(seconds_ago=60, called=True)
+    ended(seconds_ago=5)
+    messages.clear()
+    sweep()
+    assert messages == [(ARRIVED, (overdue.pk,))]
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
+    messages.clear()
+    sweep()
+    assert messages == []
+
+
+def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the broker is away nothing is noted, so that no call is lost."""
+    overdue = ended(seconds_ago=60)
+    with monkeypatch.context() as away:
+        away.setattr("workers.fetches.on_done.publish", lambda *_arguments: False)
+        sweep()
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is None
+    sweep()
+    assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
+
+
+def test_a_fetch_that_nobody_waits_for_is_never_called(messages: list[Message]) -> None:
+    """Without `on_done` an ended fetch sends nothing, however old it grows."""
+    fetch = request_fetch(URL)
+    cancel(fetch.pk)
+    Fetch.objects.update(finished_at=F("finished_at") - HOUR)
+    messages.clear()
+    sweep()
+    assert messages == []

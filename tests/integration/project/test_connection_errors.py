@@ -1,0 +1,336 @@
+"""Servers that do not answer and settings that cannot be read: one sentence each, and never a password."""
+
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from project import embedded
+from project.checkout import CHECKOUT
+from project.environment import fault_of
+from project.errors import redacted
+from tests.home import HOME
+
+SECRET = "s3cret"  # noqa: S105  what must never be seen
+LIST = ("showmigrations", "ratelimit")  # asks the database
+FETCH = ("fetch", "http://a.example/")  # asks the broker first
+
+Told = subprocess.CompletedProcess[str]
+
+
+def manage(*arguments: str, **environment: str | Path) -> Told:
+    """Run manage.py in a process of its own, with nothing of ours in its environment."""
+    clean = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_DEBUG"), "")
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=CHECKOUT,
+        env={**os.environ, "WEIR_HOME": str(HOME), **clean, **{name: str(text) for name, text in environment.items()}},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def sentence(told: Told) -> str:
+    """Return the one line that the command ended with; fails for anything else, and for a password in it."""
+    assert told.returncode == 1
+    assert SECRET not in told.stdout + told.stderr
+    assert told.stderr.count("\n") == 1, told.stderr
+    return told.stderr.strip()
+
+
+class RefusesPasswords(socketserver.BaseRequestHandler):
+    """A PostgreSQL that asks for the password in clear, and repeats it in its refusal."""
+
+    def handle(self) -> None:
+        request = self.request.recv(1_024)
+        if b"\x04\xd2\x16/" in request or b"\x04\xd2\x160" in request:  # wants TLS or GSSAPI
+            self.request.sendall(b"N")
+            request = self.request.recv(1_024)
+        self.request.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
+        password = self.request.recv(1_024)[5:-1]
+        fields = b"SFATAL\0VFATAL\0C28P01\0M" + self.server.words % password + b"\0\0"  # type: ignore[attr-defined]
+        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+
+class WrongPassword(socketserver.BaseRequestHandler):
+    """A Redis that refuses every command, and repeats it in its refusal."""
+
+    def handle(self) -> None:
+        while request := self.request.recv(1_024):
+            words = b" ".join(request.split(b"\r\n"))
+            self.request.sendall(b"-WRONGPASS invalid username-password pair in %s\r\n" % words)
+
+
+@contextmanager
+def serving(handler: type[socketserver.BaseRequestHandler], words: bytes = b"") -> Iterator[int]:
+    """Serve on a port of the loopback address until the end."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        server.words = words  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def test_embedded_servers_that_do_not_run(tmp_path: Path) -> None:
+    """Without DATABASE_URL and without running servers, the command says how to start them."""
+    assert sentence(manage(*LIST, WEIR_HOME=tmp_path)) == embedded.not_running_hint()
+
+
+def test_a_port_where_nobody_listens() -> None:
+    """A given server that does not answer is named with host, port and database, but without the password."""
+    told = manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:1/orders")
+    assert sentence(told) == (
+        "PostgreSQL at 127.0.0.1:1/orders does not answer (connection refused): check DATABASE_URL."
+    )
+
+
+def test_an_unknown_host() -> None:
+    """A host name that does not exist is said to be the reason."""
+    told = manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@host.invalid/orders")
+    assert "host.invalid:5432/orders does not answer (there is no such host)" in sentence(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (b'password authentication failed for user "weir" with %s', "refused the password: check DATABASE_URL."),
+        (b"I dislike %s", "does not work (connection failed:"),
+    ],
+)
+def test_a_refused_password_is_not_shown_even_if_the_server_repeats_it(words: bytes, told: str) -> None:
+    """A wrong password is told as such; what the server says about it is shown without the password."""
+    with serving(RefusesPasswords, words) as port:
+        assert told in sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:{port}/orders"))
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_unknown_databases_and_users() -> None:
+    """A database or a user that the server does not have is told as such."""
+    sockets = embedded.postgres_socket_dir(HOME)
+    told = manage(*LIST, DATABASE_URL=f"postgresql://postgres:{SECRET}@/{sockets}/nowhere")
+    assert (
+        sentence(told)
+        == f"PostgreSQL at {sockets}, database nowhere, has no database of this name: check DATABASE_URL."
+    )
+    told = manage(*LIST, DATABASE_URL=f"postgresql://nobody:{SECRET}@/{sockets}/postgres")
+    assert "does not know this user: check DATABASE_URL." in sentence(told)
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_a_database_without_tables() -> None:
+    """Where the tables are missing, the command says to migrate."""
+    url = f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/postgres"
+    assert sentence(manage("sites", DATABASE_URL=url)).endswith("run `python manage.py migrate`.")
+
+
+@pytest.mark.parametrize("debug", [["--traceback"], []])
+def test_who_wants_a_traceback_gets_it(debug: list[str], tmp_path: Path) -> None:
+    """`--traceback`, or DJANGO_DEBUG=1, shows where it happened."""
+    told = manage(*LIST, *debug, WEIR_HOME=tmp_path, DJANGO_DEBUG="" if debug else "1")
+    assert "Traceback" in told.stderr
+    assert told.returncode == 1
+
+
+def test_an_error_of_our_own_keeps_its_traceback() -> None:
+    """What is no server's and no setting's fault is a bug, and is shown as one."""
+    told = manage("shell", "--no-imports", "--command", "raise ValueError('a bug')")
+    assert "Traceback" in told.stderr
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"weir:{SECRET}@db.example/orders",
+        f"//weir:{SECRET}@db.example/orders",
+        f"mysql://weir:{SECRET}@db.example/orders",
+        f"sqlite://weir:{SECRET}@db.example/orders",
+        f"postgresql://weir:{SECRET}@db.example:port/orders",
+        f"postgresql://weir:{SECRET}/x@db.example/orders",
+        f"postgresql://weir:{SECRET}@db.example",
+        "postgres",
+    ],
+)
+def test_a_malformed_database_url(url: str) -> None:
+    """A DATABASE_URL that cannot be read is told with its right form, and nothing of it is shown."""
+    told = sentence(manage(*LIST, DATABASE_URL=url))
+    assert told.startswith("DATABASE_URL ")
+    assert "postgresql://USER:PASSWORD@HOST:5432/NAME" in told
+
+
+def test_a_password_that_is_taken_for_a_place_is_not_shown() -> None:
+    """Where a slash in the password makes the rest of it look like a database, that rest is not shown either."""
+    told = manage(*LIST, DATABASE_URL=f"postgresql://weir:12/{SECRET}@host.invalid/orders")
+    assert "check DATABASE_URL" in sentence(told)
+
+
+def test_other_settings_that_django_refuses() -> None:
+    """ImproperlyConfigured is told in Django's words, as one sentence."""
+    told = manage(*LIST, DJANGO_SETTINGS_MODULE="", DATABASE_URL=f"postgresql://weir:{SECRET}@db.example/orders")
+    assert "settings are not configured" in sentence(told)
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("REDIS_URL", f":{SECRET}@cache.example"),
+        ("REDIS_URL", f"valkey://:{SECRET}@cache.example/0"),
+        ("REDIS_URL", f"redis://:{SECRET}@cache.example:port/0"),
+        ("REDIS_URL", f"redis://:{SECRET}@[cache.example/0"),
+        ("REDIS_URL", f"redis://:{SECRET}@127.0.0.1:1/zero"),
+        ("CELERY_BROKER_URL", f"nothing:{SECRET}"),
+    ],
+)
+def test_a_malformed_broker_url(variable: str, url: str) -> None:
+    """A broker URL that cannot be read is told by its variable's name, with its right form."""
+    told = sentence(manage(*FETCH, **{variable: url}))
+    assert told.startswith(f"{variable} is malformed (")
+    assert "redis://:PASSWORD@HOST:6379/0" in told
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "told"),
+    [
+        ("WEIR_FETCH_TIMEOUT", "abc", "WEIR_FETCH_TIMEOUT must be a number of seconds"),
+        ("WEIR_FETCH_MAX_BODY", "5MB", "WEIR_FETCH_MAX_BODY must be a whole number"),
+        ("WEIR_OBEY_ROBOTS", "ture", "WEIR_OBEY_ROBOTS must be true or false, but is 'ture'."),
+        ("REDIS_URL", "foo", "REDIS_URL is malformed (it must begin with redis://)"),
+    ],
+)
+def test_a_setting_that_cannot_be_read(variable: str, text: str, told: str) -> None:
+    """`check` finds it, and says it in one sentence."""
+    assert sentence(manage("check", **{variable: text})).startswith(told)
+
+
+def test_the_variable_at_fault_is_the_one_that_is_told() -> None:
+    """A URL that works, though its password would better be percent-encoded, is not taken for the mistake."""
+    url = f"postgresql://weir:{SECRET}#@127.0.0.1:1/orders"
+    assert sentence(manage("check", DATABASE_URL=url, WEIR_OBEY_ROBOTS="ture")).startswith("WEIR_OBEY_ROBOTS must be")
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_a_statement_time_out_longer_than_postgresql_knows() -> None:
+    """It is cut to the longest, about 24 days: connections are made."""
+    assert manage(*LIST, WEIR_STATEMENT_TIMEOUT="366d").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "program", ["celery -A project worker", "celery -A project beat", "uvicorn project.asgi:application --port 0"]
+)
+def test_no_process_starts_with_a_setting_that_cannot_be_read(program: str) -> None:
+    """Each ends at once; the last that it says is the sentence."""
+    told = subprocess.run(
+        [sys.executable, "-m", *program.split()],
+        cwd=CHECKOUT,
+        env={**os.environ, "WEIR_OBEY_ROBOTS": "ture"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert told.returncode != 0
+    assert told.stderr.strip().endswith("WEIR_OBEY_ROBOTS must be true or false, but is 'ture'.")
+
+
+# --- the broker -----------------------------------------------------------------------------------
+
+
+def test_an_embedded_broker_that_does_not_run(tmp_path: Path) -> None:
+    """Without REDIS_URL and without a running Valkey, the command says how to start it."""
+    told = sentence(manage(*FETCH, WEIR_HOME=tmp_path))
+    assert told == "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
+
+
+@pytest.mark.parametrize("variable", ["REDIS_URL", "CELERY_BROKER_URL"])
+def test_a_broker_that_does_not_answer(variable: str) -> None:
+    """A given broker that does not answer is named, with the variable that names it."""
+    told = sentence(manage(*FETCH, **{variable: f"redis://:{SECRET}@127.0.0.1:1/0"}))
+    assert told == f"Redis at 127.0.0.1:1/0 does not answer (connection refused): check {variable}."
+
+
+def test_a_broker_that_refuses_the_password() -> None:
+    """A wrong password of the broker is told as such, and is not shown even if the broker repeats it."""
+    with serving(WrongPassword) as port:
+        told = sentence(manage(*FETCH, REDIS_URL=f"redis://:{SECRET}@127.0.0.1:{port}/0"))
+    assert told == f"Redis at 127.0.0.1:{port}/0 refused the password: check REDIS_URL."
+
+
+# --- Redis' deltas --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:  # noqa: ARG001  has the tables made
+    """Return where the tests' database is."""
+    return f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/{connection.settings_dict['NAME']}"
+
+
+@pytest.mark.parametrize("command", ["flush_unread", "reconcile_unread"])
+def test_deltas_that_are_out_of_reach(command: str, database_url: str) -> None:
+    """Redis is named with the variable that names it, though the broker may be another server."""
+    servers = {"REDIS_URL": f"redis://:{SECRET}@127.0.0.1:1/0", "CELERY_BROKER_URL": f"amqp://u:{SECRET}@127.0.0.1:2/"}
+    told = sentence(manage(command, DATABASE_URL=database_url, **servers))
+    assert told == "Redis at 127.0.0.1:1/0 does not answer (connection refused): check REDIS_URL."
+
+
+def test_deltas_in_an_embedded_valkey_that_does_not_run(database_url: str, tmp_path: Path) -> None:
+    """Without REDIS_URL the command says how to start it."""
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, WEIR_HOME=tmp_path))
+    assert told == "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
+
+
+def test_deltas_behind_a_wrong_password(database_url: str) -> None:
+    """It is told as such, and not shown even if Redis repeats it."""
+    with serving(WrongPassword) as port:
+        url = f"redis://:{SECRET}@127.0.0.1:{port}/0"
+        told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+    assert told == f"Redis at 127.0.0.1:{port}/0 refused the password: check REDIS_URL."
+
+
+def test_deltas_behind_a_malformed_url(database_url: str) -> None:
+    """A port that cannot be read is the setting's fault."""
+    url = f"redis://:{SECRET}@cache.example:port/0"
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+    assert told.startswith("REDIS_URL is malformed (")
+
+
+# --- in the small ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("DATABASE_URL", "postgres://weir@db.example/orders"),
+        ("DATABASE_URL", "postgresql:////var/run/postgresql/orders"),
+        ("DATABASE_URL", "postgresql://weir:%2F%23@[fd00::1]:5433/orders?sslmode=require"),
+        ("REDIS_URL", "redis://cache.example"),
+        ("REDIS_URL", "rediss://user:word@cache.example:6380/2"),
+        ("REDIS_URL", "unix:///run/valkey.sock?db=1"),
+        ("CELERY_BROKER_URL", "amqp://user:word@mq.example:5672/vhost"),
+        ("CELERY_BROKER_URL", "sentinel://a.example:26379;sentinel://b.example:26379"),
+    ],
+)
+def test_good_urls_have_no_fault(variable: str, url: str) -> None:
+    """What can be used is never called malformed."""
+    assert fault_of(variable, url) is None
+
+
+def test_redacting_takes_the_longest_secret_first() -> None:
+    """A secret that contains another leaves nothing behind, and the text ends up on one line."""
+    assert redacted("fails:\n  abc at a", ["a", "abc"]) == "f***ils: *** ***t ***"

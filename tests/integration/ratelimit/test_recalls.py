@@ -1,0 +1,138 @@
+"""A site that is paused, backed off or given another rate voids what is reserved in it, whoever holds it."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Site
+from ratelimit.pacing import CONFIRMED_FOR_S
+from tests.integration.conftest import InThreads, database_now
+from tests.integration.ratelimit.conftest import SITE, site_at, take, wait_s
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RECALLS: dict[str, Callable[[], object]] = {
+    "paused": lambda: site_settings.pause(SITE, timedelta(minutes=10)),
+    "backed off": lambda: site_settings.back_off(SITE, 600),
+    "slower": lambda: site_settings.set_rate(SITE, "1/h"),
+    "faster": lambda: site_settings.set_rate(SITE, "100/s"),
+    "crawl delay": lambda: site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(minutes=1)),
+}
+
+
+@pytest.mark.parametrize("how", RECALLS)
+def test_what_is_reserved_before_is_void_and_what_is_reserved_after_stands(how: str) -> None:
+    """Holders that ask, one by one or for what was recalled lately, are told."""
+    site = site_at()
+    before = take(3)
+    assert slots.confirm(before)
+    assert slots.recalls(60) == []
+    RECALLS[how]()
+    after = take(3)
+    assert not slots.confirm(before)
+    assert slots.confirm(after)
+    [recall] = slots.recalls(60)
+    assert recall.site_id == site.pk
+    assert before.slots[-1].id < (recall.last_slot or 0) < after.slots[0].id
+
+
+UNCHANGED: dict[str, Callable[[], object]] = {
+    "the same rate": lambda: site_settings.set_rate(SITE, "1/s"),
+    "all the same": lambda: site_settings.set_rate(
+        SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True, covers_subdomains=True
+    ),
+    "a crawl delay that is short": lambda: site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=0.9)),
+}
+
+
+@pytest.mark.parametrize("how", UNCHANGED)
+def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
+    """A schedule that says the same rate again and again loses no slot, and waits for nobody."""
+    site_settings.set_rate(SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    Site.objects.update(recalled_at=None)
+    held, next_start = take(3), Site.objects.get().next_start
+    began = time.monotonic()
+    UNCHANGED[how]()
+    assert time.monotonic() - began < CONFIRMED_FOR_S
+    assert slots.confirm(held)
+    assert slots.recalls(60) == []
+    assert Site.objects.get().next_start == next_start
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"burst": 3},
+        {"max_concurrency": 4},
+        {"grace": timedelta(seconds=0.2)},
+        {"obeys_robots": False},
+        {"rate": "1/2s"},
+        {"max_concurrency": site_settings.DEFAULT},
+        {"grace": site_settings.DEFAULT},
+        {"obeys_robots": site_settings.DEFAULT},
+    ],
+    ids=str,
+)
+def test_every_change_that_matters_to_holders_recalls(change: dict[str, Any]) -> None:
+    """They hold the run's old interval, burst, concurrency and end, and asked robots.txt or did not."""
+    site_settings.set_rate(SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    held = take(3)
+    site_settings.set_rate(SITE, **{"rate": "1/s", **change})
+    assert not slots.confirm(held)
+
+
+def test_old_recalls_are_not_told_any_more() -> None:
+    """The question costs little because it is about a short time."""
+    site_at()
+    site_settings.pause(SITE)
+    assert len(slots.recalls(60)) == 1
+    Site.objects.update(recalled_at=database_now() - timedelta(seconds=61))
+    assert slots.recalls(60) == []
+
+
+def test_a_faster_rate_does_not_wait_for_what_was_booked_at_the_old_one() -> None:
+    """Within a second starts come at the new rate, and none while a recalled slot may still be used."""
+    site_at("1/10s")
+    held = [take() for _ in range(3)]
+    began = time.monotonic()
+    site_at("100/s")
+    first = take()
+    assert began + CONFIRMED_FOR_S <= first.slots[0].start_at < began + 1.0
+    assert not any(slots.confirm(reservation) for reservation in held)
+    assert wait_s(take()) - wait_s(first) < 0.1
+
+
+def test_a_given_back_start_that_was_recalled_is_not_taken() -> None:
+    """Its place at the site may have gone to others at the new rate."""
+    site_at("1/10s")
+    held = [take() for _ in range(3)]
+    slots.release(held[1].slots[0].id)
+    site_at("1/9s")
+    assert wait_s(take()) < wait_s(held[1]) - 0.5
+    assert wait_s(take()) > wait_s(held[1]) + 3
+
+
+def test_who_reserves_while_the_clock_is_set_back_keeps_the_interval_too(in_threads: InThreads) -> None:
+    """Whatever stands in the end is an interval apart."""
+    site_at("1/s")
+    taken = [take() for _ in range(3)]
+
+    def one(number: int) -> None:
+        if number == 0:
+            site_settings.set_rate(SITE, "20/s")
+            return
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            taken.append(take())
+            time.sleep(0.15)
+
+    in_threads(3, one)
+    taken += [take(), take()]
+    standing = sorted(r.slots[0].start_at for r in taken if slots.confirm(r))
+    assert len(standing) >= 2
+    assert min(later - earlier for earlier, later in pairwise(standing)) >= 0.05

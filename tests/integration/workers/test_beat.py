@@ -1,0 +1,140 @@
+"""Beat may run many times: the one that holds the lock ticks, and when it goes another one takes over."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django_celery_beat.models import IntervalSchedule, PeriodicTask
+
+from project.celery import app
+from tests.integration.conftest import Eventually, StartPython
+from workers import task_names
+from workers.beat import STANDBY, LockedScheduler
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUEUE = "test-beat"
+
+BEAT = """
+import time
+from project.celery import app
+from workers.beat import LockedScheduler
+beat = LockedScheduler(app=app)
+print("standing by", flush=True)
+while not beat._holds_lock():
+    time.sleep(0.01)
+print("holds the lock", flush=True)
+while True:
+    time.sleep(min(1, beat.tick()))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _every_second() -> None:
+    """Have one task that is due each second, in a queue of its own that nobody consumes."""
+    second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
+    PeriodicTask.objects.create(name="test", task=task_names.SWEEP, interval=second, queue=QUEUE)
+
+
+@pytest.fixture
+def sent() -> Iterator[Callable[[], int]]:
+    """Return a function that counts the messages which the broker has."""
+    broker = redis.from_url(settings.REDIS_URL)
+    broker.delete(QUEUE)
+    yield lambda: int(broker.llen(QUEUE))
+    broker.delete(QUEUE)
+    broker.close()
+
+
+@pytest.fixture
+def beats() -> Iterator[list[Any]]:
+    """Return two schedulers, as two processes would have them: their locks are on connections of their own."""
+    schedulers = [LockedScheduler(app=app), LockedScheduler(app=app)]
+    yield schedulers
+    for scheduler in schedulers:
+        scheduler.close()
+
+
+def holders() -> list[int]:
+    """Return the database sessions that hold an advisory lock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def test_the_first_that_ticks_holds_the_lock_and_sends(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """What is due is sent by the holder."""
+    first, _ = beats
+    eventually(lambda: first.tick() >= 0 and sent() > 0, "a message")
+    assert len(holders()) == 1
+
+
+def test_the_second_stands_by_and_sends_nothing(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """While somebody else holds the lock, due tasks are not sent a second time: it looks again in a second."""
+    first, second = beats
+    first.tick()
+    eventually(lambda: any(entry.is_due().is_due for entry in second.schedule.values()), "the task to be due")
+    assert [second.tick() for _ in range(5)] == [STANDBY] * 5
+    assert sent() == 0
+    eventually(lambda: first.tick() >= 0 and sent() == 1, "the holder's message")
+
+
+def test_a_standby_takes_over_when_the_lock_is_free(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """A beat that is stopped gives the lock up at once; the other one sends what is due from then on."""
+    first, second = beats
+    first.tick()
+    assert second.tick() == STANDBY
+    first.close()
+    eventually(lambda: second.tick() >= 0 and sent() > 0, "the standby's message")
+    assert len(holders()) == 1
+
+
+def test_a_standby_takes_over_from_a_process_that_was_killed(
+    start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int]
+) -> None:
+    """The lock goes with the connection of the dead process: nobody has to clean up after it."""
+    process = start_python(BEAT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "standing by\n"
+    assert process.stdout.readline() == "holds the lock\n"
+    assert beats[0].tick() == STANDBY
+    process.kill()
+    process.wait()
+    before = sent()
+    eventually(lambda: beats[0].tick() >= 0 and sent() > before, "the standby's message")
+
+
+def test_a_beat_whose_connection_was_cut_knows_that_it_lost_the_lock(beats: list[Any], sent: Callable[[], int]) -> None:
+    """Two never tick at once: who lost the connection stands by until it gets the lock again."""
+    first, second = beats
+    first.tick()
+    [pid] = holders()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    second.tick()
+    [new_pid] = holders()
+    assert new_pid != pid
+    assert [first.tick() for _ in range(3)] == [STANDBY] * 3
+    assert sent() == 0
+    second.close()
+    first.tick()
+    assert len(holders()) == 1
+
+
+def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is away is no end of a beat: it goes on when the database is back."""
+    first, _ = beats
+    with monkeypatch.context() as away:
+        away.setitem(connection.settings_dict, "HOST", "/nowhere")
+        assert first.tick() == STANDBY
+    first.tick()
+    assert len(holders()) == 1

@@ -1,0 +1,73 @@
+"""A broker that is away costs the publisher neither an exception nor time: it is logged, and told by the answer."""
+
+import json
+import socket
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+
+from tests.integration.conftest import StartPython
+from workers import task_names
+from workers.publish import publish, waiting
+
+PUBLISH = """
+import json, time
+from structlog.testing import capture_logs
+from workers.publish import publish, waiting
+answers = []
+with capture_logs() as logs:
+    for _ in range(int(sys.argv[1])):
+        began_at = time.monotonic()
+        answer = [publish(task_names.FETCH_BATCH, [1, 2]), waiting(task_names.FETCH_BATCH)]
+        answers.append([answer, time.monotonic() - began_at])
+print(json.dumps({"answers": answers, "logs": logs}), flush=True)
+"""
+
+
+def published(start_python: StartPython, broker: str, times: int = 1) -> dict[str, Any]:
+    """Publish in a process whose broker is that one."""
+    process = start_python(PUBLISH, times, environment={"CELERY_BROKER_URL": broker})
+    output, _ = process.communicate(timeout=60)
+    answer: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return answer
+
+
+def closed_port() -> int:
+    """Return a port at which nobody listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("broker", ["redis://127.0.0.1:{port}/0", "redis+socket:///nowhere/valkey.sock"])
+def test_a_broker_that_is_down_is_logged_and_told_at_once(broker: str, start_python: StartPython) -> None:
+    """The answer is False and no message waits, within a second, each time; the log names the task and the reason."""
+    said = published(start_python, broker.format(port=closed_port()), times=3)
+    assert [answer for answer, _ in said["answers"]] == [[False, 0]] * 3
+    assert max(took_s for _, took_s in said["answers"]) < 1
+    assert {(log["event"], log["log_level"], log["task"]) for log in said["logs"]} == {
+        ("broker_unreachable", "warning", task_names.FETCH_BATCH)
+    }
+    assert all(log["error"] for log in said["logs"])
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_a_message_reaches_its_queue() -> None:
+    """With a broker the answer is True, the message is in the queue of its task, with its arguments, and is counted."""
+    broker = redis.from_url(settings.REDIS_URL)
+    broker.delete("fetch")
+    try:
+        assert waiting(task_names.FETCH_BATCH) == 0
+        assert publish(task_names.FETCH_BATCH, [1, 2]) is True
+        assert waiting(task_names.FETCH_BATCH) == 1
+        assert broker.llen("fetch") == 1
+        body = json.loads(broker.lindex("fetch", 0) or "")
+        assert body["headers"]["task"] == task_names.FETCH_BATCH
+        assert body["headers"]["argsrepr"] == "([1, 2],)"
+    finally:
+        broker.delete("fetch")
+        broker.close()

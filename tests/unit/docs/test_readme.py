@@ -1,0 +1,154 @@
+"""README and docs/ speak of things that exist: commands, modules, functions, variables, files."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from project.checkout import CHECKOUT
+from tests.command_lines import check_line, make_targets
+from tests.unit.project.test_deployment_files import variables_listed
+
+PAGES = {
+    str(path.relative_to(CHECKOUT)): path
+    for path in [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+}
+LANGUAGES = {"sh", "python", "sql", "ini", "text"}
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the code blocks of the page in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page].read_text(), re.MULTILINE | re.DOTALL)
+
+
+def prose(path: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the names under which the headings of a page can be linked to."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def own_commands() -> set[str]:
+    return {
+        name
+        for name, app in get_commands().items()
+        if str(app).startswith(("notifications", "project", "ratelimit", "workers"))
+    }
+
+
+def signature(source: str) -> str:
+    """Return parameters and result of a function definition, spelt in one way."""
+    definition = ast.parse(source).body[0]
+    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
+    assert definition.returns is not None
+    return f"({ast.unparse(definition.args)}) -> {ast.unparse(definition.returns)}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_name_their_language(page: str) -> None:
+    """Each code block says what it is, so that none escapes the tests below."""
+    fences = re.findall(r"^```(.*)$", PAGES[page].read_text(), re.MULTILINE)
+
+    assert set(fences[0::2]) <= LANGUAGES
+    assert set(fences[1::2]) <= {""}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
+def test_shell_commands_exist(page: str) -> None:
+    """Each line of a shell block would start: targets, programs, commands and their options exist."""
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            check_line(line)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+def test_python_blocks_compile_and_import_what_exists(page: str) -> None:
+    """Each Python block compiles, and each name that it imports is there."""
+    for block in blocks(page, "python"):
+        tree = ast.parse(block)
+        compile(tree, page, "exec")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    importlib.import_module(alias.name)
+            elif isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module or "")
+                missing = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                assert [name for name in missing if not _is_module(f"{node.module}.{name}")] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    """Each relative link names a file that exists, and a heading in it where it names one."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(PAGES[page])):
+        if not link.startswith(("https://", "http://")):
+            name, _, anchor = link.partition("#")
+            target = (PAGES[page].parent / name).resolve() if name else PAGES[page]
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                broken.append(link)
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_commands_that_exist(page: str) -> None:
+    """What a page calls `manage.py X` or `make X`, outside code blocks too, is a command or a target."""
+    text = prose(PAGES[page])
+
+    assert set(re.findall(r"manage\.py ([a-z_]+)", text)) <= set(get_commands())
+    assert set(re.findall(r"`make ([a-z]+)", text)) <= set(make_targets())
+
+
+def test_readme_shows_the_two_commands_first() -> None:
+    """The first shell block of the README is the two-command start."""
+    assert blocks("README.md", "sh")[0].splitlines() == ["make demo", "make test"]
+
+
+def test_settings_reference_is_complete() -> None:
+    """The reference explains every variable that settings read, with the default of .env.example."""
+    page = (CHECKOUT / "docs" / "reference" / "settings.md").read_text()
+    ours, _, _ = page.partition("## Read by the Procfile")
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", ours, re.MULTILINE))
+
+    assert set(rows) == set(variables_listed())
+    for name, described in rows.items():
+        if stated := re.match(r"`([^`]+)`", described):
+            assert stated[1] in {variables_listed()[name], "REDIS_URL"}, name
+
+
+def test_commands_reference_is_complete() -> None:
+    """The reference has a chapter for each command of ours, and a row for each target of make."""
+    page = (CHECKOUT / "docs" / "reference" / "commands.md").read_text()
+
+    assert set(re.findall(r"^## manage\.py ([a-z_]+)$", page, re.MULTILINE)) == own_commands()
+    assert re.findall(r"^\| `make ([a-z]+)`", page, re.MULTILINE) == make_targets()
+
+
+def test_api_reference_states_the_real_signatures() -> None:
+    """Each function of the Python API has the parameters, defaults and result that its chapter says."""
+    page = (CHECKOUT / "docs" / "reference" / "python-api.md").read_text()
+    chapters = re.findall(r"^### `([\w.]+)\.(\w+)(\(.*)`$", page, re.MULTILINE)
+
+    assert len(chapters) == page.count("\n### ")
+    for module, name, stated in chapters:
+        function = inspect.unwrap(getattr(importlib.import_module(module), name))
+        source = Path(inspect.getfile(function)).read_text()  # which may be another module's
+        found = re.search(rf"^(?:async )?def {name}(\(.*?\) -> [^\n]+):\n", source, re.MULTILINE | re.DOTALL)
+        assert found, name
+        assert signature(f"def {name}{stated}: ...") == signature(f"def {name}{found[1]}: ...")
+
+
+def _is_module(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True

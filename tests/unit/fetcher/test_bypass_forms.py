@@ -1,0 +1,65 @@
+"""Each published disguise of a forbidden address against what a URL passes before a connection is opened."""
+
+import asyncio
+import re
+import socket
+from collections import Counter
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from yarl import URL
+
+from tests.bypass_forms import ANSWERS, FORMS, Form
+from workers.fetches.fetcher.address_guard import AddressRefused, GuardedResolver, check_address
+from workers.fetches.targets import InvalidTarget, parse_target
+
+
+def answer_all_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    """Have the system's resolver, the outermost edge, answer so whatever it is asked."""
+
+    def getaddrinfo(_host: str, port: int, **_options: Any) -> list[tuple[Any, ...]]:
+        families = {True: socket.AF_INET6, False: socket.AF_INET}
+        return [(families[":" in a], socket.SOCK_STREAM, 6, "", (a, port)) for a in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+async def look_up(text: str) -> None:
+    """Do with a URL what comes before its connection: parse it, check its address, or those that its name has."""
+    host = URL(parse_target(text).url, encoded=True).raw_host or ""
+    resolver = GuardedResolver(allowed=(), timeout_s=5)
+    try:
+        check_address(str(ip_address(host)), ())
+    except ValueError:
+        await resolver.resolve(host, 80, socket.AF_UNSPEC)
+    finally:
+        await resolver.close()
+
+
+def refusal(text: str) -> str:
+    """Return what is said by whoever refuses first: the parser, the guard, or the guard in the resolver."""
+    with pytest.raises((InvalidTarget, AddressRefused)) as refused:
+        asyncio.run(look_up(text))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.what)
+def test_no_disguise_passes(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form is refused for the reason that it should be, also where every name resolves to this host."""
+    answer_all_names(monkeypatch, "127.0.0.1")
+    assert re.search(form.refusal, refusal(form.at(8080)))
+
+
+@pytest.mark.parametrize("answers", ANSWERS.values(), ids=ANSWERS)
+def test_no_answer_of_a_name_server_passes(answers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A harmless name that resolves to forbidden addresses is refused with one of them."""
+    answer_all_names(monkeypatch, *answers)
+    said = refusal("http://allowed.example/")
+    assert any(f"allowed.example resolves to {address} is " in said for address in answers)
+
+
+def test_the_table_has_no_form_twice() -> None:
+    """What is counted are different forms, each with its own name."""
+    assert max(Counter(form.url for form in FORMS).values()) == 1
+    assert max(Counter(form.what for form in FORMS).values()) == 1

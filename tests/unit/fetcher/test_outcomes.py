@@ -1,0 +1,376 @@
+"""What becomes of a fetch is decided by pure functions: tables of what came and what is stored."""
+
+import gzip
+import json
+import random
+import time
+import tracemalloc
+import zlib
+from functools import partial
+
+import pytest
+
+from ratelimit.pacing import Confirmation, Run
+from workers.backoff import backoff_s
+from workers.fetches.fetcher.decoding import BodyRefused, decoded
+from workers.fetches.fetcher.outcomes import MAX_REDIRECTS, lost
+from workers.fetches.fetcher.outcomes import judge as judge_with
+from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
+from workers.fetches.models import State
+
+CAP = 5 * 2**20
+PAGE = b"<html>Weir</html>"
+CHANCE = 0.25
+
+
+def job(*, url: str = "https://example.com/a/page", redirects: int = 0, attempts: int = 0, of: int = 5) -> Job:
+    run = Run(interval_s=1, burst=1, start_until=10, use_until=10, confirmation=Confirmation(asked_at=0))
+    return Job(
+        fetch_id=7,
+        url=url,
+        redirects=redirects,
+        attempts=attempts,
+        max_attempts=of,
+        site_id=3,
+        site="example.com",
+        slot_id=70,
+        start_at=1,
+        run=run,
+    )
+
+
+def answer(status: int, *headers: tuple[str, bytes], body: bytes = PAGE, to: Job | None = None) -> Answer:
+    raw = tuple((name.encode(), value) for name, value in headers)
+    return Answer(job=to or job(), status_code=status, headers=raw, body=body, lateness_ms=1.5, elapsed_ms=20.0)
+
+
+def judge(event: Event, max_body: int = CAP) -> Outcome:
+    return judge_with(event, max_body=max_body, chance=CHANCE)
+
+
+gzipped = partial(gzip.compress, mtime=0)  # always the same: it names tests
+
+
+def raw_deflate(content: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(content) + packer.flush()
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 206, 304, 400, 401, 403, 404, 410, 418, 451])
+def test_an_answer_is_a_result_whatever_it_says(status: int) -> None:
+    """Every status below 500 but 429 ends the fetch with its body, headers and times."""
+    outcome = judge(answer(status, ("ETag", b'"v1"'), ("Last-Modified", b"Sat, 21 Nov 2026 10:00:00 GMT")))
+    assert outcome == Outcome(
+        fetch_id=7,
+        slot_id=70,
+        state=State.DONE,
+        status_code=status,
+        headers='[["ETag", "\\"v1\\""], ["Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT"]]',
+        etag='"v1"',
+        last_modified="Sat, 21 Nov 2026 10:00:00 GMT",
+        lateness_ms=1.5,
+        elapsed_ms=20.0,
+        content=PAGE,
+    )
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+def test_a_site_in_trouble_is_asked_again(status: int) -> None:
+    """429 and 5xx count an attempt, use the slot, and wait for the back-off."""
+    outcome = judge(answer(status, to=job(attempts=2)))
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, True, True)
+    assert outcome.delay_s == backoff_s(3, CHANCE)
+    assert outcome.error == f"the site answered {status}"
+    assert (outcome.status_code, outcome.content) == (status, None)
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(0, State.QUEUED), (1, State.QUEUED), (2, State.FAILED)])
+def test_the_last_attempt_is_final(attempts: int, state: State) -> None:
+    """`max_attempts` attempts are made and no more; the error of the last one counts them."""
+    outcome = judge(answer(503, to=job(attempts=attempts, of=3)))
+    assert outcome.state == state
+    assert outcome.error.endswith("(attempt 3 of 3)") is (state == State.FAILED)
+    assert (outcome.delay_s > 0) is (state == State.QUEUED)
+
+
+def test_trouble_before_the_request_was_written_counts_an_attempt_but_no_slot() -> None:
+    """A connection that could not be opened leaves the slot to others."""
+    outcome = judge(Failure(job=job(), error="no connection"))
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, True, False)
+    assert outcome.error == "no connection"
+    assert outcome.delay_s == backoff_s(1, CHANCE)
+
+
+def test_trouble_after_the_request_was_written_uses_the_slot() -> None:
+    """The site has seen the request: its slot is used, whatever came of it."""
+    outcome = judge(Failure(job=job(), error="reset", lateness_ms=2.0, elapsed_ms=9.0))
+    assert (outcome.attempted, outcome.slot_used, outcome.lateness_ms, outcome.elapsed_ms) == (
+        True,
+        True,
+        2.0,
+        9.0,
+    )
+
+
+def test_permanent_trouble_is_not_tried_again() -> None:
+    """What will not change, such as a refused address, fails at the first attempt."""
+    outcome = judge(Failure(job=job(), error="10.0.0.1 is private", permanent=True))
+    assert (outcome.state, outcome.error, outcome.attempted) == (State.FAILED, "10.0.0.1 is private", True)
+
+
+def test_a_missed_run_counts_nothing() -> None:
+    """A fetch that could not start in its run goes back: no attempt, no wait, its slot unused."""
+    assert judge(Snoozed(job=job(attempts=4))) == Outcome(
+        fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False
+    )
+
+
+def test_what_waits_for_robots_txt_counts_nothing_and_says_so() -> None:
+    """As a missed run, but there is no use in coming back at once."""
+    outcome = judge(Snoozed(job=job(attempts=4), delay_s=1.0, reason="waits for robots.txt"))
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, False)
+    assert (outcome.delay_s, outcome.error) == (1.0, "waits for robots.txt")
+
+
+def test_what_robots_txt_disallows_fails_without_an_attempt() -> None:
+    """Nothing was sent, and nothing will be."""
+    outcome = judge(Disallowed(job=job(), error="robots.txt disallows it"))
+    assert (outcome.state, outcome.error) == (State.FAILED, "robots.txt disallows it")
+    assert (outcome.attempted, outcome.slot_used) == (False, False)
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
+def test_trouble_that_lasts_is_waited_out(attempts: int, state: State) -> None:
+    """The back-off begins when another attempt may be of use; the attempts are counted as ever."""
+    outcome = judge(Failure(job=job(attempts=attempts, of=3), error="not now", not_before_s=60.0))
+    assert (outcome.state, outcome.slot_used) == (state, False)
+    assert outcome.delay_s == (60 + backoff_s(2, CHANCE) if state == State.QUEUED else 0)
+
+
+def test_a_lost_message_counts_nothing() -> None:
+    """A fetch that was reserved but never claimed has made no attempt, even where one is all it has."""
+    outcome = lost(fetch_id=7, slot_id=70, was_running=False, attempts=0, max_attempts=1, chance=CHANCE)
+    assert outcome == Outcome(
+        fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False, is_lost=True
+    )
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
+def test_a_lost_fetcher_costs_an_attempt(attempts: int, state: State) -> None:
+    """A fetch whose fetcher died may have been sent: attempt and slot count, the last is final."""
+    outcome = lost(fetch_id=7, slot_id=70, was_running=True, attempts=attempts, max_attempts=3, chance=CHANCE)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (state, True, True)
+    assert "died" in outcome.error
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "url", "site"),
+    [
+        (b"https://other.example/x", "https://other.example/x", "other.example"),
+        (b"http://other.example:8080/x#y", "http://other.example:8080/x", "other.example:8080"),
+        (b"/root", "https://example.com/root", "example.com"),
+        (b"sibling?q=1", "https://example.com/a/sibling?q=1", "example.com"),
+        (b"//other.example/x", "https://other.example/x", "other.example"),
+        (b"../up", "https://example.com/up", "example.com"),
+        (b"/sp ace", "https://example.com/sp%20ace", "example.com"),
+        (b"/caf%C3%A9", "https://example.com/caf%C3%A9", "example.com"),
+    ],
+)
+def test_a_redirect_is_a_hop_in_its_targets_site(status: int, location: bytes, url: str, site: str) -> None:
+    """A redirect is no attempt: the fetch is queued again, for the site of where it leads."""
+    outcome = judge(answer(status, ("LOCATION", location), to=job(attempts=4)))
+    assert (outcome.state, outcome.hop_url, outcome.hop_host) == (State.QUEUED, url, site)
+    assert (outcome.attempted, outcome.slot_used, outcome.delay_s, outcome.content) == (
+        False,
+        True,
+        0.0,
+        None,
+    )
+
+
+def test_a_location_in_raw_utf_8_leads_to_its_very_bytes() -> None:
+    """Many sites do not escape what they redirect to; the bytes they mean are those they sent."""
+    assert judge(answer(302, ("Location", "/café".encode()))).hop_url == "https://example.com/caf%C3%A9"
+
+
+@pytest.mark.parametrize("status", [300, 304, 305, 306])
+def test_other_statuses_in_the_300s_are_answers(status: int) -> None:
+    """Only the statuses that mean a redirect are followed."""
+    assert judge(answer(status, ("Location", b"/elsewhere"))).state == State.DONE
+
+
+def test_a_redirect_to_nowhere_is_an_answer() -> None:
+    """Without a Location there is nothing to follow; what came is stored."""
+    assert judge(answer(302)).state == State.DONE
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        (b"ftp://other.example/", "scheme 'ftp'"),
+        (b"file:///etc/passwd", "scheme 'file'"),
+        (b"https://user:secret@other.example/", "credentials"),
+        (b"http://[::1", ""),
+        (b"http://0x7f.1/", "neither a name nor an IPv4 address"),
+        (b"http://2130706433/", "neither a name nor an IPv4 address"),
+        (b"http://other.example:0/", "port"),
+        (b"http://other.example:99999/", "ort"),
+        (b"http://" + b"a" * 64 + b".example/", "not a host name"),
+        (b"/" + b"x" * 9_000, "longer"),
+        (b"javascript:alert(1)", "scheme 'javascript'"),
+    ],
+)
+def test_a_redirect_to_what_is_not_fetched_fails_and_says_where_it_led(location: bytes, reason: str) -> None:
+    """A bad target ends the fetch at once: the site would say the same again."""
+    outcome = judge(answer(302, ("Location", location)))
+    assert outcome.state == State.FAILED
+    assert outcome.error.startswith(f"redirected to {location.decode('latin-1')!r}: ")
+    assert reason in outcome.error
+    assert outcome.hop_url is None
+
+
+def test_redirects_in_a_circle_end() -> None:
+    """A fetch is led on ten times and no more; then it fails and says so."""
+    url, hops = "https://example.com/0", 0
+    while True:
+        to = f"/{(hops + 1) % 3}".encode()
+        outcome = judge(answer(302, ("Location", to), to=job(url=url, redirects=hops)))
+        if outcome.hop_url is None:
+            break
+        url, hops = outcome.hop_url, hops + 1
+    assert hops == MAX_REDIRECTS == 10
+    assert (outcome.state, outcome.error) == (State.FAILED, "more than 10 redirects, the last to /2")
+
+
+def test_headers_of_any_bytes_can_be_stored() -> None:
+    """Bytes beyond ASCII are kept one by one, NUL is dropped: PostgreSQL stores what is left."""
+    outcome = judge(answer(200, ("X-Odd", b"caf\xe9 \xff\0 end"), ("X-Odd", b"twice"), ("ETag", b"\xfc\0")))
+    assert json.loads(outcome.headers or "") == [["X-Odd", "café ÿ end"], ["X-Odd", "twice"], ["ETag", "ü"]]
+    assert outcome.etag == "ü"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("", PAGE),
+        ("identity", PAGE),
+        ("gzip", gzipped(PAGE)),
+        ("GZip", gzipped(PAGE)),
+        ("x-gzip", gzipped(PAGE)),
+        ("gzip", gzipped(PAGE[:5]) + gzipped(PAGE[5:9]) + gzipped(PAGE[9:])),
+        ("gzip", gzipped(PAGE) + bytes(100)),  # padded, as by some proxies
+        ("deflate", zlib.compress(PAGE)),
+        ("deflate", raw_deflate(PAGE)),
+        (" gzip , identity ", gzipped(PAGE)),
+        ("deflate, gzip", gzipped(zlib.compress(PAGE))),
+        ("gzip, deflate", raw_deflate(gzipped(PAGE))),
+    ],
+)
+def test_a_body_is_stored_without_its_encoding(encoding: str, body: bytes) -> None:
+    """Whatever of the encodings we ask for a site uses, in whichever spelling, its content is the same."""
+    assert decoded(body, encoding, CAP) == PAGE
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_an_empty_body_is_empty_in_every_encoding(encoding: str) -> None:
+    """Sites send the header with 204 and 304 too."""
+    assert decoded(b"", encoding, CAP) == b""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "reason"),
+    [
+        ("gzip", gzipped(PAGE)[:-1], "ends too early"),
+        ("gzip", gzipped(PAGE)[:12], "ends too early"),
+        ("gzip", gzipped(PAGE) + gzipped(PAGE)[:15], "ends too early"),
+        ("deflate", zlib.compress(PAGE)[:-1], "ends too early"),
+        ("deflate", raw_deflate(PAGE)[:-1], "ends too early"),
+        ("gzip", PAGE, "broken"),
+        ("deflate", b"\xff" + PAGE, "broken"),
+        ("gzip", gzipped(PAGE)[:-8] + b"\0" * 8, "broken"),  # a wrong checksum
+        ("br", PAGE, "'br' was not asked for"),
+        ("zstd", PAGE, "'zstd' was not asked for"),
+        ("gzip, br", PAGE, "'br' was not asked for"),
+        ("bogus\n", PAGE, "'bogus' was not asked for"),
+    ],
+)
+def test_a_body_that_cannot_be_read_whole_fails_with_its_reason(encoding: str, body: bytes, reason: str) -> None:
+    """Truncated, broken and unknown encodings are stated failures, never a part of the body."""
+    with pytest.raises(BodyRefused, match=reason):
+        decoded(body, encoding, CAP)
+    outcome = judge(answer(200, ("Content-Encoding", encoding.encode()), body=body))
+    assert outcome.state == State.FAILED
+    assert reason in outcome.error
+    assert (outcome.content, outcome.attempted, outcome.slot_used) == (None, True, True)
+
+
+LONG = random.Random(5).randbytes(100_000)  # noqa: S311  bytes that no compression shortens
+ENCODED = [
+    ("", LONG),
+    ("gzip", gzipped(LONG)),
+    ("deflate", zlib.compress(LONG)),
+    ("deflate", raw_deflate(LONG)),
+    ("gzip, gzip", gzipped(gzipped(LONG))),
+]
+
+
+@pytest.mark.parametrize(("encoding", "body"), ENCODED, ids=[f"{e or 'plain'}-{len(b)}" for e, b in ENCODED])
+@pytest.mark.parametrize("raw", [4_096, None], ids=["cut off when it was read", "read whole"])
+def test_of_a_body_that_may_be_cut_the_beginning_is_returned(encoding: str, body: bytes, raw: int | None) -> None:
+    """One byte more than the cap tells that there was more, whether all of it was read or not."""
+    most = 60_000
+    assert decoded(body[: raw and most + raw], encoding, most, cut=True) == LONG[: most + 1]
+
+
+@pytest.mark.parametrize(("encoding", "body"), ENCODED[1:], ids=[f"{e}-{len(b)}" for e, b in ENCODED[1:]])
+def test_a_body_that_may_be_cut_is_refused_where_the_site_broke_it(encoding: str, body: bytes) -> None:
+    """What ends too early within the cap was not cut by us: nobody knows what is missing."""
+    with pytest.raises(BodyRefused, match="ends too early"):
+        decoded(body[:50_000], encoding, 60_000, cut=True)
+
+
+def test_what_follows_a_deflated_body_never_takes_its_place() -> None:
+    """Bytes after the end of the stream are left out or refused; the content is never dropped for them."""
+    try:
+        content = decoded(zlib.compress(PAGE) + raw_deflate(b"tail"), "deflate", CAP)
+    except BodyRefused:
+        return
+    assert content == PAGE
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "deflate"])
+@pytest.mark.parametrize(("size", "passes"), [(999, True), (1000, True), (1001, False)])
+def test_the_cap_counts_what_is_stored(encoding: str, size: int, *, passes: bool) -> None:
+    """A body of exactly the cap passes, one byte more is refused, however small it was on the wire."""
+    content = bytes(size)
+    body = {"": content, "gzip": gzipped(content), "deflate": zlib.compress(content)}[encoding]
+    outcome = judge(answer(200, ("Content-Encoding", encoding.encode()), body=body), max_body=1000)
+    assert outcome.state == (State.DONE if passes else State.FAILED)
+    assert ("larger than 1000 bytes" in outcome.error) is not passes
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_bomb_is_refused_in_bounded_memory(encoding: str, layers: int) -> None:
+    """A hundred million zeros in a few kilobytes cost a few times the cap, however deep they are packed."""
+    pack = gzipped if encoding == "gzip" else zlib.compress
+    bomb = bytes(100_000_000)
+    for _ in range(layers):
+        bomb = pack(bomb)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BodyRefused):
+            decoded(bomb, ", ".join([encoding] * layers), 1_000_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_a_body_of_very_many_members_is_judged_at_once() -> None:
+    """A body within the cap costs time in proportion to its size: results of others wait behind it."""
+    body = gzipped(b"") * (CAP // len(gzipped(b"")))
+    began_at = time.process_time()
+    judge(answer(200, ("Content-Encoding", b"gzip"), body=body))
+    assert time.process_time() - began_at < 3

@@ -1,0 +1,110 @@
+"""A request that comes too late for its slot: whose fault it was decides whether an attempt is counted."""
+
+import asyncio
+import time
+
+import pytest
+from django.conf import LazySettings
+
+from ratelimit.pacing import Confirmation, Run
+from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.paced_request import BUSY, OPEN_AHEAD, Attempt, ConnectionTooSlow, RunOver
+from workers.fetches.fetcher.unanswered import Unanswered
+from workers.fetches.jobs import Job
+
+
+def job(*, ended_s_ago: float) -> Job:
+    now = time.monotonic()
+    return Job(
+        fetch_id=1,
+        url="https://site.example/",
+        redirects=0,
+        attempts=0,
+        max_attempts=5,
+        site_id=1,
+        site="site.example",
+        slot_id=1,
+        start_at=now - ended_s_ago,
+        run=Run(
+            interval_s=1.0,
+            burst=1,
+            start_until=now - ended_s_ago,
+            use_until=now - ended_s_ago,
+            confirmation=Confirmation(asked_at=now),
+        ),
+    )
+
+
+async def late(*, connecting_s: float, busy_s: float = 0.0) -> None:
+    """Come too late after so long a connecting, with a loop that something else keeps busy."""
+    one = job(ended_s_ago=0.1)
+    attempt = Attempt(one, Batch([one]), (), Unanswered())
+    attempt._began_at -= connecting_s
+    if busy_s:
+        asyncio.get_running_loop().call_soon(time.sleep, busy_s)
+    await attempt.wait_for_turn()
+
+
+def test_a_connection_that_takes_longer_than_it_was_given_counts_as_an_attempt() -> None:
+    with pytest.raises(ConnectionTooSlow, match=r"took 0\.6 s"):
+        asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1))
+
+
+def test_a_run_that_ended_while_a_quick_connection_opened_counts_nothing() -> None:
+    with pytest.raises(RunOver):
+        asyncio.run(late(connecting_s=OPEN_AHEAD / 2))
+
+
+def test_a_fetcher_that_is_overloaded_does_not_blame_the_site() -> None:
+    with pytest.raises(RunOver):
+        asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1, busy_s=2 * BUSY))
+
+
+def hang(unanswered: Unanswered, site: int) -> int:
+    """Begin as many requests to the site as may be, none of which is answered; returns their number."""
+    count = 0
+    while unanswered.has_room_for(site):
+        unanswered.began(site)
+        count += 1
+    return count
+
+
+def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: LazySettings) -> None:
+    """What was answered leaves its room to others."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    assert [hang(unanswered, site) for site in range(3)] == [80, 64, 52]
+    for _ in range(80):
+        unanswered.ended(0)
+    assert hang(unanswered, 3) == 57
+
+
+def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: LazySettings) -> None:
+    """One after the other takes all it can; each has its first request at least, and takes what another loses."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    for site in range(199):
+        assert hang(unanswered, site) >= 1
+    for site in range(199):
+        unanswered.ended(site)
+        hang(unanswered, 198 - site)
+        assert hang(unanswered, site) <= 1
+        assert unanswered.has_room_for(199)
+
+
+def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
+    """However many sites hang, two fifths of what a process may hold are left to fetches that wait for their slots."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
+    unanswered = Unanswered()
+    assert sum(hang(unanswered, site) for site in range(2_000)) == 600
+    assert not any(unanswered.has_room_for(site) for site in range(2_001))
+    unanswered.ended(0)
+    assert unanswered.has_room_for(2_000)
+    assert not unanswered.has_room_for(0), "it has requests under way, and others none"
+
+
+def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: LazySettings) -> None:
+    """The smallest setting works too."""
+    settings.WEIR_FETCH_MAX_IN_FLIGHT = 1
+    unanswered = Unanswered()
+    assert [hang(unanswered, site) for site in range(2)] == [1, 0]

@@ -1,0 +1,332 @@
+"""The files that start Weir somewhere: Procfile, Compose, Dockerfile, .env.example, constraints.txt."""
+
+import ast
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import tomllib
+from io import StringIO
+from typing import Any
+
+import environ
+import jsonschema
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from project.checkout import CHECKOUT
+from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
+from workers import heartbeats
+from workers.schedule import SCHEDULE
+
+TOP_LEVEL = {
+    *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
+    *("docker-compose.yml", "manage.py", "pyproject.toml"),
+    *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
+}
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yml").read_text())
+    return loaded
+
+
+def services() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose()["services"]
+    return found
+
+
+def procfile() -> dict[str, str]:
+    lines = (CHECKOUT / "Procfile").read_text().splitlines()
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def dockerfile() -> list[list[tuple[str, str]]]:
+    """Return the stages, each a list of (instruction, what follows it)."""
+    text = re.sub(r"^#.*\n", "", (CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    stages: list[list[tuple[str, str]]] = []
+    for line in text.splitlines():
+        instruction, _, rest = line.partition(" ")
+        if instruction == "FROM":
+            stages.append([])
+        if instruction:
+            stages[-1].append((instruction, rest.strip()))
+    return stages
+
+
+def variables_read() -> set[str]:
+    """Return the names of the variables that settings read: env.xxx("NAME") and os.environ.get("NAME")."""
+    names = set()
+    for path in ("project/settings.py", "project/embedded.py"):
+        for node in ast.walk(ast.parse((CHECKOUT / path).read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name("env") | ast.Attribute(ast.Name("os"), "environ")),
+                    args=[ast.Constant(str(name)), *_],
+                ):
+                    names.add(name)
+    return names
+
+
+def variables_listed() -> dict[str, str]:
+    """Return the variables of .env.example, whether commented out or not, with their values."""
+    lines = re.findall(r"^#?([A-Z][A-Z0-9_]*)=(.*)$", (CHECKOUT / ".env.example").read_text(), re.MULTILINE)
+    assert len(lines) == len(dict(lines))
+    return dict(lines)
+
+
+def constraints() -> list[tuple[str, str]]:
+    return re.findall(r"^(.+)==(.+)$", (CHECKOUT / "constraints.txt").read_text(), re.MULTILINE)
+
+
+def load_settings() -> dict[str, Any]:
+    loaded = runpy.run_path(str(CHECKOUT / "project" / "settings.py"))
+    plain = {name: value for name, value in loaded.items() if name[0].isupper() and name != "LOGGING"}
+    return plain | {"log level": loaded["LOGGING"]["root"]["level"]}
+
+
+def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
+    """What git tracks at the top level is named by the design, and all of that is there."""
+    if shutil.which("git") is None or not (CHECKOUT / ".git").exists():
+        pytest.skip("only a git checkout knows what is tracked")
+    listing = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, check=True, capture_output=True, text=True)
+    tracked = {path.partition("/")[0] for path in listing.stdout.splitlines() if not path.startswith(".")}
+
+    assert tracked <= TOP_LEVEL
+    assert {name for name in TOP_LEVEL if not (CHECKOUT / name).exists()} == set()
+
+
+def test_the_makefile_describes_its_targets() -> None:
+    """`make help` lists the targets that everything else speaks of."""
+    assert make_targets() == ["install", "demo", "up", "test", "lint", "faults", "bench", "clean"]
+
+
+def test_the_procfile_names_the_processes() -> None:
+    """The Procfile has one line for each process that Weir consists of, and one for a release."""
+    assert list(procfile()) == ["release", "web", "worker", "fetcher", "mailer", "beat"]
+
+
+@pytest.mark.parametrize("process", procfile())
+def test_procfile_commands_exist(process: str) -> None:
+    """Each command of the Procfile would start: program, command and options exist."""
+    check_line(procfile()[process])
+
+
+def test_every_queue_has_a_worker() -> None:
+    """The workers of the Procfile listen on every queue that something is sent to."""
+    served = {queue for line in procfile().values() for queue in re.findall(r"--queues (\S+)", line)}
+
+    routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
+
+    assert served == routed | {settings.CELERY_TASK_DEFAULT_QUEUE}
+    assert served == routed | {entry.queue for entry in SCHEDULE}
+    assert served == set(heartbeats.QUEUES)
+
+
+def test_compose_file_fits_the_schema() -> None:
+    """The Compose file uses known keys with values of the right kind."""
+    schema = json.loads((CHECKOUT / "tests" / "unit" / "compose.schema.json").read_text())
+
+    jsonschema.Draft202012Validator(schema).validate(compose())
+
+
+def test_compose_file_has_no_version_and_all_services() -> None:
+    """The obsolete key `version` is gone, and each part of Weir has its service."""
+    assert "version" not in compose()
+    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "fetcher", "mailer", "beat"}
+
+
+def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
+    """Who waits for health waits for a service with a health check; what is waited out does end."""
+    for service in services().values():
+        for name, dependency in service.get("depends_on", {}).items():
+            match dependency["condition"]:
+                case "service_healthy":
+                    assert "healthcheck" in services()[name]
+                case "service_completed_successfully":
+                    assert services()[name]["restart"] == "no"
+                case condition:
+                    pytest.fail(f"{name} is waited for until {condition}, which promises nothing")
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "fetcher", "mailer", "beat"])
+def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
+    """No process of Weir starts before its servers answer and the database has its tables."""
+    assert {key: value["condition"] for key, value in services()[name]["depends_on"].items()} == {
+        "postgres": "service_healthy",
+        "valkey": "service_healthy",
+        "migrate": "service_completed_successfully",
+    }
+
+
+@pytest.mark.parametrize("name", services())
+def test_compose_commands_exist(name: str) -> None:
+    """Each command and health check of the Compose file would start."""
+    check_words(services()[name].get("command", []))
+    match services()[name].get("healthcheck", {}).get("test", []):
+        case ["CMD", *words]:
+            check_words(words)
+        case ["CMD-SHELL", line]:
+            check_line(line)
+
+
+@pytest.mark.parametrize(
+    ("service", "process"),
+    [("worker", "worker"), ("fetcher", "fetcher"), ("mailer", "mailer"), ("beat", "beat"), ("migrate", "release")],
+)
+def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None:
+    """Compose and Procfile start the same processes, so that what holds for one holds for the other."""
+    words = services()[service]["command"]
+    command = words[2] if words[0] == "sh" else " ".join(words)
+
+    assert command == re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", procfile()[process])
+
+
+def test_compose_checks_the_heartbeat_of_every_queue() -> None:
+    """Each worker is healthy while the queue that it serves is alive, and no queue is left out."""
+    commands = {name: " ".join(service.get("command", [])) for name, service in services().items()}
+    served = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
+
+    assert sorted(served.values()) == sorted(heartbeats.QUEUES)
+    for name, queue in served.items():
+        assert services()[name]["healthcheck"]["test"][-2:] == ["check_heartbeat", queue]
+
+
+def test_compose_volumes_are_declared_and_where_the_images_keep_data() -> None:
+    """What must survive a container lies in a named volume, mounted where the image writes."""
+    mounted = {name: service["volumes"] for name, service in services().items() if "volumes" in service}
+
+    assert mounted == {"postgres": ["postgres:/var/lib/postgresql"], "valkey": ["valkey:/data"]}
+    assert set(compose()["volumes"]) == {"postgres", "valkey"}
+
+
+def test_compose_refuses_to_start_without_secrets() -> None:
+    """Neither the database password nor the signing key has a default."""
+    text = (CHECKOUT / "docker-compose.yml").read_text()
+
+    for name in ("POSTGRES_PASSWORD", "DJANGO_SECRET_KEY"):
+        uses = re.findall(r"\$\{" + name + r"([^}]*)\}", text)
+        assert uses
+        assert all(use.startswith(":?") for use in uses)
+
+
+def test_image_commands_exist() -> None:
+    """Each command with which the image is built and started would start."""
+    for stage in dockerfile():
+        for instruction, rest in stage:
+            if instruction == "RUN":
+                check_line(rest)
+            if instruction == "CMD":
+                check_words(json.loads(rest))
+
+
+def test_image_copies_files_that_exist() -> None:
+    """What the Dockerfile copies from the checkout is there."""
+    copies = [rest.split() for stage in dockerfile() for instruction, rest in stage if instruction == "COPY"]
+    sources = [source for words in copies if not words[0].startswith("--from") for source in words[:-1]]
+
+    assert [source for source in sources if not (CHECKOUT / source).exists()] == []
+
+
+def test_image_is_slim_and_runs_as_nobody_special() -> None:
+    """The last stage is slim, installs nothing, and its processes are not root's."""
+    stages = dockerfile()
+    last = stages[-1]
+    instructions = [instruction for instruction, _ in last]
+
+    assert len(stages) > 1
+    assert last[0] == ("FROM", "python:3.12-slim")
+    assert [rest for name, rest in last if name == "RUN" and re.search(r"\b(apt|apt-get|pip|gcc)\b", rest)] == []
+    assert instructions.count("USER") == 1
+    assert dict(last)["USER"] not in {"root", "0"}
+    assert not {"RUN", "COPY"} & set(instructions[instructions.index("USER") :])
+
+
+def test_image_gets_every_package_and_no_secrets() -> None:
+    """.dockerignore lets in what runs, and nothing by default."""
+    lines = (CHECKOUT / ".dockerignore").read_text().splitlines()
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+
+    assert "*" in lines
+    assert {line for line in lines if line.startswith("!")} == {
+        f"!{name}" for name in packages | {"manage.py", "pyproject.toml", "constraints.txt"}
+    }
+
+
+def test_env_example_lists_the_variables_that_are_read() -> None:
+    """.env.example names every variable that settings read, and no other."""
+    assert set(variables_listed()) == variables_read()
+
+
+def test_env_example_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking every # off the lines of .env.example changes no setting."""
+    monkeypatch.setattr(environ.Env, "read_env", lambda *_arguments: None)
+    for name in variables_listed():
+        monkeypatch.delenv(name, raising=False)
+    by_default = load_settings()
+    for name, value in variables_listed().items():
+        monkeypatch.setitem(os.environ, name, value)
+
+    assert load_settings() == by_default
+
+
+def test_constraints_are_exact_versions_only() -> None:
+    """constraints.txt holds name==version lines, each name once: no address of an index or file."""
+    lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
+
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
+    assert len({canonicalize_name(name) for name, _ in constraints()}) == len(lines)
+
+
+def test_constraints_cover_what_is_declared() -> None:
+    """Each dependency that pyproject.toml declares has an exact version, within the declared bounds."""
+    declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    pinned = {canonicalize_name(name): version for name, version in constraints()}
+
+    for text in sum(declared["optional-dependencies"].values(), declared["dependencies"]):
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), text
+
+
+def test_a_fresh_heartbeat_passes_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check_heartbeat` passes for a queue that is not silent, whatever the others do."""
+    monkeypatch.setattr(heartbeats, "silent_queues", lambda: ["default"])
+    output = StringIO()
+
+    call_command("check_heartbeat", "fetch", stdout=output)
+
+    assert "fetch is alive" in output.getvalue()
+
+
+def test_a_silent_queue_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check_heartbeat` fails for a silent queue and names it."""
+    monkeypatch.setattr(heartbeats, "silent_queues", lambda: ["default"])
+
+    with pytest.raises(CommandError, match="queue default"):
+        call_command("check_heartbeat", "default")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python manage.py migrat",
+        "python manage.py migrate --no-inputs",
+        "celery -A project worker --pool prefrok",
+        "celery -A project worker --no-such-option",
+        "celery -A projekt beat",
+        "uvicorn project.asgi:app",
+        "make tests",
+        "true && unheard-of",
+        "python -c 'a b'",
+    ],
+)
+def test_a_command_that_would_not_start_is_found(line: str) -> None:
+    """The checks of this file see a misspelt program, command, option, target or module."""
+    with pytest.raises(NoSuchCommandError):
+        check_line(line)

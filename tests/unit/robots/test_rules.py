@@ -1,0 +1,340 @@
+"""robots.txt as RFC 9309 has it, in tables: what is written, and what it means to us."""
+
+import time
+import tracemalloc
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.fetches.robots.rules import LONGEST_CRAWL_DELAY_S, MAX_BYTES, MOST_WORK, Rules, origin_of, text_of
+from workers.fetches.targets import InvalidTarget, parse_target
+
+SITE = "https://site.example"
+
+
+def allows(text: str | bytes, path: str, product: str = "Weir") -> bool:
+    """Tell what a robots.txt says about a path of its site."""
+    written = text if isinstance(text, bytes) else text.encode()
+    return Rules(text_of(written), product).allows(SITE + path)
+
+
+def crawl_delay_s(text: str, product: str = "Weir") -> float | None:
+    return Rules(text_of(text.encode()), product).crawl_delay_s
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://site.example/page?x=1", "https://site.example"),
+        ("http://site.example", "http://site.example"),
+        ("http://site.example:8080/a/b", "http://site.example:8080"),
+        ("https://[2001:db8::1]:8443/", "https://[2001:db8::1]:8443"),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(url: str, origin: str) -> None:
+    """Each of them has a robots.txt of its own."""
+    assert origin_of(url) == origin
+
+
+# --- groups -------------------------------------------------------------------------------------------------------
+
+
+OURS = "User-agent: weir\nDisallow: /ours\n"
+ALL = "User-agent: *\nDisallow: /all\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "refused", "allowed"),
+    [
+        pytest.param(OURS + ALL, ["/ours"], ["/all"], id="our group alone counts where there is one"),
+        pytest.param(ALL + OURS, ["/ours"], ["/all"], id="wherever it stands"),
+        pytest.param(ALL, ["/all"], ["/ours"], id="else the group of all"),
+        pytest.param("User-agent: other\nDisallow: /\n", [], ["/"], id="others' groups are not ours"),
+        pytest.param("User-agent: WEIR\nDisallow: /ours\n", ["/ours"], [], id="whatever the case"),
+        pytest.param("User-agent: we\nDisallow: /\n" + ALL, ["/all"], ["/"], id="a part of our name is not ours"),
+        pytest.param("User-agent: weir-images\nDisallow: /\n" + ALL, ["/all"], ["/"], id="nor is a longer one"),
+        pytest.param("User-agent: weir/2.0\nDisallow: /ours\n", ["/ours"], [], id="a version is ignored"),
+        pytest.param("User-agent: Weir*\nDisallow: /ours\n", ["/ours"], [], id="so is an asterisk"),
+        pytest.param("User-agent: a\nUser-agent: weir\nDisallow: /ours\n", ["/ours"], [], id="one of several names"),
+        pytest.param(
+            "User-agent: weir\n\n# why\nUser-agent: b\n\nDisallow: /x\n", ["/x"], [], id="blank lines between"
+        ),
+        pytest.param(OURS + ALL + "User-agent: weir\nDisallow: /more\n", ["/ours", "/more"], ["/all"], id="two groups"),
+        pytest.param("Disallow: /early\n" + ALL, ["/all"], ["/early"], id="a rule before any group"),
+        pytest.param("Sitemap: https://a.example/\n" + ALL, ["/all"], [], id="a sitemap belongs to no group"),
+        pytest.param("user agent weir\nDisallow /ours\n", ["/ours"], [], id="without colons"),
+        pytest.param(ALL + "User agent policy: ask us\nDisallow: /too\n", ["/all", "/too"], [], id="no group, though"),
+        pytest.param("User-agent:\nDisallow: /\n", [], ["/"], id="a group of no name"),
+    ],
+)
+def test_the_group_that_names_us_is_ours(text: str, refused: list[str], allowed: list[str]) -> None:
+    """RFC 9309 (2.2.1): by product token, in any case, groups of one name joined, and `*` for whom no group names."""
+    assert [path for path in refused + allowed if not allows(text, path)] == refused
+
+
+def test_our_name_is_the_setting_s() -> None:
+    """What is told to Weir is not told to a crawler of another name, and the other way round."""
+    text = "User-agent: shopbot\nDisallow: /\n"
+    assert not allows(text, "/", product="ShopBot")
+    assert allows(text, "/", product="Weir")
+
+
+# --- rules --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "expected"),
+    [
+        ("Disallow: /a", "/a/b", False),
+        ("Disallow: /a", "/A", True),
+        ("Disallow: /a/", "/a", True),
+        ("Disallow: /\nAllow: /open", "/open/page", True),
+        ("Allow: /open\nDisallow: /open/not", "/open/not", False),
+        ("Disallow: /same\nAllow: /same", "/same", True),
+        ("Disallow:", "/", True),
+        ("Disallow: /*.gif$", "/a/b.gif", False),
+        ("Disallow: /*.gif$", "/a/b.gif?x", True),
+        ("Disallow: /*?", "/page?x=1", False),
+        ("Disallow: /*?", "/page", True),
+        ("Disallow: /caf%C3%A9", "/caf%c3%a9", False),
+        ("Disallow: /café", "/caf%C3%A9", False),
+        ("Disallow: /a%2Fb", "/a/b", True),
+        ("Disallow: /", "/robots.txt", True),
+        ("Disallow: /x # not this: /y", "/x", False),
+        ("  disallow :  /x  ", "/x", False),
+        ("Disallow: //double", "//double/slash", False),
+        ("Disallow: /", "", False),
+        ("Noindex: /x", "/x", True),
+    ],
+)
+def test_the_longest_rule_that_matches_decides(rules: str, path: str, expected: bool) -> None:
+    """RFC 9309 (2.2.2, 2.2.3): the longest match, Allow where they are equal, `*` and `$`, percent-encoding."""
+    assert allows(f"User-agent: *\n{rules}\n", path) is expected
+
+
+# --- files as they come -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\n\n  \n", id="blank"),
+        pytest.param(b"# User-agent: *\n# Disallow: /\n", id="comments"),
+        pytest.param(b"<!DOCTYPE html><html><title>User-agent: page</title>\n<p>Disallow: all</p></html>", id="HTML"),
+        pytest.param(b"\xff\xfe\x00\x80" * 50, id="not text"),
+        pytest.param(b"x" * (MAX_BYTES + 1), id="one endless line"),
+    ],
+)
+def test_what_says_nothing_allows_everything(content: bytes) -> None:
+    """A file without a group that names us, or all, has no rules."""
+    assert allows(content, "/page")
+    assert Rules(text_of(content), "Weir").crawl_delay_s is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"\xef\xbb\xbfUser-agent: *\nDisallow: /x", id="byte order mark, no line end"),
+        pytest.param(b"User-agent: *\r\nDisallow: /x\r\n", id="CR LF"),
+        pytest.param(b"User-agent: *\rDisallow: /x\r", id="CR"),
+        pytest.param(b"\0User-agent: *\nDisallow: /\0x\n", id="NUL"),
+        pytest.param(b"\xe9\xff\nUser-agent: *\nDisallow: /x\n", id="a line that is not UTF-8"),
+    ],
+)
+def test_the_rules_are_read_however_the_file_is_written(content: bytes) -> None:
+    """Line ends, byte order marks and stray bytes do not hide them."""
+    assert not allows(content, "/x")
+    assert allows(content, "/y")
+    assert "\0" not in text_of(content)
+
+
+def test_of_a_file_that_is_too_large_the_first_whole_lines_count() -> None:
+    """What lies behind the cap is cut off, with the line that the cap goes through: half of it may say anything."""
+    beginning = b"User-agent: *\nDisallow: /first\n"
+    filling = b"#" * (MAX_BYTES - len(beginning) - len(b"\nDisallow: /")) + b"\n"
+    content = beginning + filling + b"Disallow: /cut\nDisallow: /last\n"
+    assert content[:MAX_BYTES].endswith(b"\nDisallow: /")
+    assert not allows(content, "/first")
+    for path in ("/", "/cut", "/last"):
+        assert allows(content, path)
+
+
+def test_a_file_that_fits_is_read_to_its_last_byte() -> None:
+    """The cap itself is not too large."""
+    line = b"\nUser-agent: *\nDisallow: /last"
+    content = b"#" * (MAX_BYTES - len(line)) + line
+    assert not allows(content, "/last")
+
+
+def test_many_names_with_many_rules_take_neither_time_nor_memory() -> None:
+    """A hostile file: the crawlers that it names are not multiplied with its rules."""
+    text = "".join(f"User-agent: bot{number}\n" for number in range(9_900))
+    text += "".join(f"Disallow: /{number}\n" for number in range(10_000)) + ALL
+    tracemalloc.start()
+    began_at = time.monotonic()
+    try:
+        assert not allows(text, "/all")
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+    assert time.monotonic() - began_at < 20
+
+
+@pytest.mark.parametrize("line", ["user agent" + " " * 400_000 + "x: ", " " * 400_000, "user-agent:" + " *" * 190_000])
+def test_a_line_of_endless_blanks_takes_no_time(line: str) -> None:
+    """However long a line is, it is gone through a fixed number of times."""
+    began_at = time.monotonic()
+    assert not allows(f"{line}\n{ALL}", "/all")
+    assert time.monotonic() - began_at < 5
+
+
+@pytest.mark.parametrize(
+    ("line", "work"),
+    [
+        ("Disallow: /a", 1),
+        ("Disallow: /a*", 5),
+        ("Disallow: /%61", 5),
+        ("Disallow: /a$", 5),
+        ("Disallow: /" + "a" * 200, 3),
+        ("Disallow: /*" + "a" * 200, 15),
+        ("nonsense", 1),
+    ],
+)
+def test_of_a_file_that_takes_long_to_parse_the_beginning_counts(line: str, work: int) -> None:
+    """A line that takes longer counts for several, what says nothing for none, and the group's name for five."""
+    fitting = (MOST_WORK - 5 - 1) // work
+    text = "User-agent: *\n" + "# what follows is much\n\n" * 9_000 + f"{line}\n" * fitting
+    assert not Rules(text + "Disallow: /last\n", "weir").allows(f"{SITE}/last")
+    assert Rules(f"{text}{line}\nDisallow: /last\n", "weir").allows(f"{SITE}/last")
+
+
+def test_a_plain_file_that_is_not_too_large_counts_to_its_end() -> None:
+    """RFC 9309 (2.5) wants 500 KiB parsed; so much of an honest file is."""
+    text = "User-agent: *\n" + "Disallow: /a/page/of/ours\n" * (512_000 // 26) + "Disallow: /last\n"
+    assert not allows(text, "/last")
+
+
+def parsing_takes(line: str) -> float:
+    """Return the seconds that it takes to parse as many of these lines as a file may have."""
+    lines = (line.format(number) for number in range(MAX_BYTES // (len(line.encode()) + 5)))
+    text = text_of("\n".join(["User-agent: *", *lines]).encode())
+    began_at = time.thread_time()
+    Rules(text, "weir")
+    return time.thread_time() - began_at
+
+
+@pytest.mark.parametrize(
+    "line", ["Disallow: *{}", "Allow: /${}", "Allow: /{}$", "Disallow: /{}" + "a$" * 100, "{}", ""]
+)
+def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str) -> None:
+    """The thread that parses it claims for everybody else."""
+    honest_s = min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
+    assert min(parsing_takes(line) for _ in range(3)) < 8 * honest_s
+
+
+PIECES = [
+    *[
+        "User-agent:",
+        "user agent ",
+        "*",
+        "weir",
+        "weir/1",
+        "Disallow:",
+        "disallow ",
+        "Allow:",
+        "Crawl-delay:",
+        "Sitemap:",
+    ],
+    *[
+        "Request-rate:",
+        "1/1s 1-2",
+        "Visit-time:",
+        "Host:",
+        "#",
+        ":",
+        " ",
+        "\t",
+        "\n",
+        "\r",
+        "\r\n",
+        "\x0b",
+        "\x1c",
+        "\0",
+        "\x85",
+    ],
+    *[
+        "%",
+        "%4",
+        "%zz",
+        "%41",
+        "%2a",
+        "%C3",
+        "$",
+        "$$",
+        "?",
+        "/",
+        "//",
+        "[",
+        "[::1",
+        "http://[",
+        "index.html",
+        "a" * 500,
+    ],
+    *["1e999", "nan", "-1", "inf", "1e-320", "\N{LINE SEPARATOR}", "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}"],
+]
+
+
+@given(
+    said=st.lists(st.one_of(st.sampled_from([piece.encode() for piece in PIECES]), st.binary(max_size=4))),
+    path=st.lists(st.sampled_from([*PIECES, "..", "\N{GRINNING FACE}"])),
+)
+def test_nothing_that_a_site_can_say_is_an_error(said: list[bytes], path: list[str]) -> None:
+    """Whatever it is, it can be stored and be applied to any URL, and its Crawl-delay is a time."""
+    text = text_of(b"".join(said))
+    rules = Rules(text, "weir")
+    try:
+        url = parse_target(f"{SITE}/{''.join(path)}").url
+    except InvalidTarget:
+        url = f"{SITE}/"
+    assert rules.allows(url) in (True, False)
+    assert timedelta(0) < timedelta(seconds=rules.crawl_delay_s or 1) <= timedelta(days=1)
+    assert "\0" not in text
+    text.encode()
+
+
+# --- Crawl-delay --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("10", 10.0),
+        ("0.5", 0.5),
+        (" 2 # be kind", 2.0),
+        ("0", None),
+        ("-1", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e999", None),
+        ("10s", None),
+        ("ten", None),
+        ("", None),
+        ("86400", 86_400.0),
+        ("86401", LONGEST_CRAWL_DELAY_S),
+        ("1e300", LONGEST_CRAWL_DELAY_S),
+    ],
+)
+def test_a_crawl_delay_is_a_positive_number_of_at_most_a_day(written: str, seconds: float | None) -> None:
+    """Nonsense is ignored, and what would stop a site for longer is capped."""
+    assert crawl_delay_s(f"User-agent: *\nCrawl-delay: {written}\n") == seconds
+
+
+def test_the_crawl_delay_is_that_of_our_group() -> None:
+    """What is asked of all does not bind whom a group names, and others' delays are not ours."""
+    text = "User-agent: *\nCrawl-delay: 9\n\nUser-agent: weir\nDisallow: /x\n\nUser-agent: slow\nCrawl-delay: 60\n"
+    assert crawl_delay_s(text) is None
+    assert crawl_delay_s(text, product="other") == 9
+    assert crawl_delay_s(text, product="slow") == 60

@@ -1,0 +1,22 @@
+"""What web code and operators call to take a fetch back.
+
+from workers.fetches.cancelling import cancel
+cancel(fetch.pk)
+"""
+
+from postgres import statements
+from ratelimit.pacing import CONFIRMED_FOR_S
+from workers.fetches.models import Fetch
+from workers.fetches.on_done import call_on_done
+
+
+def cancel(fetch_id: int) -> bool:
+    """Take a fetch back before it is started; its slot goes to the next at its site.
+
+    Returns False when it is too late: in the last half second before its start, and afterwards. Commits by itself;
+    raises TransactionManagementError inside a transaction.
+    """
+    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
+        return False
+    call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
+    return True

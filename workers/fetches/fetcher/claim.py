@@ -1,0 +1,115 @@
+"""Claiming: a fetcher takes the fetches of one message's slots, each once, with their places in time."""
+
+import asyncio
+import time
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+import structlog
+from django.conf import settings
+from django.db import Error
+
+from postgres import statements
+from ratelimit.pacing import Confirmation, Run
+from ratelimit.slots import unreserve
+from workers.fetches import backlog
+from workers.fetches.jobs import Job, Validators
+
+log = structlog.get_logger(__name__)
+_query = partial(statements.run, "workers.fetches.fetcher")
+
+# Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
+STORING = 10.0
+
+
+def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
+    """Claim the fetches that these slots are for, as far as they still wait for them, in the order of the slots.
+
+    What comes back belongs to this process until its lease runs out; `confirmation` becomes that of its runs. Start
+    times are the difference of two readings of the database's clock, counted from a round trip of its own: the later
+    end for starts, the earlier for deadlines.
+    """
+    asked_at = time.monotonic()
+    database_now: datetime = _query("clock", {})[0].now
+    answered_at = time.monotonic()
+    # Last: what is claimed when something fails afterwards is held for nothing until its lease ends.
+    rows = _query(
+        "claim",
+        {
+            "slots": slot_ids,
+            "lease": longest_hold_s(),
+            "retention": settings.WEIR_FETCH_RETENTION,
+            "obey": settings.WEIR_OBEY_ROBOTS,
+        },
+    )
+    runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
+    jobs = []
+    for row in (row for row in rows if row.usable):
+        key = (row.site_id, row.use_until)
+        if key not in runs:
+            run = Run(
+                interval_s=row.interval_s,
+                burst=row.burst,
+                start_until=asked_at + (row.start_until - database_now).total_seconds(),
+                use_until=asked_at + (row.use_until - database_now).total_seconds(),
+                confirmation=confirmation,
+            )
+            runs[key] = (run, None if row.at_once is None else asyncio.Semaphore(row.at_once))
+        run, turns = runs[key]
+        jobs.append(
+            Job(
+                fetch_id=row.id,
+                url=row.url,
+                redirects=row.redirects,
+                attempts=row.attempts,
+                max_attempts=row.max_attempts,
+                site_id=row.site_id,
+                site=row.site,
+                slot_id=row.slot_id,
+                start_at=answered_at + (row.start_time - database_now).total_seconds(),
+                run=run,
+                turns=turns,
+                validators=None
+                if row.good_id is None
+                else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
+                is_robots=row.is_robots,
+                obeys_robots=row.obeys_robots,
+            )
+        )
+    try:
+        backlog.activate(row.site_id for row in rows if not row.usable)
+        unreserve(row.slot_id for row in rows if not row.usable)
+    except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked sites
+        log.exception("what_came_late_not_seen_to")
+    return jobs
+
+
+def take_over(job: Job) -> tuple[Job, datetime] | None:
+    """Return the job that has `job`'s place since that was cancelled, and since when; None where nobody has it."""
+    rows = _query("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
+    if not rows:
+        return None
+    [row] = rows
+    successor = replace(
+        job,
+        fetch_id=row.id,
+        url=row.url,
+        redirects=row.redirects,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts,
+        validators=None,
+        is_robots=row.is_robots,
+        obeys_robots=row.obeys_robots,
+    )
+    return successor, row.passed_on_at
+
+
+def longest_hold_s() -> float:
+    """Return how long after its slot a fetch may still be with its fetcher, in seconds: all deadlines and storing."""
+    deadlines = (
+        settings.WEIR_FETCH_DNS_TIMEOUT,
+        settings.WEIR_FETCH_CONNECT_TIMEOUT,
+        settings.WEIR_FETCH_TIMEOUT,
+    )
+    return float(sum(deadlines) + STORING)

@@ -1,0 +1,234 @@
+"""The fetcher: one event loop a process, the threads beside it, and the room for the fetches that it holds.
+
+The way of one message:
+1. `run_batch` waits for room, and has the claimer's thread claim the fetches of the message's slots (claim.py) and hold
+   back what robots.txt does not allow (robots/gate.py).
+2. The loop requests each in its slot (session.py). An answer by which the site refuses more requests ends all that
+   waits for a slot of that site, here at once and in other processes by a recall.
+3. What each came to is handed to the writer (writer.py), which judges and stores it.
+4. A recall (recall_watcher.py) ends what waits at a site that was paused, backed off or given another rate.
+Nothing in the loop's thread blocks or computes.
+"""
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+import uvloop
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+
+from ratelimit.pacing import NEVER, Confirmation
+from ratelimit.slots import Recall
+from workers.fetches.fetcher.address_guard import networks
+from workers.fetches.fetcher.claim import claim, take_over
+from workers.fetches.fetcher.in_flight import Batch, InFlight
+from workers.fetches.fetcher.recall_watcher import RecallWatcher
+from workers.fetches.fetcher.retry_after import refusal
+from workers.fetches.fetcher.session import Session
+from workers.fetches.fetcher.writer import Writer
+from workers.fetches.jobs import Event, Failure, Job, Snoozed
+from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots.files import RobotsFiles
+from workers.fetches.robots.user_agent import has_contact
+
+log = structlog.get_logger(__name__)
+
+Result = TypeVar("Result")
+
+
+class Fetcher:
+    """The loop thread, its HTTP session and its writer. One a process."""
+
+    def __init__(self) -> None:
+        sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
+        # The collector stops the loop. A fetch leaves it no cycles to find, so it may look seldom: with the usual 700
+        # it took a third of the time, in pauses longer than a slot can wait.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 10, 100)
+        if not has_contact(settings.WEIR_FETCH_USER_AGENT):
+            log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
+        self._writer = Writer(self._stored)
+        # A thread of its own keeps its connection; Celery closes those of its threads after each task.
+        self._claimer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch-claimer")
+        self._room = threading.Condition()
+        self._held = 0
+        self._stopping = False
+        self._robots_files = RobotsFiles()
+        self._in_flight = InFlight()
+        self._confirmation = Confirmation(asked_at=NEVER)
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
+        self._thread.start()
+        self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
+        self._recall_watcher = RecallWatcher(self._heard)
+
+    def run_batch(self, slot_ids: list[int]) -> None:
+        """Claim the fetches of one message's slots and return when each has been sent, or cannot be any more.
+
+        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Their answers are read and stored afterwards.
+        """
+        with self._room:
+            most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(slot_ids))
+            while not self._stopping and self._held + len(slot_ids) > most:
+                self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
+            if self._stopping:
+                return  # sweep gives them to another process
+            self._held += len(slot_ids)
+        jobs: list[Job] = []
+        turned_away: list[Event] = []
+        try:
+            jobs, turned_away = self._claimer.submit(self._claim, slot_ids).result()
+        finally:
+            self._stored(len(slot_ids) - len(jobs) - len(turned_away))
+        for event in turned_away:
+            self._writer.put(event)
+        if jobs:
+            batch = Batch(jobs)
+            self._loop.call_soon_threadsafe(self._start, jobs, batch)
+            batch.wait()
+
+    def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
+        return robots_gate.admit(_reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
+
+    def stop_starting(self) -> None:
+        """Give back what has not been sent yet. For a signal handler: returns at once."""
+        self._stopping = True
+        self._loop.call_soon_threadsafe(self._in_flight.give_back)
+
+    def close(self, timeout: float) -> None:
+        """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything.
+
+        May be called twice.
+        """
+        if not self._thread.is_alive():
+            return  # closed before
+        self.stop_starting()
+        give_up_at = time.monotonic() + timeout
+        with self._room:
+            self._room.notify_all()
+            self._room.wait_for(lambda: not self._held, timeout)
+        # In the order in which jobs go through them: claimer, loop, writer. What is left behind is sweep's to find.
+        wait([self._claimer.submit(_close_connection)], max(1.0, give_up_at - time.monotonic()))
+        self._claimer.shutdown(wait=False, cancel_futures=True)
+        asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
+        if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
+            log.warning("results_not_stored", held=self._held)
+        self._recall_watcher.close(1.0)  # after the last answer, which may be a refusal
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _stored(self, count: int) -> None:
+        with self._room:
+            self._held -= count
+            self._room.notify_all()
+
+    async def _open_session(self) -> Session:
+        return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused)
+
+    async def _close_session(self) -> None:
+        tasks = list(self._in_flight)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._session.close()
+
+    def _start(self, jobs: list[Job], batch: Batch) -> None:
+        for job in jobs:
+            task = self._loop.create_task(self._session.fetch(job, batch))
+            self._in_flight.add(task, job, batch)
+            task.add_done_callback(self._ended)
+        if self._stopping:
+            self._in_flight.give_back()
+
+    def _heard(self, recalls: list[Recall], asked_at: float) -> None:
+        self._loop.call_soon_threadsafe(self._apply, recalls, asked_at)
+
+    def _apply(self, recalls: list[Recall], asked_at: float) -> None:
+        """Do what the recalls say, and only then rely on having asked."""
+        if self._stopping:
+            return  # nothing is started any more
+        for held in self._in_flight.apply(recalls):
+            self._claimer.submit(self._take_over, held.job, slot_is_free=not held.has_slot)
+        self._confirmation.asked_at = asked_at
+
+    def _take_over(self, job: Job, *, slot_is_free: bool) -> None:
+        """Begin the job that has the place of this one, which was cancelled, unless the slot was used already."""
+        if (found := _reconnecting(take_over, job)) is None:
+            return
+        successor, since = found
+        self._stored(-1)
+        if not slot_is_free:
+            self._writer.put(Snoozed(job=successor, slot_used=True))
+            return
+        jobs, events = robots_gate.admit([successor], self._robots_files)
+        if jobs:
+            self._loop.call_soon_threadsafe(self._succeed, successor, since)
+        else:
+            self._writer.put(events[0])
+
+    def _succeed(self, job: Job, since: datetime) -> None:
+        self._in_flight.succeeds(job, since)
+        self._start([job], Batch([job]))
+
+    def _ended(self, task: asyncio.Task[Event]) -> None:
+        """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
+        held = self._in_flight.pop(task)
+        job, was_written = held.job, not held.waits
+        held.batch.settle(job)
+        if not held.has_slot:
+            self._stored(1)  # there is nothing to store: it was cancelled, and its slot is another's
+        elif task.cancelled():
+            self._writer.put(Snoozed(job=job, slot_used=was_written))
+        elif error := task.exception():
+            log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
+            reason = f"unexpected: {type(error).__name__}: {error}"
+            self._writer.put(Failure(job=job, error=reason, slot_used=was_written))
+        else:
+            self._writer.put(task.result())
+
+    def _refused(self, job: Job, headers: Mapping[str, str]) -> None:
+        """Ask nothing more of this site from here, and have all other fetchers hear of it."""
+        self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id)
+        retry_after, date = headers.get("Retry-After", ""), headers.get("Date", "")
+        self._recall_watcher.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+
+
+def _close_connection() -> None:
+    """Close the connection of the thread that runs this."""
+    connection.close()
+
+
+def _reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
+    """Do it, a second time where the connection was lost since the last time: a new one may work."""
+    try:
+        return do(*arguments)
+    except (OperationalError, InterfaceError):
+        connection.close()
+        return do(*arguments)
+
+
+_lock = threading.Lock()
+_fetcher: Fetcher | None = None
+
+
+def fetcher() -> Fetcher:
+    """Return this process' fetcher; the first call starts it (after any fork)."""
+    global _fetcher  # noqa: PLW0603  one a process is the point
+    with _lock:
+        if _fetcher is None:
+            _fetcher = Fetcher()
+        return _fetcher
+
+
+def running_fetcher() -> Fetcher | None:
+    """Return this process' fetcher if it has one."""
+    return _fetcher

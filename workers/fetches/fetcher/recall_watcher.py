@@ -1,0 +1,101 @@
+"""The watch: a thread that asks PostgreSQL, many times a second, which slots were recalled, and tells it of refusals.
+
+A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
+being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+import structlog
+from django.db import Error, connection
+
+from ratelimit import site_settings, sites, slots
+from ratelimit.slots import Recall
+from workers.fetches.fetcher.retry_after import Refusal, merged
+
+log = structlog.get_logger(__name__)
+
+PERIOD = 0.05  # seconds between two questions
+WINDOW = 10.0  # seconds before the last question for which recalls are told again: a commit may be seen later than that
+PATIENCE = 0.02  # seconds that somebody who books or changes a site may keep its back-off, and all questions, waiting
+RETRY_AFTER = 0.2  # seconds, while the database is away
+
+
+class RecallWatcher:
+    """One a fetcher. `heard` is called in this thread with the recalls, and the moment the question was asked at."""
+
+    def __init__(self, heard: Callable[[list[Recall], float], None]) -> None:
+        self._heard = heard
+        self._refusals: SimpleQueue[Refusal | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="fetch-watch", daemon=True)
+        self._thread.start()
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Have the site backed off for everybody, at once; never blocks."""
+        self._refusals.put(refusal)
+
+    def close(self, timeout: float) -> bool:
+        """Tell the database what is left, and end; returns False when that took longer than `timeout` seconds."""
+        self._refusals.put(None)
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        untold: list[Refusal] = []
+        heard_at = ask_at = time.monotonic()
+        last = False
+        while not last:
+            new, last = self._wait(ask_at)
+            untold = merged(untold + new)
+            try:
+                for refusal in list(untold):
+                    if not last and time.monotonic() >= ask_at + PERIOD:
+                        break  # many are not to hold up the questions
+                    is_told = _told(refusal)
+                    untold.remove(refusal)
+                    if not is_told:
+                        untold.append(refusal)  # behind the others
+                if time.monotonic() >= ask_at:
+                    asked_at = time.monotonic()
+                    self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
+                    heard_at, ask_at = asked_at, asked_at + PERIOD
+            except Error as error:
+                log.warning("watch_waits_for_database", error=str(error))
+                connection.close()
+                time.sleep(RETRY_AFTER)
+        if untold:
+            log.warning("refusals_not_told", sites=[refusal.site for refusal in untold])
+        connection.close()
+
+    def _wait(self, until: float) -> tuple[list[Refusal], bool]:
+        """Return the refusals that have come, as soon as there is one, and whether the end was among them."""
+        refusals: list[Refusal] = []
+        timeout = max(0.0, until - time.monotonic())
+        while True:
+            try:
+                refusal = self._refusals.get(timeout=timeout)
+            except Empty:
+                return refusals, False
+            if refusal is None:
+                return refusals, True
+            refusals.append(refusal)
+            timeout = 0.0
+
+
+def _told(refusal: Refusal) -> bool:
+    """Have the site backed off; returns False where others keep it, and this is to be done again."""
+    try:
+        seconds = site_settings.back_off(
+            refusal.site, refusal.seconds, until=refusal.until, slot=refusal.slot_id, patience_s=PATIENCE
+        )
+    except site_settings.SiteBusy:
+        return False
+    except sites.UnknownSite:
+        log.warning("refusal_of_unknown_site", site=refusal.site)
+        return True
+    if seconds is not None:
+        log.info("site_backed_off", site=refusal.site, seconds=round(seconds, 1))
+    return True

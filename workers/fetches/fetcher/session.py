@@ -1,0 +1,183 @@
+"""The session: aiohttp's, set up for paced requests, and the way of one job over it.
+
+1. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
+2. `paced_request` waits for the moment, asks the run whether the slot still stands, and writes.
+3. A run that is over is not stretched: the job goes back to the queue, its connection to the pool.
+4. The answer is read raw, up to the cap and the deadline.
+
+On the loop's thread only; nothing here blocks or computes.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from ipaddress import ip_address
+
+import aiohttp
+from django.conf import settings
+from yarl import URL
+
+from workers.fetches.fetcher.address_guard import AddressRefused, GuardedResolver, Network, NotLookedUp, check_address
+from workers.fetches.fetcher.decoding import ACCEPT_ENCODING
+from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.paced_request import (
+    OPEN_AHEAD,
+    Attempt,
+    ConnectionClosedEarly,
+    ConnectionTooSlow,
+    PacedRequest,
+    RunOver,
+    current_attempt,
+)
+from workers.fetches.fetcher.retry_after import REFUSING
+from workers.fetches.fetcher.unanswered import Unanswered
+from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
+from workers.fetches.robots.rules import MAX_RAW_BYTES
+
+NO_ANSWER = "the site closed the connection without an answer"
+REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
+
+
+class BodyTooLarge(Exception):
+    """The body exceeds the cap before decompression already."""
+
+
+class Session:
+    """One a fetcher. `refused` is called with the job and the headers of an answer that refuses more requests."""
+
+    def __init__(self, allowed: tuple[Network, ...], refused: Callable[[Job, Mapping[str, str]], None]) -> None:
+        self._allowed = allowed
+        self._refused = refused
+        self._unanswered = Unanswered()
+        self._http = _client_session(allowed)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def fetch(self, job: Job, batch: Batch) -> Event:
+        """Request the job's URL in its slot, and return what came of it."""
+        await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
+        if job.turns is None:
+            return await self._attempts(job, batch)
+        try:
+            async with asyncio.timeout(job.run.start_until - time.monotonic()):
+                await job.turns.acquire()
+        except TimeoutError:
+            return Snoozed(job=job)
+        try:
+            return await self._attempts(job, batch)
+        finally:
+            job.turns.release()
+
+    async def _attempts(self, job: Job, batch: Batch) -> Event:
+        if job.run.is_over(time.monotonic()):  # the message was late, or the loop is
+            return Snoozed(job=job)
+        url = URL(job.url, encoded=True)
+        for _ in range(1 + REOPENINGS):
+            attempt = Attempt(job, batch, self._allowed, self._unanswered)
+            try:
+                async with attempt.deadline:
+                    return await self._exchange(attempt, url)
+            except ConnectionClosedEarly:
+                continue
+            except (NotLookedUp, RunOver):
+                if attempt.started_at is None:
+                    return Snoozed(job=job)
+                return attempt.failure(NO_ANSWER)
+            except (BodyTooLarge, ConnectionTooSlow, aiohttp.ClientError, OSError, ValueError) as error:
+                return attempt.failure(*_what_happened(error, written=attempt.started_at is not None))
+            finally:
+                attempt.end()
+        return Failure(job=job, error="the site closes connections before a request can be sent")
+
+    async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
+        if (literal := _as_address(url.raw_host)) is not None:
+            check_address(literal, self._allowed)  # aiohttp asks no resolver about these
+        token = current_attempt.set(attempt)
+        try:
+            async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
+                if response.status in REFUSING:
+                    self._refused(attempt.job, response.headers)
+                body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
+                return attempt.answer(response, body)
+        finally:
+            current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
+
+
+def _client_session(allowed: tuple[Network, ...]) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(
+        limit=0,
+        resolver=GuardedResolver(allowed=allowed, timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT),
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        request_class=PacedRequest,
+        auto_decompress=False,  # the writer does it, within the cap
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={
+            "User-Agent": settings.WEIR_FETCH_USER_AGENT,
+            "Accept": "*/*",
+            "Accept-Encoding": ACCEPT_ENCODING,
+        },
+        timeout=aiohttp.ClientTimeout(
+            total=None,  # counted from the writing of the request, not from here (Attempt.note_start)
+            connect=settings.WEIR_FETCH_DNS_TIMEOUT + settings.WEIR_FETCH_CONNECT_TIMEOUT,
+            sock_connect=settings.WEIR_FETCH_CONNECT_TIMEOUT,
+        ),
+    )
+
+
+def _conditions(job: Job) -> dict[str, str]:
+    """Return the headers that ask for the body only if it has changed."""
+    if job.validators is None:
+        return {}
+    conditions = {"If-None-Match": job.validators.etag, "If-Modified-Since": job.validators.last_modified}
+    return {name: value for name, value in conditions.items() if value}
+
+
+def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
+    """Return the words for what ended an attempt, and whether another attempt would end the same."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        error = error.os_error
+    if isinstance(error, (AddressRefused, BodyTooLarge)):
+        return str(error), True
+    if isinstance(error, ConnectionTooSlow):
+        return str(error), False
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return NO_ANSWER, False
+    if isinstance(error, TimeoutError) and written:
+        return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s", False
+    if isinstance(error, TimeoutError):
+        return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s", False
+    return f"{type(error).__name__}: {error}", False
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    most = settings.WEIR_FETCH_MAX_BODY
+    body = await _beginning(response, most)
+    if len(body) > most:
+        raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+    return body
+
+
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body; of one that is longer than `most` bytes, a beginning that is longer, too."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        chunks.append(chunk)
+        if size > most:
+            response.close()
+            break
+    return b"".join(chunks)
+
+
+@lru_cache(maxsize=10_000)
+def _as_address(host: str | None) -> str | None:
+    try:
+        return str(ip_address(host or ""))
+    except ValueError:
+        return None

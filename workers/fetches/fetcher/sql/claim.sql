@@ -1,0 +1,118 @@
+-- Take the fetches of one message's slots, each once: reserved -> running, with a lease that outlasts the slot and the
+-- deadlines. Those whose run is over, or was recalled since, go back to the queue instead (no attempt is counted).
+-- Promises: a run has one holder, as two would keep the interval each to itself only: the claim that notes `claimed_at`
+-- in the run's first slot. A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until
+-- the other has claimed all. A successor of a cancelled fetch goes back to the queue then; and a fetch that was taken
+-- back and reserved for again has another slot.
+-- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention
+-- (purge_fetches.sql) keeps that until the lease is over.
+-- Every row is found by row look-up (docs/explanation/sql.md): when a message is claimed, its fetches and slots have
+-- just been written, and statistics know nothing of them.
+--
+-- found       the fetches that have these slots
+-- locked      the same, locked
+-- named       with their slots and sites
+-- run         the first slot of each run
+-- unclaimed   those of them that no claim has taken, locked
+-- claimed     the same, taken
+-- decided     which fetches may be requested
+-- given_back  the slots of those that may not
+-- moved       the fetches' new states
+WITH found AS MATERIALIZED (
+    SELECT job.id
+    FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
+    CROSS JOIN LATERAL (
+        SELECT id FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
+    ) AS job
+), locked AS MATERIALIZED (
+    SELECT id, slot_id, site_id, state
+    FROM fetches_fetch
+    WHERE id = ANY(ARRAY(SELECT id FROM found))
+    ORDER BY id
+    FOR NO KEY UPDATE
+), named AS MATERIALIZED (
+    SELECT
+        locked.id, locked.slot_id, locked.site_id,
+        slot.start_time, slot.use_until, slot.at_once,
+        -- With a burst, the starts of a run lie before the time that they take of the site.
+        greatest(
+            max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until) + site.effective_grace,
+            slot.use_until - (site.burst - 1) * site.effective_interval
+        ) AS start_until,
+        site.name AS site, site.effective_interval, site.burst,
+        coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+        slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands
+    FROM locked
+    CROSS JOIN LATERAL (
+        SELECT start_time, use_until, at_once
+        FROM ratelimit_slot
+        WHERE id = locked.slot_id
+        OFFSET 0
+    ) AS slot
+    CROSS JOIN LATERAL (
+        SELECT name, effective_interval, effective_grace, burst, recalled_slot, obeys_robots
+        FROM ratelimit_site
+        WHERE id = locked.site_id
+        OFFSET 0
+    ) AS site
+    WHERE locked.state = 'reserved' AND locked.slot_id = ANY(%(slots)s)
+), run AS MATERIALIZED (  -- a message has all slots of its runs
+    SELECT min(slot.id) AS first_slot
+    FROM ratelimit_slot AS slot
+    WHERE slot.id = ANY(%(slots)s)
+        AND (slot.site_id, slot.use_until) IN (SELECT site_id, use_until FROM named WHERE stands)
+    GROUP BY slot.site_id, slot.use_until
+), unclaimed AS MATERIALIZED (
+    SELECT id
+    FROM ratelimit_slot
+    WHERE id = ANY(ARRAY(SELECT first_slot FROM run)) AND claimed_at IS NULL
+    ORDER BY id
+    FOR NO KEY UPDATE
+), claimed AS (
+    UPDATE ratelimit_slot SET claimed_at = clock_timestamp()
+    WHERE id = ANY(ARRAY(SELECT id FROM unclaimed))
+    RETURNING site_id, use_until
+), decided AS MATERIALIZED (
+    SELECT named.*, stands AND claimed.site_id IS NOT NULL AS usable
+    FROM named
+    LEFT JOIN claimed USING (site_id, use_until)
+), given_back AS (
+    UPDATE ratelimit_slot SET released_at = clock_timestamp()
+    WHERE id = ANY(ARRAY(SELECT slot_id FROM named WHERE NOT stands)) AND released_at IS NULL AND finished_at IS NULL
+), moved AS (
+    UPDATE fetches_fetch AS job
+    SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,
+        slot_id = CASE WHEN decided.usable THEN job.slot_id END,
+        lease_until = CASE WHEN decided.usable THEN decided.start_until + make_interval(secs => %(lease)s::float8) END
+    FROM decided
+    WHERE job.id = decided.id
+    RETURNING
+        job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
+        job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,
+        decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
+        decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
+        decided.effective_interval, decided.burst, decided.usable,
+        NOT job.is_robots AND decided.obeys_robots AS obeys_robots
+)
+SELECT
+    moved.*,
+    extract(epoch FROM effective_interval)::float8 AS interval_s,
+    good.id AS good_id, good.etag, good.last_modified
+FROM moved
+LEFT JOIN LATERAL (
+    SELECT id, etag, last_modified
+    FROM fetches_fetch AS result
+    WHERE moved.revalidate AND md5(result.hop_url) = md5(moved.url) AND result.hop_url = moved.url
+        AND result.state = 'done' AND result.status_code = 200 AND (result.etag <> '' OR result.last_modified <> '')
+        AND NOT result.is_robots  -- which has no body
+        AND (
+            result.finished_at > moved.kept_since
+            OR EXISTS (
+                SELECT FROM fetches_fetch AS later
+                WHERE later.unchanged_from_id = result.id AND later.finished_at > moved.kept_since
+            )
+        )
+    ORDER BY result.finished_at DESC
+    LIMIT 1
+) AS good ON true
+ORDER BY start_time, slot_id

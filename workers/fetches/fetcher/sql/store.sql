@@ -1,0 +1,66 @@
+-- Store what became of fetches: their states, slots and bodies, in one statement.
+-- Promises: only the holder of the slot that a fetch still has can change it, so a fetch that was taken back by sweep
+-- and given to another fetcher is left alone. Returns the fetches that were changed.
+WITH outcome AS MATERIALIZED (
+    SELECT *
+    FROM unnest(
+        %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
+        %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
+        %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
+        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[], %(is_lost)s::bool[]
+    ) AS t (
+        fetch_id, slot_id, state, attempted, slot_used,
+        delay_s, error, status_code, headers, etag,
+        last_modified, lateness_ms, elapsed_ms, hop_url,
+        hop_site, content, unchanged_from, is_lost
+    )
+), moved AS (
+    UPDATE fetches_fetch AS job
+    SET
+        state = outcome.state,
+        slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE job.slot_id END,
+        lease_until = NULL,
+        attempts = job.attempts + outcome.attempted::int,
+        not_before = CASE WHEN outcome.delay_s > 0
+            THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
+        -- What waits without an attempt, waits for its robots.txt, and keeps its place (robots/sql/wake.sql).
+        due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted THEN coalesce(job.due_since, job.not_before) END,
+        finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
+        started_at = coalesce(
+            slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
+        ),
+        lateness_ms = coalesce(outcome.lateness_ms, job.lateness_ms),
+        elapsed_ms = coalesce(outcome.elapsed_ms, job.elapsed_ms),
+        error = outcome.error,
+        status_code = coalesce(outcome.status_code, job.status_code),
+        headers = coalesce(outcome.headers::jsonb, job.headers),
+        unchanged_from_id = outcome.unchanged_from,
+        etag = outcome.etag,
+        last_modified = outcome.last_modified,
+        hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
+        redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
+        site_id = coalesce(outcome.hop_site, job.site_id)
+    -- Always true (docs/explanation/sql.md).
+    FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
+    LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
+    WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
+        AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
+        AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
+    RETURNING
+        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
+        outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
+), slots AS (  -- by id alone: with more conditions, old statistics make a scan of all slots look cheap
+    UPDATE ratelimit_slot AS slot
+    SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
+        released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
+    FROM moved
+    WHERE slot.id = moved.used_slot_id
+), bodies AS (
+    INSERT INTO fetches_fetchbody (fetch_id, content)
+    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots  -- theirs is in fetches_robotsfile
+    ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
+)
+SELECT
+    id, url, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS hop_url, state, site_id, on_done, is_robots,
+    due_since IS NOT NULL AS waits_for_robots
+FROM moved

@@ -1,0 +1,36 @@
+"""Retention: results and past slots are kept for a time that the settings name."""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from postgres import statements
+from ratelimit import slots
+from workers.fetches.robots import crawl_delays
+
+BATCH = 1_000
+ROBOTS_RETENTION = 7 * 86_400.0  # seconds that a robots.txt is kept which counts no more
+
+
+def purge() -> int:
+    """Delete fetches that ended, and slots and robots.txt files that passed, longer ago than their retention.
+
+    Sites lose the Crawl-delays that count no more. Returns the number of fetches.
+
+    In short batches that skip what others hold, until a batch is not full; may be killed anywhere.
+    """
+    slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
+    crawl_delays.settle_all()
+    _purge("purge_robots_files", ROBOTS_RETENTION)
+    return _purge("purge_fetches", settings.WEIR_FETCH_RETENTION)
+
+
+def _purge(statement: str, older_than: float) -> int:
+    deleted = 0
+    while True:
+        batch: int = statements.run(
+            "workers.fetches.maintenance", statement, {"older_than": older_than, "batch": BATCH}
+        )[0].deleted
+        deleted += batch
+        if batch < BATCH:
+            return deleted

@@ -1,0 +1,78 @@
+"""What `manage.py fetch` shows while it waits: a bar over all, and a line for each of the busiest sites."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from ratelimit.rates import format_rate
+from workers import terminal
+from workers.fetches.reports.progress import Progress
+
+BAR_WIDTH = 60
+SITE_BAR_WIDTH = 20
+
+
+class Screen:
+    """A view on stderr that is drawn over itself, and gone at the end; nothing where that is no terminal."""
+
+    def __init__(self) -> None:
+        self._console = terminal.console(stderr=True)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def show(self, *parts: Text | Table) -> None:
+        """Show these below each other, instead of what was shown before."""
+        if self._live.is_started:
+            self._live.update(Group(*parts), refresh=True)
+
+
+def queueing(queued: int) -> Text:
+    """Return the view of fetches being queued."""
+    return Text(f"Queueing: {queued:,} fetches")
+
+
+def watching(seen: Progress, *, elapsed_s: float) -> tuple[Text | Table, ...]:
+    """Return the view of fetches under way."""
+    ended = seen.done + seen.failed + seen.cancelled
+    total = ended + seen.unfinished
+    text = Text(f"{ended:,} of {total:,} ended  ", "bold")
+    text.append(f"{ended / max(elapsed_s, 0.001):,.1f}/s  {terminal.span(elapsed_s)}", "not bold")
+    if seen.failed:
+        text.append(f"  {seen.failed:,} failed", "red")
+    bar = Table.grid()  # a bar by itself does not end its line
+    bar.add_row(ProgressBar(total=total, completed=ended, width=BAR_WIDTH))
+    return (text, bar, Text(), _sites(seen), _others(seen)) if seen.busiest else (text, bar)
+
+
+def _sites(seen: Progress) -> Table:
+    table = terminal.table("site", "rate", "ended", "", "clears in", numbers=("rate", "ended", "clears in"))
+    for site in seen.busiest:
+        total = site.ended + site.unfinished
+        clears_in = terminal.span(site.unfinished * site.interval.total_seconds())
+        table.add_row(
+            terminal.printable(site.site),
+            format_rate(site.interval),
+            f"{site.ended:,}/{total:,}",
+            ProgressBar(total=total, completed=site.ended, width=SITE_BAR_WIDTH),
+            Text("paused", "yellow") if site.held_up else clears_in,
+        )
+    return table
+
+
+def _others(seen: Progress) -> Text:
+    others = seen.unfinished_sites - len(seen.busiest)
+    return Text(f"and {others:,} more sites with fewer" if others else "", "dim")

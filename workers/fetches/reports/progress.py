@@ -1,0 +1,101 @@
+"""How far certain fetches are: one query a look, however many they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from psycopg.types.multirange import Int8Multirange
+from psycopg.types.range import Range
+
+from postgres import statements
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+
+@dataclass(kw_only=True, slots=True)
+class FetchIds:
+    """Ids of fetches, kept as ranges: those that were queued together mostly follow each other."""
+
+    ranges: list[tuple[int, int]] = field(default_factory=list)  # both ends included; ascending, apart
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return sum(high - low + 1 for low, high in self.ranges)
+
+    def add(self, ids: Iterable[int]) -> None:
+        """Take in ids; those that are there already change nothing."""
+        ranges: list[tuple[int, int]] = []
+        for low, high in sorted([*self.ranges, *((fetch_id, fetch_id) for fetch_id in ids)]):
+            if ranges and low <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(high, ranges[-1][1]))
+            else:
+                ranges.append((low, high))
+        self.ranges = ranges
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the statements call ids, first and last."""
+        return {
+            "ids": Int8Multirange(Range(low, high, "[]") for low, high in self.ranges),
+            "first": min((low for low, _ in self.ranges), default=0),
+            "last": max((high for _, high in self.ranges), default=0),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteProgress:
+    """One site's part."""
+
+    site: str
+    interval: timedelta
+    held_up: bool  # paused or backed off
+    unfinished: int
+    ended: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """All of them, at one moment. What retention deleted meanwhile is in none of the numbers."""
+
+    done: int
+    failed: int
+    cancelled: int
+    unfinished: int
+    unfinished_sites: int
+    busiest: tuple[SiteProgress, ...]  # those with most unfinished
+
+
+def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
+    """Look once; names the `most_sites` sites that have most to do."""
+    rows = _query("progress", {**ids.parameters(), "most": most_sites})
+    total = rows[0]
+    return Progress(
+        done=total.done,
+        failed=total.failed,
+        cancelled=total.cancelled,
+        unfinished=total.unfinished,
+        unfinished_sites=total.sites,
+        busiest=tuple(
+            SiteProgress(
+                site=row.name,
+                interval=row.interval,
+                held_up=row.held_up,
+                unfinished=row.site_unfinished,
+                ended=row.site_ended,
+            )
+            for row in rows
+            if row.name is not None
+        ),
+    )
+
+
+def endings(ids: FetchIds) -> list[tuple[str, int | None, int]]:
+    """Return (state, status code, how many) of those that ended, the most frequent first."""
+    return [(row.state, row.status_code, row.fetches) for row in _query("endings", ids.parameters())]
+
+
+def failures(ids: FetchIds, most: int | None = None) -> list[tuple[str, str]]:
+    """Return (URL, stated reason) of the first `most` that failed, or of all."""
+    return [(row.url, row.error) for row in _query("failures", {**ids.parameters(), "most": most})]

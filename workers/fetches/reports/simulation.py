@@ -1,0 +1,95 @@
+"""When dispatch will book what: the arithmetic of sql/dispatch.sql, carried on into the future. Pure.
+
+All times are seconds from now. It is right as long as nothing else happens at the site: nobody else reserves there, no
+run is missed, and no rate, pause or back-off changes.
+"""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldRun:
+    """A run that has been booked: how many of it may be under way at once, and its starts."""
+
+    at_once: int
+    starts_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteTiming:
+    """What dispatch reckons with at a site."""
+
+    interval_s: float
+    spacing_s: float
+    grace_s: float
+    burst: int = 1
+    reserved_for_s: float  # until the next free start; below 0: so long free already
+    held_for_s: float = -math.inf  # until a pause or back-off ends
+    robots: int = 0  # queued robots.txt files, which go first, and alone
+    max_concurrency: int | None = None
+    held_runs: tuple[HeldRun, ...] = ()  # what counts for max_concurrency
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dispatching:
+    """How dispatch goes about it."""
+
+    next_tick_s: float
+    tick_s: float
+    refill_s: float  # a site that is booked less far ahead is booked anew
+    lookahead_s: float  # up to here
+    travel_s: float
+    longest_run: int
+
+
+def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float:
+    """Return when a queued fetch starts that has `ahead` others, robots.txt files among them, before it; all are due.
+
+    Tick by tick, a site whose bookings run out is booked up to the look-ahead, in one run; each run is spaced a little
+    wider than the interval, and costs a grace when it is handed over. With `max_concurrency`, a fetch is taken to end
+    when it starts: how long a site takes is not known, and where that is long, the start is later.
+    """
+    lead_s = (site.burst - 1) * site.interval_s
+    now, next_start, robots, held = dispatching.next_tick_s, site.reserved_for_s, site.robots, site.held_runs
+    while True:
+        opens = max(next_start - lead_s - dispatching.refill_s, site.held_for_s - dispatching.lookahead_s)
+        if now <= opens:
+            now += (math.floor((opens - now) / dispatching.tick_s) + 1) * dispatching.tick_s
+        soonest = max(now + dispatching.travel_s, site.held_for_s)
+        arrival = max(soonest, next_start)
+        fit = math.floor((now + dispatching.lookahead_s - arrival + lead_s) / site.spacing_s)
+        room = min(fit + 1, dispatching.longest_run, robots or dispatching.longest_run)
+        if site.max_concurrency is not None:
+            at_once = site.max_concurrency - sum(_in_flight(run, now) for run in held)
+            room = room if at_once > 0 else 0
+            starts_s = tuple(max(soonest, arrival + k * site.spacing_s - lead_s) for k in range(room))
+            held = (*(run for run in held if _in_flight(run, now)), HeldRun(at_once=max(at_once, 0), starts_s=starts_s))
+        if ahead < room:
+            return max(soonest, arrival + ahead * site.spacing_s - lead_s)
+        if room:
+            robots = max(0, robots - room)
+            next_start = arrival + (room - 1) * site.spacing_s + site.interval_s + site.grace_s
+            ahead -= room
+            if not robots and _are_alike(site, dispatching):
+                next_start, ahead = next_start + ahead * (site.interval_s + site.grace_s), 0
+        now += dispatching.tick_s
+
+
+def _in_flight(run: HeldRun, now: float) -> int:
+    """Return how many of a run's fetches count for max_concurrency."""
+    return min(run.at_once, sum(start > now for start in run.starts_s))
+
+
+def _are_alike(site: SiteTiming, dispatching: Dispatching) -> bool:
+    """Tell whether each run from now on is of one start, and begins where the one before it ends.
+
+    That is so where no second start fits into the look-ahead, and a tick finds the site booked still for longer than a
+    message travels.
+    """
+    lead_s = (site.burst - 1) * site.interval_s
+    return (
+        site.max_concurrency is None
+        and site.spacing_s > dispatching.lookahead_s + lead_s
+        and dispatching.refill_s - dispatching.tick_s >= dispatching.travel_s
+    )

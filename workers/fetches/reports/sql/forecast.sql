@@ -1,0 +1,66 @@
+-- What dispatch finds at `site`, how many fetches would start before a request of priority 0 that is queued now, and how
+-- many are its backlog. Of those that are not due yet, the ones of higher priority that will be in `starts_within`
+-- seconds start before it, and all that will be in `clears_within` belong to the backlog. Reads only.
+-- `origins` are those that the request may be for: where no robots.txt of theirs is known or in flight, it is asked for.
+-- Where one is known to be unreachable, nothing goes out before it is asked for again: what is due by then is due then.
+-- Without a `site` (NULL), what would hold for a new one: `name`, at `interval`.
+SELECT
+    site.id IS NULL AS is_new, site.name, effective_interval, burst, max_concurrency, paused_until, has_backlog, now,
+    CASE WHEN paused_until > now THEN 'paused' WHEN backed_off_until > now THEN 'backed off' ELSE 'running' END AS state,
+    extract(epoch FROM effective_interval)::float8 AS interval_s,
+    extract(epoch FROM spacing)::float8 AS spacing_s,
+    extract(epoch FROM effective_grace)::float8 AS grace_s,
+    extract(epoch FROM next_start - now)::float8 AS reserved_for_s,
+    coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
+    queue.*,
+    coalesce(obeys_robots, %(obey)s::bool)
+        AND NOT EXISTS (SELECT FROM fetches_robotsfile WHERE origin = ANY(%(origins)s) AND refresh_at > now)
+        AND NOT EXISTS (
+            SELECT FROM fetches_fetch
+            WHERE is_robots AND state IN ('queued', 'reserved', 'running') AND url = ANY(%(robots_urls)s)
+        ) AS asks_robots,
+    coalesce(extract(epoch FROM unreachable_until - now), 0)::float8 AS robots_held_for_s,
+    coalesce(origin || ': ' || error, '') AS robots_error,
+    (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
+        FROM (
+            SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
+            FROM fetches_fetch JOIN ratelimit_slot AS slot ON slot.id = slot_id
+            WHERE fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
+            GROUP BY slot.use_until, at_once, run_size
+        ) AS run
+    ) AS held_runs
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- read once
+CROSS JOIN (
+    SELECT
+        id, name, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots, next_start,
+        paused_until, backed_off_until, has_backlog
+    FROM ratelimit_site
+    WHERE id = %(site)s
+    UNION ALL
+    SELECT  -- as ratelimit.models generates it
+        NULL, %(name)s, %(interval)s::interval, %(interval)s::interval * 1.01,
+        least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
+        NULL, NULL, false
+    WHERE %(site)s::bigint IS NULL
+) AS site
+LEFT JOIN LATERAL (
+    SELECT origin, error, expires_at AS unreachable_until
+    FROM fetches_robotsfile
+    WHERE origin = ANY(%(origins)s) AND state = 'unreachable' AND expires_at > now AND coalesce(obeys_robots, %(obey)s::bool)
+    ORDER BY expires_at DESC
+    LIMIT 1
+) AS robots ON true
+CROSS JOIN LATERAL (SELECT coalesce(unreachable_until, now) AS due) AS dated
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) AS queued,
+        count(*) FILTER (WHERE not_before <= greatest(due, now + make_interval(secs => %(clears_within)s::float8))) AS backlog,
+        count(*) FILTER (
+            WHERE priority > 0 AND not_before <= greatest(due, now + make_interval(secs => %(starts_within)s::float8))
+                OR priority = 0 AND not_before <= due
+        ) AS ahead,
+        count(*) FILTER (WHERE is_robots AND not_before <= now) AS robots
+    FROM fetches_fetch
+    WHERE site_id = site.id AND state = 'queued'
+) AS queue

@@ -1,0 +1,37 @@
+-- How far the fetches with these ids are: totals, and the sites that have most of them still open. Reads only.
+-- One row a site, with the totals in each; one row with the totals alone when nothing is open any more.
+-- `first` and `last` are the ends of `ids`: they name the range of the primary key that is read.
+WITH counted AS MATERIALIZED (
+    SELECT
+        site_id,
+        count(*) FILTER (WHERE state = 'done') AS done,
+        count(*) FILTER (WHERE state = 'failed') AS failed,
+        count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+        count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished
+    FROM fetches_fetch
+    WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
+    GROUP BY site_id
+), total AS (
+    SELECT
+        coalesce(sum(done), 0)::bigint AS done,
+        coalesce(sum(failed), 0)::bigint AS failed,
+        coalesce(sum(cancelled), 0)::bigint AS cancelled,
+        coalesce(sum(unfinished), 0)::bigint AS unfinished,
+        count(*) FILTER (WHERE unfinished > 0) AS sites
+    FROM counted
+), open_site AS (
+    SELECT
+        site.name,
+        site."interval",
+        coalesce(greatest(site.paused_until, site.backed_off_until) > clock_timestamp(), false) AS held_up,
+        counted.unfinished AS site_unfinished,
+        counted.done + counted.failed + counted.cancelled AS site_ended
+    FROM counted
+    JOIN ratelimit_site AS site ON site.id = counted.site_id
+    WHERE counted.unfinished > 0
+    ORDER BY counted.unfinished DESC, site.name
+    LIMIT %(most)s
+)
+SELECT *
+FROM total LEFT JOIN open_site ON true
+ORDER BY site_unfinished DESC, name

@@ -1,0 +1,86 @@
+"""What came of asking for robots.txt files: rules, leave to fetch everything, or nothing for now."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+
+from postgres import statements
+from ratelimit.sites import sites_of
+from workers import task_names
+from workers.fetches.jobs import Outcome
+from workers.fetches.models import RobotsState, State
+from workers.fetches.robots import crawl_delays
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.rules import CLIENT_ERRORS, Rules, origin_of, text_of
+from workers.fetches.robots.user_agent import product_token
+from workers.fetches.targets import parse_target
+from workers.publish import publish
+
+log = structlog.get_logger(__name__)
+
+LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
+AHEAD = 3_600.0  # seconds before its end at which it is asked for again
+UNREACHABLE_FOR = 60.0
+SUCCESS = range(200, 300)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What one answer means: the columns of RobotsFile that it decides."""
+
+    state: RobotsState
+    rules: str = ""
+    crawl_delay: timedelta | None = None
+    error: str = ""
+
+
+def read(outcome: Outcome, user_agent: str) -> Reading:
+    """Return what a robots fetch that ended means: 2xx rules, 4xx none, everything else not now (RFC 9309, 2.3.1)."""
+    if outcome.state == State.FAILED:
+        return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
+    if outcome.status_code in CLIENT_ERRORS:
+        return Reading(state=RobotsState.ALLOWED)
+    if outcome.status_code not in SUCCESS:
+        return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
+    text = text_of(outcome.content or b"")
+    try:
+        delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
+    except Exception as error:  # somebody else's parser, on what anybody may write: no reason to end the writer
+        log.exception("robots_not_parsed", fetch=outcome.fetch_id)
+        return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
+    delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
+    return Reading(state=RobotsState.RULES, rules=text, crawl_delay=delay)
+
+
+def note(ended: Iterable[tuple[str, Outcome]]) -> None:
+    """Note what became of robots fetches, each with the URL that was asked for first: its origin is meant.
+
+    The sites of these origins get the longest Crawl-delay that any origin there asks for, and what waited goes on: its
+    slots may be booked. What is not noted, because the process dies before it, is asked for again.
+    """
+    readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
+    if not readings:
+        return
+    hosts = [parse_target(url).host for url in readings]
+    sites = sites_of(set(hosts))
+    statements.run(
+        "workers.fetches.robots",
+        "note",
+        {
+            "origin": [origin_of(url) for url in readings],
+            "site_id": [sites[host] for host in hosts],
+            "state": [reading.state for reading in readings.values()],
+            "rules": [reading.rules for reading in readings.values()],
+            "crawl_delay": [reading.crawl_delay for reading in readings.values()],
+            "error": [reading.error for reading in readings.values()],
+            "lifetime": LIFETIME,
+            "ahead": AHEAD,
+            "unreachable_for": UNREACHABLE_FOR,
+        },
+    )
+    crawl_delays.settle(set(sites.values()))
+    robots_files.wake({origin_of(url): sites[host] for url, host in zip(readings, hosts, strict=True)})
+    publish(task_names.DISPATCH, sorted(set(sites.values())))

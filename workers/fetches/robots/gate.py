@@ -1,0 +1,75 @@
+"""The gate between claiming and requesting: what the robots.txt of its origin disallows is not requested.
+
+For the claimer's thread: it waits for the database, and parses rules. How long these take is up to the site that wrote
+them, so there is an end to it: what has not been looked at by then is given back, and comes with a later claim.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+import structlog
+from django.db import Error
+
+from workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
+from workers.fetches.models import RobotsState
+from workers.fetches.robots.files import Known, RobotsFiles
+from workers.fetches.robots.rules import PATH, origin_of
+
+log = structlog.get_logger(__name__)
+
+# Seconds that a fetch waits for its robots.txt at most before it asks for a slot again; it is woken before as a rule.
+WAIT = 1.0
+APPLY_FOR = 0.1  # seconds of the processor after which one claim applies an origin's rules no more
+
+
+def admit(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Event]]:
+    """Return the jobs that may be requested, and what becomes of the others; in their order, none is dropped."""
+    let_through: list[Job] = []
+    spent_s: defaultdict[str, float] = defaultdict(float)  # by origin
+    turned_away: list[Event] = []
+    jobs = list(jobs)
+    known = _known(jobs, files)
+    for job in jobs:
+        event = _timed_refusal(job, known, spent_s) if job.obeys_robots else None
+        if event is None:
+            let_through.append(job)
+        else:
+            turned_away.append(event)
+    return let_through, turned_away
+
+
+def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
+    sites = {origin_of(job.url): job.site_id for job in jobs if job.obeys_robots}
+    try:
+        return files.known(sites) if sites else {}
+    except Error:  # the jobs are ours by now and must not be dropped: they wait
+        log.exception("robots_not_looked_up")
+        return {}
+
+
+def _timed_refusal(job: Job, known: dict[str, Known], spent_s: dict[str, float]) -> Event | None:
+    """Return what becomes of a job; of those whose rules have taken too long by now, that they come again."""
+    origin = origin_of(job.url)
+    if spent_s[origin] > APPLY_FOR:
+        return Snoozed(job=job, reason=f"waits, as {origin}{PATH} takes long to apply")
+    began_at = time.thread_time()
+    event = _refusal(job, known.get(origin))
+    spent_s[origin] += time.thread_time() - began_at
+    return event
+
+
+def _refusal(job: Job, known: Known | None) -> Event | None:
+    """Return what becomes of a job whose robots.txt does not let it through now; None where it does."""
+    origin = origin_of(job.url)
+    if known is None:
+        return Snoozed(job=job, delay_s=WAIT, reason=f"waits for {origin}{PATH}")
+    if known.state == RobotsState.UNREACHABLE:
+        error = f"robots.txt of {origin} cannot be read: {known.error}"
+        return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))
+    try:
+        is_allowed = known.rules is None or known.rules.allows(job.url)
+    except Exception as error:  # as above: the job must not be dropped
+        log.exception("robots_not_applied", fetch=job.fetch_id)
+        return Failure(job=job, error=f"robots.txt of {origin} cannot be applied: {type(error).__name__}")
+    return None if is_allowed else Disallowed(job=job, error=f"robots.txt of {origin} disallows it")

@@ -1,0 +1,53 @@
+-- Queue the robots.txt of these origins, each at its site and before everything else there. Left out are those that
+-- are known and need no refreshing, those that are being asked for, and those of sites that do not obey: `obey` is what
+-- counts for a site that says nothing itself. Returns the sites at which something was queued.
+-- With `ahead` (seconds) those are left out, too, that can wait until the turn of their fetches has come: what is more
+-- than a site can ask for in that time (`most` at any rate), and all where a fetch has waited for longer already. A site
+-- of many origins would do nothing else otherwise.
+WITH wanted AS MATERIALIZED (
+    SELECT asked.*, site.effective_interval, row_number() OVER (PARTITION BY site_id ORDER BY origin) AS place
+    FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[]) AS asked (origin, url, site_id)
+    -- Row look-up (docs/explanation/sql.md).
+    CROSS JOIN LATERAL (
+        SELECT obeys_robots, effective_interval FROM ratelimit_site WHERE id = asked.site_id OFFSET 0
+    ) AS site
+    LEFT JOIN LATERAL (
+        SELECT refresh_at FROM fetches_robotsfile WHERE fetches_robotsfile.origin = asked.origin OFFSET 0
+    ) AS known ON true
+    WHERE coalesce(site.obeys_robots, %(obey)s::bool) AND coalesce(known.refresh_at <= clock_timestamp(), true)
+), roomy AS MATERIALIZED (
+    SELECT site_id, CASE WHEN next.waits THEN 0 ELSE room - queued.robots END AS room
+    FROM (
+        SELECT DISTINCT
+            site_id,
+            least(greatest(1, floor(%(ahead)s::float8 / extract(epoch FROM effective_interval))), %(most)s)::int AS room
+        FROM wanted
+        WHERE %(ahead)s::float8 IS NOT NULL
+    ) AS site
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS robots
+        FROM (
+            SELECT FROM fetches_fetch
+            WHERE site_id = site.site_id AND state = 'queued' AND priority = %(priority)s
+            LIMIT site.room
+        ) AS first
+    ) AS queued
+    LEFT JOIN LATERAL (
+        SELECT not_before < clock_timestamp() - make_interval(secs => %(ahead)s::float8) AS waits
+        FROM fetches_fetch
+        WHERE site_id = site.site_id AND state = 'queued' AND priority < %(priority)s AND not_before <= clock_timestamp()
+        ORDER BY priority DESC, not_before, id
+        LIMIT 1
+    ) AS next ON true
+)
+INSERT INTO fetches_fetch (
+    url, hop_url, site_id, state, is_robots, priority, max_attempts, not_before
+)
+SELECT
+    url, url, site_id, 'queued', true, %(priority)s, %(max_attempts)s, clock_timestamp()
+FROM wanted
+LEFT JOIN roomy USING (site_id)
+WHERE coalesce(place <= roomy.room, true)
+ORDER BY origin  -- lock order (docs/explanation/sql.md)
+ON CONFLICT (url) WHERE is_robots AND state IN ('queued', 'reserved', 'running') DO NOTHING
+RETURNING site_id

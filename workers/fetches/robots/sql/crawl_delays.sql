@@ -1,0 +1,17 @@
+-- Those of these sites whose Crawl-delay is not the one that counts there: the longest that any of the site's robots.txt
+-- files asks for which still count, and none at a site that does not obey (`obey` is what counts for a site that says
+-- nothing itself). Reads only.
+SELECT site.id AS site_id, asked.crawl_delay
+FROM ratelimit_site AS site
+CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
+    SELECT max(crawl_delay) AS crawl_delay
+    FROM (
+        SELECT crawl_delay
+        FROM fetches_robotsfile
+        WHERE site_id = site.id AND expires_at > clock_timestamp()
+        OFFSET 0
+    ) AS file
+    WHERE coalesce(site.obeys_robots, %(obey)s::bool)
+) AS asked
+WHERE site.id = ANY(%(sites)s::bigint[]) AND site.crawl_delay IS DISTINCT FROM asked.crawl_delay
+ORDER BY site.id

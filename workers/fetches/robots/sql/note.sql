@@ -1,0 +1,51 @@
+-- Note what asking for robots.txt files came to. What was read counts for `lifetime` seconds and is asked for again
+-- `ahead` seconds before; what could not be read counts for `unreachable_for`, unless there are rules that still count:
+-- they stay, and are asked for again after that time. At slow sites all of it lasts for two slots at least: otherwise
+-- nothing but robots.txt would ever be asked for there.
+WITH asked AS MATERIALIZED (
+    SELECT
+        answer.*,
+        clock_timestamp() AS now,
+        answer.state = 'unreachable' AS is_unreachable,
+        greatest(site.effective_interval, answer.crawl_delay) AS slot_every
+    FROM unnest(
+        %(origin)s::text[], %(site_id)s::bigint[], %(state)s::text[], %(rules)s::text[], %(crawl_delay)s::interval[],
+        %(error)s::text[]
+    ) AS answer (origin, site_id, state, rules, crawl_delay, error)
+    CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
+        SELECT effective_interval FROM ratelimit_site WHERE id = answer.site_id OFFSET 0
+    ) AS site
+), lasting AS MATERIALIZED (
+    SELECT
+        asked.*,
+        greatest(
+            make_interval(secs => CASE WHEN is_unreachable THEN %(unreachable_for)s ELSE %(lifetime)s END::float8),
+            2 * slot_every
+        ) AS lifetime,
+        CASE WHEN is_unreachable THEN interval '0'
+            ELSE greatest(make_interval(secs => %(ahead)s::float8), slot_every) END AS ahead
+    FROM asked
+), kept AS (
+    UPDATE fetches_robotsfile AS file
+    SET refresh_at = least(file.expires_at, lasting.now + lasting.lifetime)
+    FROM lasting
+    WHERE file.origin = lasting.origin AND is_unreachable AND file.state <> 'unreachable' AND file.expires_at > lasting.now
+    RETURNING file.origin
+)
+INSERT INTO fetches_robotsfile AS file (
+    origin, site_id, state, rules, crawl_delay, error, fetched_at, refresh_at, expires_at
+)
+SELECT origin, site_id, state, rules, crawl_delay, error, now, now + lifetime - ahead, now + lifetime
+FROM lasting
+WHERE origin NOT IN (SELECT origin FROM kept)
+ORDER BY origin
+ON CONFLICT (origin) DO UPDATE SET
+    site_id = EXCLUDED.site_id,
+    state = EXCLUDED.state,
+    rules = EXCLUDED.rules,
+    -- A site that cannot be reached has not said that it may be asked more often.
+    crawl_delay = CASE WHEN EXCLUDED.state = 'unreachable' THEN file.crawl_delay ELSE EXCLUDED.crawl_delay END,
+    error = EXCLUDED.error,
+    fetched_at = EXCLUDED.fetched_at,
+    refresh_at = EXCLUDED.refresh_at,
+    expires_at = EXCLUDED.expires_at

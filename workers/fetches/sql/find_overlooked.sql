@@ -1,0 +1,21 @@
+-- Look at the next `most` sites after site `after`, and turn on those that have queued fetches though they are off.
+-- Returns one row: how many were turned on, how many were looked at, and the last of those.
+WITH looked_at AS MATERIALIZED (
+    SELECT id, has_backlog FROM ratelimit_site WHERE id > %(after)s ORDER BY id LIMIT %(most)s
+), turned_on AS (
+    UPDATE ratelimit_site
+    SET has_backlog = true
+    -- Key array (docs/explanation/sql.md).
+    WHERE id = ANY(ARRAY(
+        SELECT site.id FROM looked_at AS site
+        -- First row.
+        WHERE NOT has_backlog AND (
+            SELECT id FROM fetches_fetch AS job
+            WHERE job.site_id = site.id AND job.state = 'queued'
+            ORDER BY priority DESC, not_before, id
+            LIMIT 1
+        ) IS NOT NULL
+    )) AND NOT has_backlog
+    RETURNING id
+)
+SELECT (SELECT count(*) FROM turned_on) AS turned_on, count(*) AS looked_at, max(id) AS last FROM looked_at

@@ -1,0 +1,26 @@
+"""Celery's doors to `notifications`, which knows nothing of Celery."""
+
+from celery import shared_task
+
+from notifications import flush, heal, outages, retention
+from workers import task_names
+
+
+@shared_task(name=task_names.FLUSH_UNREAD)
+def flush_unread() -> None:
+    """Move sealed deltas from Redis to PostgreSQL; safe to run twice, together, or never again."""
+    with outages.waited_out("unread_not_flushed"):
+        flush.flush_sealed()
+
+
+@shared_task(name=task_names.RECONCILE_UNREAD)
+def reconcile_unread() -> None:
+    """Find unread numbers that are wrong, and repair them; one at a time, whichever process starts it."""
+    with outages.waited_out("unread_not_healed"):
+        heal.heal()
+
+
+@shared_task(name=task_names.PURGE_NOTIFICATIONS)
+def purge_notifications() -> None:
+    """Delete what was read long ago; may be killed anywhere."""
+    retention.purge()
