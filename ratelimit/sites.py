@@ -27,9 +27,7 @@ class UnknownSite(LookupError):
 
     def __init__(self, site: str, covering: str | None = None) -> None:
         hint = (
-            f"its requests share the rate of {covering}. Name that one."
-            if covering
-            else "`manage.py sites` lists those that exist."
+            f"it is covered by {covering}. Name that one." if covering else "`manage.py sites` lists those that exist."
         )
         super().__init__(f"There is no site {site!r}: {hint}")
 

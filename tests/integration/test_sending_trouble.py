@@ -225,7 +225,7 @@ def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
     assert messages == []
     ship()
     messages.clear()
-    monkeypatch.setattr(tasks, "MAIL_TURN", 0.0)
+    monkeypatch.setattr(tasks, "TURN", 0.0)
     tasks.send_emails()
     assert messages == [(task_names.SEND_EMAILS, ())]
 

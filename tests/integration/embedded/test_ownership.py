@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from project import embedded
-from project.embedded import EmbeddedError, Servers, postgres
+from project.embedded import EmbeddedError, Servers, ownership, postgres
 from tests.integration.embedded.conftest import bystander, data_folder, owner_process, report, runs, sql, valkey
 
 only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -170,7 +170,7 @@ class TestGuest:
 
     def test_a_guest_gives_up_when_the_owner_has_no_servers(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The wait is bounded, and the message names the owner and what is missing."""
-        monkeypatch.setattr(embedded, "WAIT_TIMEOUT_S", 0.1)
+        monkeypatch.setattr(ownership, "WAIT_TIMEOUT_S", 0.1)
         with (
             embedded.servers(home, postgres=False, durable=False),
             pytest.raises(EmbeddedError, match=f"process {os.getpid()}.*PostgreSQL is not in service after 0.1 s"),
@@ -182,7 +182,7 @@ class TestGuest:
         self, home: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While the owner says that it starts or stops, answering servers do not count."""
-        monkeypatch.setattr(embedded, "WAIT_TIMEOUT_S", 0.1)
+        monkeypatch.setattr(ownership, "WAIT_TIMEOUT_S", 0.1)
         with embedded.servers(home, postgres=False, durable=False):
             (home / "owner.lock").write_text("stopping process 1\n")
             with (

@@ -82,7 +82,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
 ) -> None:
     """It goes back, without an attempt: nothing is spent on what can only come too late."""
     opened = []
-    monkeypatch.setattr(fetcher, "_exchange", lambda *arguments: opened.append(arguments))
+    monkeypatch.setattr(fetcher._session, "_exchange", lambda *arguments: opened.append(arguments))
     fetch = request_fetch(running_sites.url(0, "/ok"))
     [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1

@@ -22,7 +22,7 @@ from tests.integration.conftest import Eventually, Message
 from workers import task_names
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher import fetcher as fetching
+from workers.fetches.fetcher import session
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import gate as robots_gate
@@ -266,7 +266,7 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
     fetch_all: FetchAll, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
-    monkeypatch.setattr(fetching, "check_address", lambda *_arguments: None)
+    monkeypatch.setattr(session, "check_address", lambda *_arguments: None)
     [fetch] = fetch_all([f"http://127.0.0.1:{listener.server_port}/"])
     assert fetch.state == State.FAILED
     assert "127.0.0.1 is loopback" in fetch.error

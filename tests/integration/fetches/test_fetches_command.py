@@ -153,7 +153,7 @@ def test_a_retry_that_is_not_clear_is_refused_in_a_sentence(
 def test_a_site_whose_site_others_share_is_not_guessed(failed: list[int]) -> None:
     """Fetches belong to sites: who names a covered host is told which site it is."""
     site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
-    with pytest.raises(CommandError, match=r"it shares the site of a\.example\. Name that one\."):
+    with pytest.raises(CommandError, match=r"it is covered by a\.example\. Name that one\."):
         fetches("retry", "--site", "www.a.example")
     assert Fetch.objects.failed().count() == len(failed)
 

@@ -53,7 +53,7 @@ def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
     """Return the tables (but that of the few sites) and indexes that are read from end to end for single rows."""
     return {
         node.get("Index Name") or node["Relation Name"]
-        for node in plan_of("workers.fetches", name, parameters)
+        for node in plan_of("workers.fetches.fetcher", name, parameters)
         if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "ratelimit_site")
         or ("Index Name" in node and "Index Cond" not in node)
     }
@@ -96,7 +96,7 @@ def test_dispatching_looks_at_few_rows(reserved: list[int], due: int) -> None:
 @either_way
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole("take_over", {"slot": reserved[0], "obey": True})
-    assert not read_whole("unseat", {"slots": reserved})
+    assert not read_whole("requeue", {"slots": reserved})
 
 
 @either_way

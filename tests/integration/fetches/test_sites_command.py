@@ -218,7 +218,7 @@ def test_pause_and_resume_say_what_holds() -> None:
 def test_a_covered_host_is_refused_with_the_site_that_it_shares(arguments: list[str]) -> None:
     """A whole site is paused because of one host only if that site is named."""
     site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
-    with pytest.raises(CommandError, match=r"'www\.a\.example': it shares the site of a\.example\. Name that one\."):
+    with pytest.raises(CommandError, match=r"'www\.a\.example': it is covered by a\.example\. Name that one\."):
         sites(arguments[0], "www.a.example", *arguments[1:])
     assert [(site["site"], site["state"], site["burst"]) for site in listed()] == [("a.example", "idle", 1)]
 

@@ -245,7 +245,7 @@ class Site(RuleBasedStateMachine):
 
 def test_every_order_of_statements_keeps_every_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is done with a site, and whatever its holders are allowed to do, its rate and its pauses hold."""
-    monkeypatch.setattr(slots, "CONFIRMED_FOR_S", CONFIRMED_FOR / SECOND)
+    monkeypatch.setattr(site_settings, "CONFIRMED_FOR_S", CONFIRMED_FOR / SECOND)
     monkeypatch.setattr(slots, "RETRY", 0.005)
     run_state_machine_as_test(
         Site,

@@ -116,9 +116,7 @@ def test_a_covered_host_is_refused_where_all_who_share_its_site_are_meant(call: 
     site_settings.pause(SITE)
     with pytest.raises(UnknownSite) as refusal:
         call("www.example.com")
-    assert str(refusal.value) == (
-        "There is no site 'www.example.com': it shares the site of example.com. Name that one."
-    )
+    assert str(refusal.value) == ("There is no site 'www.example.com': it is covered by example.com. Name that one.")
     assert Site.objects.get().paused_until == PAUSED_FOREVER
 
 
@@ -134,4 +132,4 @@ def test_a_site_that_exists_costs_one_round_trip(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(slots, "_query", noted)
     slots.reserve(SITE)
-    assert ran == ["reserve"]
+    assert ran == ["slots/reserve"]

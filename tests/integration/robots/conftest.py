@@ -43,7 +43,7 @@ def files() -> RobotsFiles:
 def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
     """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
     real, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr("workers.fetches.robots_files.time.monotonic", lambda: real() + ahead[0])
+    monkeypatch.setattr("workers.fetches.robots.files.time.monotonic", lambda: real() + ahead[0])
 
     def by(seconds: float) -> None:
         ahead[0] += seconds

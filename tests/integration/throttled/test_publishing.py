@@ -181,7 +181,7 @@ def test_a_site_in_which_somebody_else_is_publishing_is_left_to_him(other_connec
     waiting(10)
     waiting(10, site="other.example")
     first = PostponedTask.objects.filter(site=SITE).order_by("not_before")[0]
-    other_connection.execute("SELECT id FROM workers_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
+    other_connection.execute("SELECT id FROM throttled_postponedtask WHERE id = %s FOR UPDATE", [first.pk])
     assert publish_due() == 3
     assert not PostponedTask.objects.filter(site=SITE).exclude(published_at=None).exists()
     other_connection.rollback()
@@ -377,14 +377,14 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: boo
     waiting(10_000)
     publish_due()
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'workers_postponedtask'::regclass")
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'throttled_postponedtask'::regclass")
         if has_statistics:
-            cursor.execute("ANALYZE workers_postponedtask")
+            cursor.execute("ANALYZE throttled_postponedtask")
     for name, parameters in (
         ("publish", PARAMETERS),
         ("take_back", {"batch": 500, "pause": 60.0, "longest": 3600.0}),
     ):
         nodes = explain(statements._load("workers.throttled", name), dict(parameters), options="ANALYZE, ")
-        looked_at = [node for node in nodes if node.get("Relation Name") == "workers_postponedtask"]
+        looked_at = [node for node in nodes if node.get("Relation Name") == "throttled_postponedtask"]
         assert looked_at
         assert sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_at) < 30, name

@@ -17,7 +17,7 @@ from workers.throttled.publishing import publish_due
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 PUBLISHED = {"published_at": NOW, "lease_until": NOW}
 WHOLE = {"site": "site.example", "task": "shop.tasks.update_stock", "signature": "{}", "max_wait": 1.0}
-ADMIN = "admin:workers_postponedtask"
+ADMIN = "admin:throttled_postponedtask"
 
 
 @pytest.mark.parametrize(

@@ -271,9 +271,9 @@ def test_without_postgresql_a_task_is_left_to_its_row(
 
     with monkeypatch.context() as down:
         if during == "take":
-            down.setattr(postponing, "_run", lost)
+            down.setattr(postponing, "_query", lost)
         else:
-            down.setattr(slots, "_run", lost)
+            down.setattr(slots, "_query", lost)
         assert work(broker.next()) == "IGNORED"
     expire_leases()
     assert publish_due() == 1
@@ -288,7 +288,7 @@ def test_without_postgresql_a_new_task_fails(broker: Broker, monkeypatch: pytest
         raise OperationalError("the connection is lost")
 
     one_worker.plain.delay(7)
-    monkeypatch.setattr(slots, "_run", lost)
+    monkeypatch.setattr(slots, "_query", lost)
     assert work(broker.next()) == "FAILURE"
 
 
@@ -315,7 +315,7 @@ def test_a_slot_that_is_over_when_the_row_is_gone_is_not_used(
 
     def take_and_block(*given: Any, **options: Any) -> Any:
         place = take(*given, **options)
-        other_connection.execute("SELECT id FROM workers_postponedtask WHERE id = %s FOR UPDATE", [row])
+        other_connection.execute("SELECT id FROM throttled_postponedtask WHERE id = %s FOR UPDATE", [row])
         return place
 
     with pytest.MonkeyPatch.context() as blocked:

@@ -63,7 +63,7 @@ def dockerfile() -> list[list[tuple[str, str]]]:
 def variables_read() -> set[str]:
     """Return the names of the variables that settings read: env.xxx("NAME") and os.environ.get("NAME")."""
     names = set()
-    for path in ("project/settings.py", "project/embedded.py"):
+    for path in ("project/settings.py", "project/embedded/servers.py"):
         for node in ast.walk(ast.parse((CHECKOUT / path).read_text())):
             match node:
                 case ast.Call(
@@ -131,7 +131,7 @@ def test_every_queue_has_a_worker() -> None:
 
 def test_compose_file_fits_the_schema() -> None:
     """The Compose file uses known keys with values of the right kind."""
-    schema = json.loads((CHECKOUT / "tests" / "unit" / "compose.schema.json").read_text())
+    schema = json.loads((CHECKOUT / "tests" / "unit" / "project" / "compose.schema.json").read_text())
 
     jsonschema.Draft202012Validator(schema).validate(compose())
 

@@ -117,7 +117,7 @@ WITH due AS MATERIALIZED (
     UPDATE fetches_fetch
     SET state = 'reserved', slot_id = assigned.slot_id,
         lease_until = assigned.start_time + effective_grace + make_interval(secs => %(delivery)s::float8)
-    -- Always true (docs/explanation/sql.md).
+    -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM assigned WHERE fetch_id = abs(fetch_id) AND slot_id = abs(slot_id)) AS assigned
     WHERE fetches_fetch.id = assigned.fetch_id
 ), clocks AS (

@@ -5,7 +5,7 @@ WITH looked_at AS MATERIALIZED (
 ), turned_on AS (
     UPDATE ratelimit_site
     SET has_backlog = true
-    -- Key array (docs/explanation/sql.md).
+    -- Array look-up (docs/explanation/sql.md).
     WHERE id = ANY(ARRAY(
         SELECT site.id FROM looked_at AS site
         -- First row.

@@ -16,10 +16,10 @@
 -- fitting    which of them may wait so long
 -- chosen, published  what is written
 WITH RECURSIVE waiting AS (
-    (SELECT site FROM workers_postponedtask WHERE published_at IS NULL ORDER BY site LIMIT 1)
+    (SELECT site FROM throttled_postponedtask WHERE published_at IS NULL ORDER BY site LIMIT 1)
     UNION ALL
     SELECT (
-        SELECT task.site FROM workers_postponedtask AS task
+        SELECT task.site FROM throttled_postponedtask AS task
         WHERE task.published_at IS NULL AND task.site > waiting.site
         ORDER BY task.site
         LIMIT 1
@@ -39,7 +39,7 @@ WITH RECURSIVE waiting AS (
     JOIN ratelimit_site AS site ON site.name = waiting.site
     CROSS JOIN LATERAL (SELECT site.effective_interval + site.effective_grace AS step) AS stepped
     CROSS JOIN LATERAL (
-        SELECT count(*) AS tasks FROM workers_postponedtask AS task
+        SELECT count(*) AS tasks FROM throttled_postponedtask AS task
         WHERE task.site = waiting.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
     ) AS on_its_way
 ), roomy AS MATERIALIZED (
@@ -54,19 +54,19 @@ WITH RECURSIVE waiting AS (
     SELECT roomy.*
     FROM roomy
     CROSS JOIN LATERAL (
-        SELECT id FROM workers_postponedtask AS task
+        SELECT id FROM throttled_postponedtask AS task
         WHERE task.site = roomy.site AND task.published_at IS NULL AND task.not_before <= roomy.now
         ORDER BY task.not_before, task.id
         LIMIT 1
     ) AS first
-    JOIN workers_postponedtask AS task ON task.id = first.id
+    JOIN throttled_postponedtask AS task ON task.id = first.id
     WHERE task.published_at IS NULL  -- looked at again once the lock is held
     FOR UPDATE OF task SKIP LOCKED
 ), queued AS MATERIALIZED (
     SELECT held.*, next.id, next.not_before, next.max_wait
     FROM held
     CROSS JOIN LATERAL (
-        SELECT id, task.not_before, max_wait FROM workers_postponedtask AS task
+        SELECT id, task.not_before, max_wait FROM throttled_postponedtask AS task
         WHERE task.site = held.site AND task.published_at IS NULL AND task.not_before <= held.now
         ORDER BY task.not_before, task.id
         LIMIT held.room
@@ -83,7 +83,7 @@ WITH RECURSIVE waiting AS (
 ), chosen AS (
     SELECT id FROM fitting WHERE fits ORDER BY site, not_before, id LIMIT %(batch)s
 ), published AS (
-    UPDATE workers_postponedtask AS task
+    UPDATE throttled_postponedtask AS task
     SET published_at = clock_timestamp(), publications = least(publications + 1, 32767),
         lease_until = clock_timestamp() + make_interval(secs => %(delivery)s::float8)
     FROM chosen

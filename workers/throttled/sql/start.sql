@@ -1,7 +1,7 @@
 -- Delete the row of a task that starts now in slot `slot`, if it is still held with `token`; no row comes back if not.
 -- Returns the seconds until the slot is over, counted from when the statement came, which is after it was sent.
 WITH gone AS (
-    DELETE FROM workers_postponedtask WHERE id = %(row)s AND held_by = %(token)s RETURNING id
+    DELETE FROM throttled_postponedtask WHERE id = %(row)s AND held_by = %(token)s RETURNING id
 )
 SELECT extract(epoch FROM slot.use_until - statement_timestamp())::float8 AS use_until_s
 FROM gone LEFT JOIN ratelimit_slot AS slot ON slot.id = %(slot)s

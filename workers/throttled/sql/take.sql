@@ -2,7 +2,7 @@
 -- Promises: of several that ask at once, one gets it. No row is returned where it is gone, or another worker holds it;
 -- from a holder whose very message the broker delivers again (`redelivered`), it is taken: that holder is dead, or will
 -- find that it has lost the row.
-UPDATE workers_postponedtask
+UPDATE throttled_postponedtask
 SET held_by = %(token)s, published_at = coalesce(published_at, clock_timestamp()), publications = 0,
     lease_until = clock_timestamp() + make_interval(secs => %(seconds)s::float8)
 WHERE id = %(row)s AND (held_by IS NULL OR lease_until < clock_timestamp() OR %(redelivered)s)

@@ -4,13 +4,13 @@
 -- long as before, up to `longest`, so that one whose code was removed takes no room from others of its site.
 WITH lost AS (
     SELECT id, held_by IS NOT NULL AS was_held
-    FROM workers_postponedtask
+    FROM throttled_postponedtask
     WHERE lease_until < clock_timestamp()
     ORDER BY lease_until
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
 )
-UPDATE workers_postponedtask AS task
+UPDATE throttled_postponedtask AS task
 SET published_at = NULL, held_by = NULL, lease_until = NULL,
     not_before = CASE WHEN publications < 2 THEN not_before ELSE
         clock_timestamp() + make_interval(

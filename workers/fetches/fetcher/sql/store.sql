@@ -40,7 +40,7 @@ WITH outcome AS MATERIALIZED (
         hop_url = CASE WHEN outcome.hop_site IS NULL THEN job.hop_url ELSE outcome.hop_url END,
         redirects = job.redirects + (outcome.hop_site IS NOT NULL)::int,
         site_id = coalesce(outcome.hop_site, job.site_id)
-    -- Always true (docs/explanation/sql.md).
+    -- True condition (docs/explanation/sql.md).
     FROM (SELECT * FROM outcome WHERE fetch_id = abs(fetch_id)) AS outcome
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
