@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from postgres import statements
+from postgres import batches
 from ratelimit import slots
 from workers.fetches import robots_delays
 
@@ -21,14 +21,5 @@ def purge() -> int:
     """
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
     robots_delays.settle_all()
-    _purge("robots_purge", ROBOTS_RETENTION)
-    return _purge("purge", settings.WEIR_FETCH_RETENTION)
-
-
-def _purge(statement: str, older_than: float) -> int:
-    deleted = 0
-    while True:
-        batch: int = statements.run("workers.fetches", statement, {"older_than": older_than, "batch": BATCH})[0].deleted
-        deleted += batch
-        if batch < BATCH:
-            return deleted
+    batches.delete("workers.fetches", "robots_purge", {"older_than": ROBOTS_RETENTION}, batch=BATCH)
+    return batches.delete("workers.fetches", "purge", {"older_than": settings.WEIR_FETCH_RETENTION}, batch=BATCH)
