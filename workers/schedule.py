@@ -21,7 +21,7 @@ SCHEDULE = (
     Entry(name="weir: publish postponed tasks", task="workers.tasks.publish_postponed", every=timedelta(seconds=1)),
     Entry(name="weir: purge fetches", task="workers.tasks.purge_fetches", every=timedelta(minutes=10)),
     Entry(name="weir: flush unread", task="workers.tasks.flush_unread", every=timedelta(seconds=2)),
-    Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),
+    Entry(name="weir: reconcile unread", task="workers.tasks.reconcile_unread", every=timedelta(seconds=10)),
     Entry(name="weir: purge notifications", task="workers.tasks.purge_notifications", every=timedelta(minutes=10)),
     Entry(
         name="weir: send shipped e-mails",

@@ -8,7 +8,7 @@ from celery.app.task import Context
 from celery.signals import task_revoked, task_unknown, worker_process_init, worker_shutdown, worker_shutting_down
 from kombu import Message
 
-from notifications import flush, heal, outages
+from notifications import flush, outages, reconcile
 from notifications import retention as notification_retention
 from workers import heartbeats
 from workers.fetches import dispatch as dispatching
@@ -53,10 +53,10 @@ def flush_unread() -> None:
 
 
 @shared_task
-def heal_unread() -> None:
-    """Find unread numbers that are wrong, and mend them; one at a time, whoever starts it."""
-    with outages.waited_out("unread_not_healed"):
-        heal.heal()
+def reconcile_unread() -> None:
+    """Find unread numbers that are wrong, and repair them; one pass runs at a time, however many are started."""
+    with outages.waited_out("unread_not_reconciled"):
+        reconcile.run_pass()
 
 
 @shared_task

@@ -10,7 +10,7 @@ from typing import Protocol
 from django.core.management import call_command
 from django.db import connection
 
-from notifications import heal
+from notifications import reconcile
 from project import embedded, interrupts, processes
 from project.celery import app
 from project.demo import home as demo_home
@@ -70,7 +70,7 @@ class Performance:
         note("Making the database's tables…")
         call_command("migrate", interactive=False, verbosity=0)
         call_command("sync_schedule", stdout=StringIO())
-        heal.heal()  # until the first one unread numbers come from the rows, which would prove nothing
+        reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
         note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
         port = _free_port()
         env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port)}
