@@ -17,7 +17,7 @@ from demo.fakes import mail_server, sites
 from demo.killer import Killer
 from demo.plan import Plan
 from demo.users import EVERYBODY
-from notifications import heal
+from notifications import reconcile
 from project import embedded
 from project.celery import app
 from project.processes import interrupts, procfile
@@ -72,7 +72,7 @@ class Performance:
         note("Making the database's tables…")
         call_command("migrate", interactive=False, verbosity=0)
         call_command("sync_schedule", stdout=StringIO())
-        heal.heal()  # until the first one unread numbers come from the rows, which would prove nothing
+        reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
         note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
         port = _free_port()
         env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port)}
@@ -94,7 +94,7 @@ class Performance:
         self.director = Director(web_sites, users, shipped)
         self.director.set_rates()
         note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
-        self._recall_watcher(self.director, running, users, shipped)
+        self._watch(self.director, running, users, shipped)
 
     def _watch(
         self, director: Director, running: procfile.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments

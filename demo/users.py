@@ -1,7 +1,7 @@
 """The demo's users: they are notified, read, and ask how much is unread; every answer is compared with COUNT(*).
 
 They do one thing at a time, in one process: when a number is compared, nothing of theirs is under way, and whatever
-differs is drift. Flushes and heals go on meanwhile, which must not show.
+differs is drift. Flushes and reconciliation go on meanwhile, which must not show.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The app `notifications`: in-site notifications, and an unread number that is always right."""
+"""The app `notifications`: notifications in the site, and unread numbers that equal their rows."""
 
 from django.apps import AppConfig
 

@@ -1,23 +1,24 @@
-"""What a transaction changes of unread numbers: collected while it runs, sent to Redis when it has committed.
+"""What a transaction changes of unread numbers: collected while it runs, sent to Redis after its commit.
 
-A change is a number of rows that were really changed, by user. `record` takes it; a savepoint that is rolled back takes
-its changes along; what remains is added up and sent by one call. The rows are the truth, so nothing is raised where
-that fails: whoever is known to be missed is noted for heal, and who dies before that is found by it.
+A change says by user how many more rows are unread than before; only rows that were really changed count. `record`
+takes a change. A savepoint that is rolled back drops its changes. What remains is added up, and sent in one call.
+
+The rows are the truth, so a failure to send raises nothing: users whose change is known to be missed are noted as
+doubts. Where the process dies before it sends, reconciliation finds the users by their changed rows.
 """
 
 import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from django.db import Error, connections, transaction
 
-from notifications import counters, outages
+from notifications import counters, django_private, outages
 from postgres import statements
 
-# Heal takes a delta that is missing for three seconds for lost, and repairs it. One that arrives after this time may
-# have been repaired, so heal must look again.
+# A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A delta that arrives
+# later than this may have been repaired already, so its users become doubts.
 LATE_S = 1.5
 
 
@@ -29,16 +30,14 @@ def record(change: Mapping[int, int], *, using: str, since: float | None = None)
     change = _by_number(change)
     if not any(change.values()):
         return
-    connection = connections[using]
-    if not connection.in_atomic_block:
+    if not connections[using].in_atomic_block:
         transaction.on_commit(partial(_send, change, since or time.monotonic()), using=using)  # now
         return
-    hooks = connection.run_on_commit
-    total = _taken_from(hooks) or _Total()
+    total = django_private.take_hook(_Total, using=using, leaving=_moved) or _Total()
     total.latest = time.monotonic()
     transaction.on_commit(partial(total.add, change), using=using)
-    # Behind the changes that it sends, and of no savepoint, so that it outlives those that are rolled back.
-    hooks.append((set(), total, False))  # type: ignore[arg-type]  # as on_commit does it
+    # Behind the changes that it sends. It outlives rolled-back savepoints; their changes do not.
+    django_private.add_hook_of_no_savepoint(total, using=using)
 
 
 def _by_number(change: Mapping[int, int]) -> Counter[int]:
@@ -49,14 +48,13 @@ def _by_number(change: Mapping[int, int]) -> Counter[int]:
 
 
 class _Total:
-    """What has survived to the commit: Django calls `add` for each such change, and then it."""
+    """The sum of the changes that survive to the commit: Django calls `add` for each of them, and then the total."""
 
     def __init__(self) -> None:
-        self.latest = 0.0
+        self.latest = 0.0  # when the last change was recorded, of time.monotonic()
         self._change: Counter[int] = Counter()
 
     def add(self, change: Mapping[int, int]) -> None:
-        """Take one that has survived."""
         self._change.update(change)
 
     def __call__(self) -> None:
@@ -64,17 +62,8 @@ class _Total:
         _send(change, self.latest)
 
 
-def _taken_from(hooks: list[Any]) -> _Total | None:
-    for place in range(len(hooks) - 1, -1, -1):  # it is among the last
-        savepoints, total, robust = hooks[place]
-        if isinstance(total, _Total):
-            hooks[place] = (savepoints, _moved, robust)  # the others keep their places, which Django's tests count
-            return total
-    return None
-
-
 def _moved() -> None:
-    """Stand where a sum stood that is sent later."""
+    """Stand in the list of hooks where a total stood that has moved to the end."""
 
 
 def _send(change: Mapping[int, int], since: float) -> None:
@@ -91,11 +80,11 @@ def _send(change: Mapping[int, int], since: float) -> None:
             if time.monotonic() - since > LATE_S:
                 doubtful += part
     if doubtful:
-        _doubt(doubtful)
+        _note_doubts(doubtful)
 
 
-def _doubt(users: list[int]) -> None:
+def _note_doubts(users: list[int]) -> None:
     try:
-        statements.run_within("notifications", "note_doubts", {"users": users})
+        statements.run_within("notifications", "doubts/note", {"users": users})
     except Error as error:
         outages.warn("unread_doubt_not_noted", error)

@@ -1,14 +1,15 @@
-"""The deltas of unread numbers, in Redis: all that Weir does there, one command or script (`lua/`) a call.
+"""The deltas of unread numbers, in Redis: the only code that talks to it; one command or script (`lua/`) a call.
 
-A delta is added to the open *epoch*. A flusher seals it, which opens the next, brings its deltas to PostgreSQL, and
-drops it; at most one epoch is sealed at a time. Commands and scripts run one after the other in Redis, so each delta is
-in exactly one epoch, and whoever peeks sees all live epochs as they were at one moment. The open epoch's deltas have
-a key of their own, which sealing renames: adding needs to know no epoch, and is as cheap as Redis makes it.
+A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
+and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
+is in exactly one epoch, and `peek` sees all live epochs as they were at one moment. The open epoch's deltas have a key
+of their own, which sealing renames: adding needs to know no epoch, and is as cheap as Redis makes it.
 
-Redis may lose all this at any time. Its *incarnation*, a random name that is lost with it, tells that.
+Redis may lose all this at any time. Its *incarnation* is a random name that is lost with it, so another incarnation
+shows that deltas are lost.
 
-All functions raise Unreachable where Redis did not do it, or did not say so in time: nobody knows then whether it did.
-No call is ever repeated, because one that was done would be done twice.
+All functions raise Unreachable where Redis refuses, or does not answer in time; in the second case it may have done
+what it was asked. No call is repeated, because one that was done would be done twice.
 """
 
 import time
@@ -31,16 +32,16 @@ EPOCH, SEALED, INCARNATION = "{unread}:epoch", "{unread}:sealed", "{unread}:inca
 OPEN = "{unread}:open"  # the open epoch's deltas: a sorted set: member = user, score = delta
 DELTAS = "{unread}:deltas:"  # and the epoch: those of a sealed one
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # web code waits for them
-LEFT_ALONE_S = 1.0  # after an error nobody of this process tries again for so long
-AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves others in between
+LEFT_ALONE_S = 1.0  # after an error this process does not ask Redis again for so long
+AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
 
 
 class Unreachable(Exception):
-    """Redis did not answer, or answered that it will not do it."""
+    """Redis did not answer, or refused."""
 
 
 class Sealed(NamedTuple):
-    """The sealed epoch; `fresh` if this call sealed it, else it waited already."""
+    """The sealed epoch; `fresh` if this call sealed it, and it was not sealed before."""
 
     epoch: int
     fresh: bool
@@ -48,7 +49,7 @@ class Sealed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peek:
-    """The live deltas of some users at one moment, by epoch; no incarnation where Redis knows of nothing."""
+    """The live deltas of some users at one moment, by epoch. `incarnation` is empty where Redis has no epoch."""
 
     incarnation: str = ""
     deltas: Mapping[int, Mapping[int, int]]
@@ -67,25 +68,25 @@ def add(deltas: Mapping[int, int]) -> None:
 
     A Redis that lost its memory takes them, too: they belong to the epoch that is opened there next.
     """
-    if len(deltas) == 1:  # what web code does most; a script would take half as long again
+    if len(deltas) == 1:  # the most frequent call by web code; a script would take half as long again
         ((user_id, delta),) = deltas.items()
         with _Redis() as client:
             client.zincrby(OPEN, delta, user_id)
         return
-    _run("add", [OPEN], [number for delta in deltas.items() for number in delta])
+    _run_script("add", [OPEN], [number for delta in deltas.items() for number in delta])
 
 
 def open_epoch(floor: int, *, replacing: str = "") -> str:
     """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation.
 
-    That is a new one where there was none, where Redis came back older than it was, or where it was `replacing`.
+    The incarnation is new where there was none, where Redis came back older than it was, and where it was `replacing`.
     """
-    return str(_run("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex, replacing]))
+    return str(_run_script("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex, replacing]))
 
 
 def seal() -> Sealed | None:
-    """Return the sealed epoch, which waits already or is the open one until now; None where there are no deltas."""
-    answer = _run("seal", [EPOCH, OPEN, SEALED], [])
+    """Seal the open epoch, unless one is sealed already; return the sealed one, or None where there are no deltas."""
+    answer = _run_script("seal", [EPOCH, OPEN, SEALED], [])
     return answer and Sealed(int(answer[0]), bool(answer[1]))
 
 
@@ -93,7 +94,7 @@ def read(epoch: int) -> dict[int, int]:
     """Return the deltas of a sealed epoch, by user, without those that came to 0."""
     deltas: dict[int, int] = {}
     for start in count(0, AT_ONCE):
-        page = _run("read", [DELTAS + str(epoch)], [start, start + AT_ONCE - 1])
+        page = _run_script("read", [DELTAS + str(epoch)], [start, start + AT_ONCE - 1])
         if not page:
             break
         numbers = map(int, page)
@@ -104,20 +105,20 @@ def read(epoch: int) -> dict[int, int]:
 def users() -> set[int]:
     """Return all users who have live deltas."""
     with _Redis() as client:
-        live: Any = client.zrange(OPEN, 0, -1)  # first: who is sealed meanwhile has been seen then
+        live: Any = client.zrange(OPEN, 0, -1)  # first: users whose epoch is sealed meanwhile have been seen then
         sealed: Any = client.get(SEALED)
         live += client.zrange(DELTAS + sealed, 0, -1) if sealed else []
     return {int(user_id) for user_id in live}
 
 
 def drop(epoch: int) -> None:
-    """Forget a sealed epoch that PostgreSQL has; does nothing where it was dropped before."""
-    _run("drop", [SEALED], [epoch])
+    """Remove a sealed epoch that PostgreSQL has; does nothing where it was dropped before."""
+    _run_script("drop", [SEALED], [epoch])
 
 
 def peek(user_ids: Collection[int]) -> Peek:
     """Return the live deltas of these users, at most 5,000, by one call to Redis."""
-    answer = _run("peek", [EPOCH, SEALED, INCARNATION, OPEN], user_ids)
+    answer = _run_script("peek", [EPOCH, SEALED, INCARNATION, OPEN], user_ids)
     if answer is None:
         return Peek(deltas={})
     incarnation, *live = answer
@@ -133,22 +134,17 @@ def peek(user_ids: Collection[int]) -> Peek:
 
 
 def first_epoch(incarnation: str) -> int:
-    """Return the first epoch of this incarnation: what was sealed before it is of a Redis that is no more."""
+    """Return the first epoch of this incarnation; earlier epochs are of a Redis that has lost its memory since."""
     return int(incarnation.partition("-")[0])
 
 
-def renew(incarnation: str) -> str:
-    """Give Redis a new incarnation where it still has this one; return the one that it has then."""
-    return str(_run("renew", [INCARNATION], [incarnation, f"{first_epoch(incarnation)}-{uuid4().hex}"]))
-
-
 def server_run() -> str:
-    """Return what is another after each start of the server: with it, Redis may have come back older than it was."""
+    """Return the server's run_id, another one after each start: Redis may have come back older than it was then."""
     with _Redis() as client:
         return str(client.info("server").get("run_id", ""))
 
 
-def _run(name: str, keys: list[str], arguments: Collection[int | str]) -> Any:  # noqa: ANN401  what the script returns
+def _run_script(name: str, keys: list[str], arguments: Collection[int | str]) -> Any:  # noqa: ANN401  what it returns
     with _Redis() as client:
         return _script(name)(keys, arguments, client)
 
@@ -165,10 +161,10 @@ _outage = _Outage()
 
 
 class _Redis:
-    """The client, for a call or a few. A class, as a generator would take a twentieth of the time that `add` takes."""
+    """The client, for a call or a few. A generator in its place would take a twentieth of the time that `add` takes."""
 
     def __enter__(self) -> redis.Redis:
-        if time.monotonic() < _outage.over_at:  # nobody waits for one time-out after the other
+        if time.monotonic() < _outage.over_at:  # no caller waits for one time-out after the other
             raise Unreachable(_outage.reason)
         return _client()
 

@@ -1,10 +1,10 @@
 """Drift: by how much users' numbers differ from the count of their unread rows, and how that is repaired.
 
-A difference need not be drift. A transaction may have committed whose delta is still on its way to Redis, and it
-cannot be told apart from one whose process died in between. So a difference counts as drift when it stood in four
-looks, a second apart, and nothing moved: neither rows nor number. Of whoever moves one cannot say; that is a doubt, and
-readers count such a user's rows until a later heal can say. A process that is stopped for longer than four looks take,
-and sends its delta late, notes a doubt itself.
+A difference need not be drift. A transaction may have committed whose delta is still on its way to Redis, and that
+looks the same as a transaction whose process died in between. So a difference counts as drift when it was the same in
+four looks, a second apart, and nothing moved: neither rows nor number. For a user who moves this cannot be decided: the
+user becomes a doubt, and readers count the user's rows until a later pass can decide. A process that is stopped for
+longer than four looks take, and sends its delta late, notes a doubt itself.
 """
 
 import time
@@ -20,7 +20,7 @@ TRIES = 3  # for numbers that change while they are looked at
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drift:
-    """A number that differs from its rows by `drift`, and all that it was found with: equal ones have not moved."""
+    """A number that differs from its rows by `drift`, with all that was compared: two that are equal have not moved."""
 
     user_id: int
     drift: int
@@ -32,7 +32,7 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """Whose numbers differ from their rows, and whose changed while they were looked at; all others are right."""
+    """The users whose numbers differ from their rows, and those whose deltas changed meanwhile; others are right."""
 
     differing: dict[int, Drift] = field(default_factory=dict)
     moving: set[int] = field(default_factory=set)
@@ -52,9 +52,9 @@ def look(user_ids: Iterable[int]) -> Look:
 
 
 def stands(differing: dict[int, Drift]) -> tuple[list[Drift], set[int]]:
-    """Look at what differs again and again: return the drifts that stood, and the users about whom one cannot say.
+    """Look again at the users who differ: return the drifts that stayed the same, and the users who are undecided.
 
-    Takes a few seconds, and none where nothing differs.
+    Takes a few seconds, and none where nothing differs. Raises `counters.Unreachable`.
     """
     standing, unsure = dict(differing), set[int]()
     for _ in range(LOOKS - 1):
@@ -68,27 +68,30 @@ def stands(differing: dict[int, Drift]) -> tuple[list[Drift], set[int]]:
 
 
 def repair(drifts: Collection[Drift]) -> set[int]:
-    """Add each drift to its stored number, if that is still what it was; return the users whose were."""
+    """Add each drift to its stored number, if that is still what it was; return the users whose numbers were."""
     parameters = {
         "users": [drift.user_id for drift in drifts],
         "drifts": [drift.drift for drift in drifts],
         "unread_counts": [drift.unread_count for drift in drifts],
         "epochs": [drift.epoch for drift in drifts],
     }
-    # Two transactions, as one that locks some users in order and then others deadlocks with a flush.
-    repaired = {row.user_id for row in statements.run("notifications", "repair", parameters)}
+    # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
+    repaired = {row.user_id for row in statements.run("notifications", "drift/repair", parameters)}
     missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
     parameters = {"users": [drift.user_id for drift in missing], "drifts": [drift.drift for drift in missing]}
-    return repaired | {row.user_id for row in statements.run("notifications", "repair_missing", parameters)}
+    return repaired | {row.user_id for row in statements.run("notifications", "drift/repair_missing", parameters)}
 
 
 def _look_once(user_ids: Collection[int], differing: dict[int, Drift]) -> list[int]:
-    """Note who differs; return those whose deltas changed meanwhile, so that the two sides are of two moments."""
+    """Add the users who differ to `differing`; return those whose deltas changed during the look.
+
+    Their deltas and their rows are of two moments, and cannot be compared.
+    """
     users = list(user_ids)
     before = counters.peek(users)
     if not before.incarnation:
         raise counters.Unreachable("Redis has lost its memory.")
-    rows = statements.run_within("notifications", "look", {"users": users})
+    rows = statements.run_within("notifications", "drift/look", {"users": users})
     after = counters.peek(users)
     moving = []
     for row in rows:

@@ -1,14 +1,14 @@
-"""Flush: sealed deltas go from Redis to PostgreSQL in bulk, each exactly once, whatever is killed.
+"""Flush: moves sealed deltas from Redis to PostgreSQL in bulk, each exactly once, whatever is killed.
 
-1. Seal: the open epoch is closed, unless one is sealed already, which then comes first.
+1. Seal: close the open epoch, unless one is sealed already; that one comes first then.
 2. Read its deltas.
-3. Apply, one statement: note the epoch as flushed and add its deltas to the stored numbers. Whoever finds the epoch
-   noted adds nothing; whoever meets another flusher here leaves it to that one.
-4. Drop it from Redis.
+3. Apply, one statement: note the epoch as flushed, and add its deltas to the stored numbers. A flusher that finds the
+   epoch noted adds nothing; one that meets another flusher here leaves the epoch to it.
+4. Drop the epoch from Redis. Only a flusher that saw step 3 committed does this.
 
-Killed between any two steps, or stopped for as long as you like, it is done again from the first step by anybody. The
-epoch is dropped only by who saw it committed. Readers take deltas only of epochs after the stored number's, so that
-they see neither a dip nor a double between 3 and 4.
+A flusher may be killed between any two steps, or stopped for any time: the next one begins again with the first step.
+Readers add only deltas of epochs after the stored number's, so that between 3 and 4 they miss no delta and count none
+twice.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from postgres import statements
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlushReport:
-    """What one flush brought to PostgreSQL itself: epochs, and numbers written in them."""
+    """What one flush itself wrote to PostgreSQL: how many epochs, and how many users' numbers in them."""
 
     epochs: int = 0
     users: int = 0
@@ -31,39 +31,39 @@ class FlushReport:
 def flush_sealed() -> FlushReport:
     """Flush the epoch that is sealed, if one is, and then the one that is open.
 
-    Safe to run twice, together, or never again. Raises `counters.Unreachable`, and database errors; what is sealed
-    waits for the next flush then.
+    Safe to run twice, by several processes at once, or never again. Raises `counters.Unreachable`, and database
+    errors; the sealed epoch then waits for the next flush.
     """
     counters.open_epoch(highest_epoch())
     epochs = users = 0
     while sealed := counters.seal():
         applied = _apply(sealed.epoch)
-        if applied.is_busy:  # somebody else has it, and drops it
+        if applied.is_busy:  # another flusher has the epoch, and drops it
             break
         counters.drop(sealed.epoch)
         epochs, users = epochs + applied.epochs, users + applied.users
-        if sealed.fresh:  # what was added since then is the next flush's
+        if sealed.fresh:  # deltas that were added since are left to the next flush
             break
     return FlushReport(epochs=epochs, users=users)
 
 
 def highest_epoch() -> int:
-    """Return the highest epoch that was flushed. Epochs that Redis opens must be above it."""
-    return int(statements.run_within("notifications", "highest_epoch", {}, prepare=True)[0].epoch)
+    """Return the highest epoch that was flushed or is refused. Epochs that Redis opens must be above it."""
+    return int(statements.run_within("notifications", "flush/highest_epoch", {}, prepare=True)[0].epoch)
 
 
 def refuse_before(epoch: int) -> None:
-    """Refuse all earlier epochs from now on; those that are being applied have committed when this returns.
+    """Refuse all earlier epochs from now on; epochs that are being applied have committed when this returns.
 
-    For heal: a flusher that was stopped may hold deltas of a Redis that has lost its memory since. They count as lost,
-    and will be repaired; when it goes on they must not be added, too.
+    For reconciliation: a flusher that was stopped may hold deltas of a Redis that has lost its memory since. These
+    count as lost, and will be repaired; the flusher must not add them as well when it goes on.
     """
     with transaction.atomic(durable=True):
-        statements.run_within("notifications", "lock_epochs", {})
-        statements.run_within("notifications", "refuse_before", {"epoch": epoch})
+        statements.run_within("notifications", "flush/lock_epochs", {})
+        statements.run_within("notifications", "flush/refuse_before", {"epoch": epoch})
 
 
-def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of apply.sql
+def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of flush/apply.sql
     deltas = counters.read(epoch)
     parameters = {
         "epoch": epoch,
@@ -71,5 +71,5 @@ def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of apply.sql
         "deltas": statements.bigints(deltas.values()),
     }
     with transaction.atomic(durable=True):
-        statements.run_within("notifications", "without_timeout", {})
-        return statements.run_within("notifications", "apply", parameters)[0]
+        statements.run_within("notifications", "flush/without_timeout", {})
+        return statements.run_within("notifications", "flush/apply", parameters)[0]

@@ -1,7 +1,7 @@
-"""What web code calls: tell users something, mark it as read, ask how much is unread.
+"""What web code calls: write notifications, mark them as read, ask how many are unread.
 
 Rows are written in the caller's transaction, and the unread number changes when that commits. Nothing here raises
-because Redis is down: what is missed then is healed, and numbers are counted from the rows meanwhile.
+because Redis is down: what Redis missed is reconciled later, and numbers are counted from the rows meanwhile.
 """
 
 import time
@@ -14,44 +14,47 @@ from notifications import changes, counters, outages
 from notifications.models import Notification
 from postgres import statements
 
-MOST_COUNTED = 10_000  # rows of one user, where the number has to be counted
+MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
 AT_ONCE = 50_000  # users in one statement
 
 
 def notify(user_id: int, kind: str, title: str, *, body: str = "", url: str = "") -> Notification:
-    """Tell one user something."""
+    """Write one notification for one user."""
     return Notification.objects.create(user_id=user_id, kind=kind, title=title, body=body, url=url)
 
 
 def notify_many(user_ids: Iterable[int], kind: str, title: str, *, body: str = "", url: str = "") -> int:
-    """Tell many users the same, each once; returns how many. All or none, in a few statements for 100,000 of them."""
+    """Write the same notification for many users, each once; returns how many. All or none, in few statements.
+
+    100,000 users take two statements.
+    """
     users = list(dict.fromkeys(user_ids))
     with transaction.atomic():
         for start in range(0, len(users), AT_ONCE):
-            told = statements.bigints(users[start : start + AT_ONCE])
+            part = statements.bigints(users[start : start + AT_ONCE])
             statements.run_within(
-                "notifications", "notify", {"users": told, "kind": kind, "title": title, "body": body, "url": url}
+                "notifications", "inbox/notify", {"users": part, "kind": kind, "title": title, "body": body, "url": url}
             )
         changes.record(dict.fromkeys(users, 1), using=DEFAULT_DB_ALIAS)
     return len(users)
 
 
 def mark_read(user_id: int, ids: Iterable[int]) -> int:
-    """Mark this user's notifications of these ids as read; returns how many were unread, and are no more.
+    """Mark this user's notifications of these ids as read; returns how many were unread before.
 
-    Of two calls at once for the same notification, one counts it. Somebody else's notification is not touched.
+    Of two calls at once for the same notification, one counts it. Other users' notifications are left as they are.
     """
-    return _mark("mark_read", {"user": user_id, "ids": list(ids)}, -1)
+    return _mark("inbox/mark_read", {"user": user_id, "ids": list(ids)}, -1)
 
 
 def mark_all_read(user_id: int) -> int:
-    """Mark all that is unread as read; returns how many that were. What comes meanwhile stays unread."""
-    return _mark("mark_all_read", {"user": user_id}, -1)
+    """Mark all of the user's notifications as read; returns how many were unread. New ones stay unread."""
+    return _mark("inbox/mark_all_read", {"user": user_id}, -1)
 
 
 def mark_unread(user_id: int, ids: Iterable[int]) -> int:
-    """Mark this user's notifications of these ids as unread again; returns how many were read, and are no more."""
-    return _mark("mark_unread", {"user": user_id, "ids": list(ids)}, 1)
+    """Mark this user's notifications of these ids as unread again; returns how many were read before."""
+    return _mark("inbox/mark_unread", {"user": user_id, "ids": list(ids)}, 1)
 
 
 def _mark(statement: str, parameters: dict[str, Any], sign: int) -> int:
@@ -69,10 +72,10 @@ def unread_count(user_id: int) -> int:
 def unread_counts(user_ids: Iterable[int]) -> dict[int, int]:
     """Return how many notifications of each user are unread: one call to Redis and one query for 5,000 users.
 
-    The number is that of all committed transactions whose process has come as far as the delta, which it sends before
-    the call that committed returns. Where Redis is out of reach, or lost deltas that are not healed yet, rows are
-    counted instead, and a user who has more than 10,000 unread is told 10,000. Inside a transaction of more than READ
-    COMMITTED the number may be of different moments.
+    A number includes every committed transaction whose delta was sent; it is sent before the call that committed
+    returns. Where Redis is out of reach, or lost deltas that are not reconciled yet, rows are counted instead, up to
+    10,000 a user. Inside a REPEATABLE READ or SERIALIZABLE transaction the parts of a number may be of different
+    moments.
     """
     users = list(dict.fromkeys(user_ids))
     numbers: dict[int, int] = {}
@@ -82,10 +85,10 @@ def unread_counts(user_ids: Iterable[int]) -> dict[int, int]:
 
 
 def _numbers(users: Collection[int]) -> dict[int, int]:
-    """Look at Redis first: an epoch that is flushed and dropped in between is then in the stored number.
+    """Look at Redis first: an epoch that is flushed and dropped in between is in the stored number then.
 
-    Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. So look
-    again: this time it is the latter.
+    Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
+    look tells the two apart: if its open epoch was flushed, too, Redis came back older, and rows are counted.
     """
     peek, rows = _look(users)
     if peek.incarnation and rows[0].is_passed:
@@ -101,7 +104,7 @@ def _look(users: Collection[int]) -> tuple[counters.Peek, list[Any]]:
         peek = counters.Peek(deltas={})
     rows = statements.run_within(
         "notifications",
-        "numbers",
+        "inbox/numbers",
         {
             "users": users,
             "incarnation": peek.incarnation,
@@ -113,7 +116,7 @@ def _look(users: Collection[int]) -> tuple[counters.Peek, list[Any]]:
     return peek, rows
 
 
-def _shown(row: Any, peek: counters.Peek) -> int:  # noqa: ANN401  a row of numbers.sql
+def _shown(row: Any, peek: counters.Peek) -> int:  # noqa: ANN401  a row of inbox/numbers.sql
     if row.counted is not None:
         return int(row.counted)
     return max(0, int(row.unread_count) + peek.after(row.epoch, row.user_id))
@@ -122,8 +125,8 @@ def _shown(row: Any, peek: counters.Peek) -> int:  # noqa: ANN401  a row of numb
 def page(user_id: int, *, before: int | None = None, limit: int = 20, unread_only: bool = False) -> list[Notification]:
     """Return the user's newest notifications, or the newest before the one of the id `before`.
 
-    The next page begins before the last one's id, so a page costs the same however far back it is. Raises ValueError
-    for a limit below 1.
+    The next page begins before the id of this page's last, so a page costs the same however far back it is. Raises
+    ValueError for a limit below 1.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, but is {limit}.")

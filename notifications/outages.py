@@ -1,4 +1,4 @@
-"""Says that something is out of reach once a minute, not once a call."""
+"""Logs that a server is out of reach: once a minute, and not once a call."""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def warn(event: str, error: Exception) -> None:
 
 @contextmanager
 def waited_out(event: str) -> Iterator[None]:
-    """For periodic work: where Redis is out of reach, say so once a minute, and leave the work to a later tick."""
+    """For periodic work: where Redis is out of reach, log that once a minute, and leave the work to a later tick."""
     try:
         yield
     except counters.Unreachable as error:

@@ -1,8 +1,8 @@
-"""Retention: notifications that were read are kept for a time that the settings name; unread ones for ever."""
+"""Retention: read notifications are kept for a time that the settings name; unread ones for ever."""
 
 from django.conf import settings
 
-from postgres import statements
+from postgres import batches
 
 BATCH = 1_000
 
@@ -10,13 +10,8 @@ BATCH = 1_000
 def purge() -> int:
     """Delete notifications that were read longer ago than WEIR_NOTIFICATION_RETENTION; returns how many.
 
-    No unread number changes, as only read ones go. In short batches that skip what others hold, until a batch is not
-    full; may be killed anywhere.
+    No unread number changes, as only read rows are deleted. Batches are short, and skip rows that others hold locked.
+    The process may be killed anywhere.
     """
-    deleted = 0
-    while True:
-        parameters = {"older_than": settings.WEIR_NOTIFICATION_RETENTION, "batch": BATCH}
-        batch: int = statements.run("notifications", "purge", parameters)[0].deleted
-        deleted += batch
-        if batch < BATCH:
-            return deleted
+    parameters = {"older_than": settings.WEIR_NOTIFICATION_RETENTION}
+    return batches.delete("notifications", "retention/purge", parameters, batch=BATCH)

@@ -9,20 +9,20 @@ from django.db import connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from notifications import counters, heal
+from notifications import counters, reconcile
 
 ROWS = 5_000_000
 USERS = 100_000
 # Users of whom this many rows are unread, spread over the whole table as they would be in time.
 PROBED = {10: 1, 10_000: 2}
 UNREAD_OF_OTHERS = 5  # one in so many
-HEALS = 20  # in which Redis must have become trusted
+PASSES = 20  # in which Redis must have become trusted
 
 EMPTY = """
     TRUNCATE notifications_notification, notifications_unreadcount, notifications_flushedepoch, notifications_doubt,
-        notifications_healing RESTART IDENTITY
+        notifications_reconciliation RESTART IDENTITY
 """
-# Their times are long ago: heal looks at recent changes, and there is none.
+# Their times are long ago: reconciliation looks at recent changes, and there is none.
 FILL = f"""
     INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
@@ -56,7 +56,7 @@ def empty() -> None:
 
 
 def fill() -> None:
-    """Write the notifications and what was flushed of them, and let heal look at all until it trusts Redis."""
+    """Write the notifications and what was flushed of them, and reconcile all users until Redis is trusted."""
     empty()
     with connection.cursor() as cursor:
         cursor.execute(INDEXES)
@@ -64,11 +64,11 @@ def fill() -> None:
     # Built at once, indexes cost a fraction of what five million insertions into each would.
     run_at_length(f"DROP INDEX {', '.join(names)}; {FILL}; {'; '.join(definitions)}")
     run_at_length("VACUUM ANALYZE notifications_notification, notifications_unreadcount")
-    for _ in range(HEALS):
-        report = heal.heal()
+    for _ in range(PASSES):
+        report = reconcile.run_pass()
         if report and report.trusted:
             return
-    raise TimeoutError(f"Redis was not trusted after {HEALS} heals")
+    raise TimeoutError(f"Redis was not trusted after {PASSES} passes")
 
 
 def run_at_length(statements: str) -> None:

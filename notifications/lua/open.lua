@@ -1,11 +1,13 @@
--- Make sure that an epoch is open that PostgreSQL has not passed. KEYS: epoch, open, sealed, incarnation.
--- ARGV: the highest epoch that was flushed; a random name; an incarnation to be replaced, or nothing. Returns the
--- incarnation.
+-- Make sure that an epoch is open that PostgreSQL has not passed. Returns the incarnation.
+-- KEYS: epoch, open, sealed, incarnation.
+-- ARGV: the highest epoch that was flushed; a random name; an incarnation to be replaced, or nothing.
 --
--- No epoch: Redis is new, or lost its memory; what was added since then is kept. One that was flushed already, or an
--- incarnation to be replaced: Redis came back older than it was, and what is open may have been flushed. Either way deltas are lost, which the new
--- incarnation tells everybody, and the next epoch is above all that ever were: above the highest that was flushed and,
--- as those that were not are unknown, above the time in microseconds. The incarnation's name begins with its first epoch.
+-- Without an epoch, Redis is new or lost its memory; deltas that were added since then are kept. With an epoch that was
+-- flushed already, or an incarnation to be replaced, Redis came back older than it was; its open deltas may have been
+-- flushed, and are removed. Either way deltas are lost, and the new incarnation tells all readers so.
+--
+-- The next epoch is above all that ever were: above the highest that was flushed and, as those that were never flushed
+-- are unknown, above the time in microseconds. The incarnation's name begins with its first epoch.
 local floor = tonumber(ARGV[1])
 local epoch = redis.call('GET', KEYS[1])
 local incarnation = redis.call('GET', KEYS[4])

@@ -1,6 +1,6 @@
 -- Close the open epoch, if it has deltas, and open the next. KEYS: epoch, open, sealed.
--- Returns {epoch, fresh} of the one sealed epoch that there can be at a time: fresh is 1 where this call sealed it, 0
--- where it waited already (its flusher is at work, or died). Returns nil where there is nothing to flush.
+-- At most one epoch is sealed at a time. Returns {epoch, fresh} of it: fresh is 1 where this call sealed it, 0 where it
+-- was sealed before (its flusher is at work, or died). Returns nil where there is nothing to flush.
 local sealed = redis.call('GET', KEYS[3])
 if sealed then
     return {sealed, 0}

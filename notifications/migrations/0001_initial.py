@@ -40,12 +40,12 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Healing",
+            name="Reconciliation",
             fields=[
                 ("id", models.PositiveSmallIntegerField(default=1, primary_key=True, serialize=False)),
                 (
                     "incarnation",
-                    models.CharField(blank=True, help_text="of the Redis that heal looks at", max_length=64),
+                    models.CharField(blank=True, help_text="of the Redis that was last looked at", max_length=64),
                 ),
                 (
                     "server_run",
@@ -62,16 +62,18 @@ class Migration(migrations.Migration):
                     models.DateTimeField(help_text="changes of notifications up to here have been looked at"),
                 ),
                 (
-                    "scrubbed_until",
-                    models.BigIntegerField(help_text="users up to this one have been looked at in this round"),
+                    "scanned_until",
+                    models.BigIntegerField(help_text="the current full scan has compared users up to this one"),
                 ),
-                ("round_began_at", models.DateTimeField(help_text="when the current round over all users began")),
-                ("round_took", models.DurationField(help_text="the last whole round", null=True)),
-                ("lease_until", models.DateTimeField(help_text="nobody else heals before")),
+                ("scan_began_at", models.DateTimeField(help_text="when the current full scan of all users began")),
+                ("scan_took", models.DurationField(help_text="the last whole full scan", null=True)),
+                ("lease_until", models.DateTimeField(help_text="no other pass begins before")),
             ],
             options={
-                "verbose_name_plural": "healing",
-                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="healing_is_one_row")],
+                "verbose_name_plural": "reconciliation",
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="reconciliation_is_one_row")
+                ],
             },
         ),
         migrations.CreateModel(

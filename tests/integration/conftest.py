@@ -21,7 +21,7 @@ from django.db import connection, connections
 
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
-from notifications import counters, drift, heal
+from notifications import counters, reconcile
 from project.celery import app
 from project.checkout import CHECKOUT
 from ratelimit.models import Site
@@ -70,21 +70,14 @@ def long_lookahead(settings: LazySettings) -> None:
 
 @pytest.fixture
 def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  asked for its effect
-    """Return the tests' Valkey, empty; heal has looked at it and trusts it, and this process knows of no outage."""
+    """Return the tests' Valkey, empty; a pass has looked at it and trusts it, and this process knows of no outage."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.flushall()
         counters._outage.over_at = 0.0
-        report = heal.heal()
+        report = reconcile.run_pass()
         assert report is not None
         assert report.trusted
         yield client
-
-
-@pytest.fixture
-def heal_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have heal look at changes of any age, again and again without a pause."""
-    monkeypatch.setattr(heal, "SETTLED_S", 0.0)
-    monkeypatch.setattr(drift, "APART_S", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from notifications import flush, heal, outages, retention
+from notifications import flush, outages, reconcile, retention
 from workers import task_names
 
 
@@ -16,8 +16,8 @@ def flush_unread() -> None:
 @shared_task(name=task_names.RECONCILE_UNREAD)
 def reconcile_unread() -> None:
     """Find unread numbers that are wrong, and repair them; one at a time, whichever process starts it."""
-    with outages.waited_out("unread_not_healed"):
-        heal.heal()
+    with outages.waited_out("unread_not_reconciled"):
+        reconcile.run_pass()
 
 
 @shared_task(name=task_names.PURGE_NOTIFICATIONS)

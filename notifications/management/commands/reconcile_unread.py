@@ -4,14 +4,14 @@ from django.core.management.base import BaseCommand, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from notifications import heal
+from notifications import reconcile
 from notifications.models import Doubt, UnreadCount
 
 
 class Command(BaseCommand):
     help = (
         "Compare all users' unread numbers with their rows now, print every number that is wrong, and repair it. "
-        "heal_unread does the same, slice by slice."
+        "The schedule does the same, slice by slice."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("Users", total=len(users) if users else UnreadCount.objects.count())
-            drifts = heal.reconcile(
+            drifts = reconcile.reconcile_users(
                 users,
                 dry_run=dry_run,
                 on_progress=lambda done: progress.advance(bar, done),
@@ -33,4 +33,4 @@ class Command(BaseCommand):
             )
         self.stdout.write(f"{len(drifts):,} unread numbers {verb}." if drifts else "No unread number is wrong.")
         if doubts := Doubt.objects.count():
-            self.stdout.write(f"{doubts:,} are in doubt, and counted from the rows until heal_unread can say.")
+            self.stdout.write(f"{doubts:,} are in doubt, and counted from the rows until a scheduled pass can decide.")

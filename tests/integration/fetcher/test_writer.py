@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import running
-from workers.fetches.fetcher import writer
+from workers.fetches.fetcher import writer as writing
 from workers.fetches.fetcher.outcomes import judge
 from workers.fetches.fetcher.writer import Writer
 from workers.fetches.jobs import Answer, Failure, Job, Outcome, Snoozed
@@ -67,7 +67,7 @@ def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPa
             raise RuntimeError("nobody has thought of this")
         return judge(event, **options)
 
-    monkeypatch.setattr(writer, "judge", broken)
+    monkeypatch.setattr(writing, "judge", broken)
     writer = Writer(lambda _count: None)
     for job in jobs:
         writer.put(answer(job))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from postgres import statements
+from postgres import batches
 from ratelimit import slots
 from workers.fetches.robots import crawl_delays
 
@@ -26,11 +26,4 @@ def purge() -> int:
 
 
 def _purge(statement: str, older_than: float) -> int:
-    deleted = 0
-    while True:
-        batch: int = statements.run(
-            "workers.fetches.maintenance", statement, {"older_than": older_than, "batch": BATCH}
-        )[0].deleted
-        deleted += batch
-        if batch < BATCH:
-            return deleted
+    return batches.delete("workers.fetches.maintenance", statement, {"older_than": older_than}, batch=BATCH)

@@ -1,0 +1,118 @@
+"""All that Weir uses of Django which Django does not document, and may change in any release.
+
+Tried with Django 5.2 and 6.0. `tests/unit/notifications/test_django_private.py` says what this module relies on: run it
+first with another version of Django. No other module uses private parts of Django.
+
+1. `Model._save_table` writes one row to one table, whatever saves it: `save`, `create`, or `save_base`, as `loaddata`.
+2. `connection.run_on_commit` lists the hooks of the current transaction, each as (savepoints, function, robust).
+   Rolling a savepoint back makes a new list without the hooks of that savepoint.
+3. A queryset knows whether it will write (`_for_write`), which rows it has loaded (`_result_cache`), and whether it is
+   a slice (`query.is_sliced`).
+4. An expression, which the database computes, is a `BaseExpression` or a `Combinable`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from django.db import connections, models, router
+from django.db.models.base import ModelBase
+from django.db.models.expressions import BaseExpression, Combinable
+
+Hook = TypeVar("Hook", bound=Callable[[], None])
+
+
+# --- 1: saving a row ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowSave:
+    """A row that Django is about to write to one table of the database `using`."""
+
+    table: type[models.Model] | None  # an inheriting model has a row in several tables
+    using: str
+    force_insert: bool
+    update_fields: Iterable[str] | None  # None: all
+    write: Callable[[], bool]  # writes the row; returns whether it updated one, and did not insert it
+
+
+class InterceptedModel(models.Model):
+    """A model whose rows are written by its own `save_row`, whatever saves them."""
+
+    class Meta:
+        abstract = True
+
+    def save_row(self, save: RowSave) -> bool:
+        """Call `save.write` and return what it returns. What signals' receivers do comes before or after this."""
+        return save.write()
+
+    def _save_table(  # noqa: PLR0917  Django's signature
+        self,
+        raw: bool = False,
+        cls: type[models.Model] | None = None,
+        force_insert: bool | tuple[ModelBase, ...] = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> bool:
+        using = using or router.db_for_write(type(self), instance=self)
+        write: Callable[[], bool] = partial(
+            super()._save_table,  # type: ignore[misc]  # the stubs lack it
+            raw,
+            cls,
+            force_insert,
+            force_update,
+            using,
+            update_fields,
+        )
+        return self.save_row(
+            RowSave(table=cls, using=using, force_insert=bool(force_insert), update_fields=update_fields, write=write)
+        )
+
+
+# --- 2: hooks of the current transaction ----------------------------------------------------------
+
+
+def take_hook(kind: type[Hook], *, using: str, leaving: Callable[[], None]) -> Hook | None:
+    """Return the last hook that is an instance of `kind`, which will not run; None where there is none.
+
+    `leaving` runs in its place, so that the other hooks keep theirs: `captureOnCommitCallbacks` counts them.
+    """
+    hooks: list[Any] = connections[using].run_on_commit
+    for place in range(len(hooks) - 1, -1, -1):  # it is among the last
+        savepoints, function, robust = hooks[place]
+        if isinstance(function, kind):
+            hooks[place] = (savepoints, leaving, robust)
+            return function
+    return None
+
+
+def add_hook_of_no_savepoint(hook: Callable[[], None], *, using: str) -> None:
+    """Run the hook behind all others when the transaction commits, also where the current savepoint is rolled back."""
+    hooks: list[Any] = connections[using].run_on_commit
+    hooks.append((set(), hook, False))
+
+
+# --- 3 and 4: querysets and expressions -----------------------------------------------------------
+
+
+def database_of_writes(rows: models.QuerySet[Any]) -> str:
+    """Return the database that the queryset writes to; from now on it reads there, too."""
+    rows._for_write = True  # type: ignore[attr-defined]  # the stubs lack it
+    return rows.db
+
+
+def forget_loaded_rows(rows: models.QuerySet[Any]) -> None:
+    """Have the queryset read its rows again when they are asked for next."""
+    rows._result_cache = None
+
+
+def is_sliced(rows: models.QuerySet[Any]) -> bool:
+    """Tell whether the queryset is a slice, which Django neither updates nor deletes."""
+    return rows.query.is_sliced
+
+
+def is_expression(value: object) -> bool:
+    """Tell whether the database computes the value, so that Python does not know it."""
+    return isinstance(value, BaseExpression | Combinable)

@@ -1,0 +1,35 @@
+-- What PostgreSQL knows of some users' unread numbers: the stored number and its epoch and, where the stored number and
+-- Redis' deltas are not trusted, the count of the unread rows, up to `most_counted`.
+--
+-- Not trusted are
+-- - a Redis of another incarnation than reconciliation trusts: it lost its memory, and deltas with it;
+-- - a Redis whose open epoch was flushed already: it came back older than it was;
+-- - users with a doubt.
+--
+-- The LIMIT of the subquery leaves out no user. It makes PostgreSQL expect few users where it plans without knowing how
+-- many there are, so that it keeps that plan from the sixth call on. Otherwise it would plan every call anew, which
+-- takes longer than everything else.
+WITH redis AS (
+    SELECT
+        EXISTS (SELECT FROM notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s) AS is_known,
+        EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
+)
+SELECT
+    asked.user_id,
+    coalesce(stored.unread_count, 0) AS unread_count,
+    coalesce(stored.epoch, 0) AS epoch,
+    redis.is_passed,
+    CASE WHEN NOT redis.is_known OR redis.is_passed
+        OR EXISTS (SELECT FROM notifications_doubt AS doubt WHERE doubt.user_id = asked.user_id)
+    THEN (
+        SELECT count(*) FROM (
+            SELECT FROM notifications_notification AS row
+            WHERE row.user_id = asked.user_id AND row.read_at IS NULL
+            LIMIT %(most_counted)s
+        ) AS unread
+    ) END AS counted
+FROM (
+    SELECT user_id FROM unnest(%(users)s::bigint[]) AS one(user_id) LIMIT cardinality(%(users)s::bigint[])
+) AS asked
+CROSS JOIN redis
+LEFT JOIN notifications_unreadcount AS stored ON stored.user_id = asked.user_id

@@ -1,8 +1,0 @@
--- Note users whose number may be wrong. Readers count their rows until heal has looked.
-WITH noted AS (
-    INSERT INTO notifications_doubt AS doubt (user_id, noted_at)
-    SELECT user_id, clock_timestamp() FROM unnest(%(users)s::bigint[]) AS doubtful(user_id) ORDER BY user_id
-    ON CONFLICT (user_id) DO UPDATE SET noted_at = excluded.noted_at
-    RETURNING 1
-)
-SELECT count(*) AS noted FROM noted

@@ -1,7 +1,0 @@
--- Write the same notification for many users: only their ids travel.
-WITH written AS (
-    INSERT INTO notifications_notification (user_id, kind, title, body, url)
-    SELECT user_id, %(kind)s, %(title)s, %(body)s, %(url)s FROM unnest(%(users)s::bigint[]) AS told(user_id)
-    RETURNING 1
-)
-SELECT count(*) AS written FROM written

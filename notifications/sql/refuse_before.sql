@@ -1,6 +1,0 @@
--- Note the epoch before this one as flushed, which it is not: so it is refused, and all before it.
-INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
-SELECT %(epoch)s::bigint - 1, 0, clock_timestamp()
-WHERE NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint - 1)
-ON CONFLICT (epoch) DO NOTHING
-RETURNING epoch

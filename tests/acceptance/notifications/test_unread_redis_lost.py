@@ -1,0 +1,95 @@
+"""Redis loses its memory, or is gone for a while, under load: numbers are exact again by themselves."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+
+from notifications import counters, drift, inbox
+from notifications.models import Reconciliation
+from tests.acceptance.conftest import Cluster, wait_for
+from tests.acceptance.notifications import unread_processes as roles
+from tests.acceptance.processes import Processes
+
+BUSY, QUIET = range(1, 201), range(1001, 1101)
+EXACT_WITHIN_S = 60.0
+FLUSHALL, DOWN = "FLUSHALL", "down for a while, empty afterwards"
+LOSSES = [FLUSHALL, DOWN] if "WEIR_FAULTS" in os.environ else [FLUSHALL]
+
+
+@pytest.fixture
+def processes(cluster: Cluster, tmp_path: Path) -> Iterator[Processes]:
+    """Writers, and a cluster that flushes and reconciles by its schedule, on the cluster's Valkey."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(django_settings, "REDIS_URL", cluster.environment["REDIS_URL"])
+        forget_connections()
+        made = Processes(tmp_path, roles.__name__, "REDIS_URL")
+        try:
+            yield made
+        finally:
+            made.close()
+    forget_connections()
+
+
+def forget_connections() -> None:
+    """Have this process connect to the server that settings name now."""
+    counters._client.cache_clear()
+    counters._script.cache_clear()
+    counters._outage.over_at = 0.0
+
+
+def trusted() -> bool:
+    return Reconciliation.objects.filter(trusted=True).exists()
+
+
+def trusts_another(incarnation: str) -> bool:
+    """Tell whether a Redis of another incarnation than this one is trusted."""
+    return Reconciliation.objects.filter(trusted=True).exclude(incarnation=incarnation).exists()
+
+
+def exact(users: range) -> bool:
+    """Tell whether all numbers are right by deltas and what was flushed, without counting rows."""
+    seen = drift.look(users)
+    return not seen.differing and not seen.moving
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("loss", LOSSES)
+def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Processes, loss: str) -> None:
+    """Beat and worker find out by themselves. Numbers that do not change are never shown wrong meanwhile."""
+    cluster.start_together("worker", "beat")
+    for seed in range(2):
+        processes.start(roles.write, BUSY, seed, processes.stop)
+    wait_for(trusted, 60, "Redis to be trusted")
+    inbox.notify_many([*QUIET, *QUIET], "news", "Hello")
+    known = Reconciliation.objects.get().incarnation
+
+    began = time.monotonic()
+    if loss == FLUSHALL:
+        inbox.notify_many(QUIET, "news", "Lost")
+        with redis.Redis.from_url(django_settings.REDIS_URL) as client:
+            client.flushall()
+    else:
+        cluster.stop_broker()
+        inbox.notify_many(QUIET, "news", "Missed")
+        time.sleep(5)  # that long it is down
+        cluster.start_broker()
+    reads = 0
+    while not trusts_another(known):
+        assert set(inbox.unread_counts(QUIET).values()) == {2}
+        reads += len(QUIET)
+        assert time.monotonic() - began < EXACT_WITHIN_S
+    trusted_s = time.monotonic() - began
+    processes.finish()
+    wait_for(lambda: exact(BUSY), EXACT_WITHIN_S - trusted_s, "the numbers of users who were busy all the time")
+    exact_s = time.monotonic() - began
+
+    print(
+        f"\n{loss}: trusted again after {trusted_s:.1f} s, exact after {exact_s:.1f} s, {reads} reads of known numbers"
+    )
+    assert exact(QUIET)
+    assert inbox.unread_counts(BUSY) == roles.count_rows(BUSY)

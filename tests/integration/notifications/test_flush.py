@@ -1,0 +1,321 @@
+"""Every delta comes from Redis to PostgreSQL once, whatever flushes, stops or dies; and old rows go without a trace."""
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from django.conf import LazySettings
+from django.db import OperationalError, connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from notifications import counters, flush, inbox, retention
+from notifications.flush import FlushReport, flush_sealed
+from notifications.models import FlushedEpoch, Notification, UnreadCount
+from postgres import statements
+from tests.integration.conftest import Eventually, InThreads, WaitersOf
+from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach
+
+pytestmark = MARKS
+
+
+def stored() -> dict[int, int]:
+    return dict(UnreadCount.objects.values_list("user_id", "unread_count"))
+
+
+# --- once -----------------------------------------------------------------------------------------
+
+
+def test_flushers_at_once_bring_every_delta_once(in_threads: InThreads) -> None:
+    """However many flush while others add, the numbers stored in the end are all that was added."""
+
+    def add_or_flush(number: int) -> Counter[int]:
+        added = Counter[int]()
+        for turn in range(30):
+            if number % 2:
+                flush_sealed()
+            else:
+                deltas = dict.fromkeys(range(number, number + 5), 1 + turn % 3)
+                counters.add(deltas)
+                added.update(deltas)
+        return added
+
+    added = sum(in_threads(6, add_or_flush), Counter[int]())
+    flush_sealed()
+    assert stored() == added
+
+
+@pytest.mark.parametrize("step", ["read", "apply", "drop"])
+def test_a_flusher_that_stops_is_overtaken_and_does_no_harm(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before whichever step it stops: others flush on meanwhile, and what it does in the end changes nothing."""
+    module, name = (flush, "_apply") if step == "apply" else (counters, step)
+    call = getattr(module, name)
+
+    def stopped(*arguments: Any) -> Any:
+        monkeypatch.setattr(module, name, call)  # for the flush that overtakes
+        for users in ([1, 2], [2, 3]):
+            inbox.notify_many(users, "news", "meanwhile")
+            flush_sealed()
+        inbox.notify_many([3, 4], "news", "meanwhile")
+        assert counters.seal()
+        return call(*arguments)
+
+    inbox.notify_many([1], "news", "before")
+    monkeypatch.setattr(module, name, stopped)
+    flush_sealed()
+    assert_kept()
+    assert_exact(1, 2, 3, 4)
+
+
+def test_two_that_apply_an_epoch_at_once_write_it_once(in_threads: InThreads, eventually: Eventually) -> None:
+    """The second does not wait: it leaves the epoch, and its dropping, to the first."""
+    counters.add({1: 1})
+    applied, met = Event(), Event()
+    run_within = statements.run_within
+
+    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+        rows = run_within(package, name, parameters, **how)
+        if name == "flush/apply" and rows[0].epochs:
+            applied.set()
+            eventually(met.is_set, "the second to meet the first")
+        return rows
+
+    def one(number: int) -> int:
+        if number:
+            eventually(applied.is_set, "the first to apply")
+            report = flush.flush_sealed()
+            assert counters.users() == {1}
+            met.set()
+            return report.users
+        return flush.flush_sealed().users
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statements, "run_within", linger)
+        assert in_threads(2, one) == [1, 0]
+    assert stored() == {1: 1}
+
+
+def test_epochs_are_not_refused_while_one_is_being_applied(
+    in_threads: InThreads, waiters: WaitersOf, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reconciler waits for the flusher's commit, so that it sees what it repairs after it."""
+    counters.add({1: 1})
+    applied = Event()
+    run_within = statements.run_within
+
+    def linger(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+        rows = run_within(package, name, parameters, **how)
+        if name == "flush/apply":
+            applied.set()
+            eventually(lambda: waiters(connection.connection), "the refusal to wait", seconds=5)
+        return rows
+
+    def one(number: int) -> None:
+        if number:
+            eventually(applied.is_set, "the flusher to apply")
+            flush.refuse_before(2**60)
+            assert stored() == {1: 1}
+        else:
+            assert flush_sealed().users == 1
+
+    monkeypatch.setattr(statements, "run_within", linger)
+    in_threads(2, one)
+
+
+def test_applying_an_epoch_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was too large for the limit of statements would never be flushed; others keep theirs."""
+    limits: list[str] = []
+    run_within = statements.run_within
+
+    def look(package: str, name: str, parameters: dict[str, Any], **how: Any) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            limits.append(name + " " + cursor.fetchone()[0])
+        return run_within(package, name, parameters, **how)
+
+    counters.add({1: 1})
+    monkeypatch.setattr(statements, "run_within", look)
+    flush_sealed()
+    inbox.unread_count(1)
+    assert limits == ["flush/highest_epoch 1min", "flush/without_timeout 1min", "flush/apply 0", "inbox/numbers 1min"]
+
+
+def test_a_flusher_with_an_epoch_that_was_dropped_writes_nothing() -> None:
+    """What it has read was applied, and dropped, by another flusher."""
+    counters.add({1: 1, 2: 2})
+    sealed = counters.seal()
+    assert sealed
+    assert flush_sealed() == FlushReport(epochs=1, users=2)
+    assert flush._apply(sealed.epoch).epochs == 0
+    counters.drop(sealed.epoch)
+    assert stored() == {1: 1, 2: 2}
+
+
+def test_what_a_killed_flusher_sealed_comes_first() -> None:
+    """It was closed before the open epoch was, so that one call brings both, in their order."""
+    counters.add({1: 1})
+    sealed = counters.seal()
+    assert sealed
+    counters.add({1: 10, 2: 10})
+    assert inbox.unread_counts([1, 2]) == {1: 11, 2: 10}
+    assert flush_sealed() == FlushReport(epochs=2, users=3)
+    assert stored() == {1: 11, 2: 10}
+    flushed = FlushedEpoch.objects.filter(users__gt=0).order_by("flushed_at")
+    assert list(flushed.values_list("epoch", "users")) == [(sealed.epoch, 1), (sealed.epoch + 1, 2)]
+
+
+def test_what_a_killed_flusher_brought_is_not_brought_again() -> None:
+    """Killed between the commit and the drop: the epoch is dropped unread, and the open one follows."""
+    counters.add({1: 1})
+    sealed = counters.seal()
+    assert sealed
+    assert flush._apply(sealed.epoch).users == 1
+    counters.add({1: 10})
+    assert flush_sealed() == FlushReport(epochs=1, users=1)
+    assert stored() == {1: 11}
+    assert flush_sealed() == FlushReport()
+
+
+def test_no_epoch_is_applied_after_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number's epoch speaks for all before it, so an epoch that comes too late is refused, whatever it holds."""
+    monkeypatch.setattr(counters, "read", lambda _epoch: {3: 5})
+    FlushedEpoch.objects.all().delete()
+    FlushedEpoch.objects.create(epoch=100, users=0, flushed_at=Now())
+    assert [flush._apply(epoch).epochs for epoch in (1, 99, 100)] == [0, 0, 0]
+    assert flush._apply(101).users == 1
+    assert stored() == {3: 5}
+    assert flush.highest_epoch() == 101
+
+
+# --- what is brought ------------------------------------------------------------------------------
+
+
+def test_a_user_whose_deltas_came_to_nothing_is_not_written() -> None:
+    """Told and read within an epoch costs PostgreSQL no row."""
+    counters.add({1: 1, 2: 1})
+    counters.add({1: -1})
+    assert flush_sealed() == FlushReport(epochs=1, users=1)
+    assert stored() == {2: 1}
+    counters.add({2: 1})
+    counters.add({2: -1})
+    assert flush_sealed() == FlushReport(epochs=1, users=0)
+    assert flush_sealed() == FlushReport()
+
+
+def test_an_epoch_may_have_more_users_than_a_page(valkey: redis.Redis) -> None:
+    """Whatever their ids and deltas are: 12,000 users, of which Redis returns 5,000 at a time."""
+    deltas = {user_id: user_id % 7 - 3 for user_id in [*range(1, 12_000), 2**62, -5]}
+    counters.add(deltas)
+    report = flush_sealed()
+    written = {user_id: delta for user_id, delta in deltas.items() if delta}
+    assert report == FlushReport(epochs=1, users=len(written))
+    assert stored() == written
+    assert sorted(valkey.keys()) == [b"{unread}:epoch", b"{unread}:incarnation"]
+
+
+def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
+    """Neither a Redis without deltas nor one that lost everything leaves a note behind."""
+    assert flush_sealed() == FlushReport()
+    valkey.flushall()
+    assert flush_sealed() == FlushReport()
+    assert not FlushedEpoch.objects.filter(users__gt=0).exists()
+    inbox.notify(1, "news", "Hello")
+    assert flush_sealed().users == 1
+
+
+# --- out of reach ---------------------------------------------------------------------------------
+
+
+def test_a_flush_without_redis_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    """It raises Unreachable; what waits is brought by a later one."""
+    inbox.notify(1, "news", "Hello")
+    with redis_out_of_reach(tmp_path), pytest.raises(counters.Unreachable, match=r"No such file"):
+        flush_sealed()
+    assert_exact(1)
+    assert stored() == {1: 1}
+
+
+def test_a_flush_that_postgresql_refuses_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The epoch stays sealed until one is committed, and then it is the first."""
+
+    def refused(*_arguments: Any) -> None:
+        raise OperationalError("the server is shutting down")
+
+    inbox.notify(1, "news", "Hello")
+    with monkeypatch.context() as patched:
+        patched.setattr(flush, "_apply", refused)
+        with pytest.raises(OperationalError):
+            flush_sealed()
+    inbox.notify(1, "news", "Hello")
+    assert inbox.unread_count(1) == 2
+    assert flush_sealed() == FlushReport(epochs=2, users=2)
+    assert_exact(1)
+
+
+# --- retention ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _old_and_young(settings: LazySettings) -> None:
+    """Have rows of user 1: five read long ago, one read just now, one unread for long."""
+    settings.WEIR_NOTIFICATION_RETENTION = 60.0
+    Notification.objects.bulk_create(
+        Notification(user_id=1, kind=kind, read_at=read_at)
+        for kind, read_at in [
+            *[("old", Now() - timedelta(seconds=61))] * 5,
+            ("young", Now() - timedelta(seconds=50)),
+            ("unread", None),
+        ]
+    )
+    Notification.objects.filter(kind="unread").update(created_at=Now() - timedelta(days=999))
+    flush_sealed()
+
+
+def kinds() -> list[str]:
+    return sorted(Notification.objects.values_list("kind", flat=True))
+
+
+@pytest.mark.usefixtures("_old_and_young")
+@pytest.mark.parametrize("batch", [2, 5, 1_000])
+def test_what_was_read_long_ago_goes_in_batches(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else does, and no user's number changes, however many batches it takes."""
+    monkeypatch.setattr(retention, "BATCH", batch)
+    epochs = FlushedEpoch.objects.count()
+    assert retention.purge() == 5
+    assert kinds() == ["unread", "young"]
+    assert flush_sealed() == FlushReport()
+    assert FlushedEpoch.objects.count() == epochs
+    assert_exact(1)
+    assert retention.purge() == 0
+
+
+@pytest.mark.usefixtures("_old_and_young")
+def test_purging_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
+    """Rows that another transaction holds, which may mark them as unread, are left for the next time."""
+    other_connection.execute(
+        "UPDATE notifications_notification SET read_at = NULL WHERE id IN "
+        "(SELECT id FROM notifications_notification WHERE kind = 'old' LIMIT 2)"
+    )
+    assert retention.purge() == 3
+    other_connection.rollback()
+    assert retention.purge() == 2
+
+
+def test_notes_of_epochs_go_after_a_day_but_never_the_highest() -> None:
+    """The highest tells which epochs are too late, so it is kept however old it is."""
+    for _ in range(4):
+        counters.add({1: 1})
+        flush_sealed()
+    epochs = list(FlushedEpoch.objects.order_by("epoch").values_list("epoch", flat=True))
+    FlushedEpoch.objects.filter(epoch__in=epochs[:2]).update(flushed_at=F("flushed_at") - timedelta(hours=25))
+    retention.purge()
+    assert list(FlushedEpoch.objects.order_by("epoch").values_list("epoch", flat=True)) == epochs[2:]
+    FlushedEpoch.objects.update(flushed_at=F("flushed_at") - timedelta(hours=25))
+    retention.purge()
+    assert list(FlushedEpoch.objects.values_list("epoch", flat=True)) == epochs[-1:]
+    assert stored() == {1: 4}

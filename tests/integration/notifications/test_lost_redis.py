@@ -1,0 +1,328 @@
+"""A Redis that lost its memory, came back older than it was, or started again: numbers stay right."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+import redis
+from django.db.models.functions import Now
+
+from notifications import counters, flush, inbox, reconcile
+from notifications.models import FlushedEpoch, Notification, Reconciliation, UnreadCount
+from tests.integration.notifications.unread import MARKS, assert_exact, kept, reconciled, unread_rows
+
+pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
+
+Snapshot = dict[bytes, bytes]
+FAR = 7 * 10**15  # microseconds: in the year 2191
+
+
+def snapshot(valkey: redis.Redis) -> Snapshot:
+    """Return what Redis would have written to its disk now."""
+    return {key: valkey.dump(key) for key in valkey.keys("{unread}*")}  # type: ignore[misc]  # bytes, as asked for
+
+
+def restore(valkey: redis.Redis, taken: Snapshot) -> None:
+    """Have Redis be as it was when the snapshot was taken."""
+    valkey.flushall()
+    for key, value in taken.items():
+        valkey.restore(key, 0, value)
+
+
+def restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the server answer as one that was started again."""
+    run = counters.server_run() + "x"
+    monkeypatch.setattr(counters, "server_run", lambda: run)
+
+
+def shown() -> dict[int, int]:
+    return inbox.unread_counts(unread_rows(1, 2, 3, 4))
+
+
+def go_on() -> None:
+    """Have numbers change that no snapshot knows of."""
+    inbox.mark_all_read(1)
+    inbox.notify_many([2, 3], "news", "Hello")
+    Notification.objects.filter(user_id=2).update(user_id=4)
+
+
+# --- lost -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flush_first", [True, False], ids=["flush first", "pass first"])
+def test_what_redis_forgot_is_shown_exactly_at_once_and_reconciled(valkey: redis.Redis, flush_first: bool) -> None:
+    """FLUSHALL between a flush and the next: rows are counted until a full scan has compared all users."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    flush.flush_sealed()
+    go_on()
+    valkey.flushall()
+    assert shown() == unread_rows(1, 2, 3, 4)
+    inbox.notify_many([1, 3], "news", "Hello")
+    assert shown() == unread_rows(1, 2, 3, 4)
+    if flush_first:
+        flush.flush_sealed()
+        assert shown() == unread_rows(1, 2, 3, 4)
+    assert kept(unread_rows()) != unread_rows()
+    report = reconciled()
+    assert report.repaired == {1: -1, 2: -1, 3: 1, 4: 2}
+    assert report.trusted
+    assert_exact()
+
+
+def test_a_redis_that_forgot_is_trusted_after_a_whole_scan_only(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until all users were compared anew rows are counted, however far the last scan had come."""
+    inbox.notify_many(range(1, 6), "news", "Hello")
+    flush.flush_sealed()
+    monkeypatch.setattr(reconcile, "AT_ONCE", 2)
+    monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
+    monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
+    reconciled()
+    inbox.notify_many([1, 5], "news", "lost")
+    valkey.flushall()
+    for repaired, trusted in [({1: 1}, False), ({}, False), ({5: 1}, True)]:
+        assert shown() == unread_rows(1, 2, 3, 4)
+        report = reconciled()
+        assert (report.repaired, report.trusted) == (repaired, trusted)
+    assert_exact()
+
+
+def test_a_redis_that_forgot_is_scanned_in_a_hurry(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pass goes through all users then, where it takes a slice otherwise."""
+    inbox.notify_many(range(1, 8), "news", "lost")
+    monkeypatch.setattr(reconcile, "AT_ONCE", 2)
+    monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
+    valkey.flushall()
+    report = reconciled()
+    assert len(report.repaired) == 7
+    assert report.trusted
+    assert_exact()
+
+
+@pytest.mark.parametrize("overtaken", [True, False], ids=["overtaken", "alone"])
+def test_a_redis_that_forgets_while_a_pass_runs_is_not_trusted(
+    overtaken: bool, valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What this pass saw was another Redis; the next one sees it, also where that has begun already."""
+    slices = reconcile._slices
+    inbox.notify_many([2, 3], "news", "Hello")
+    flush.flush_sealed()
+
+    def forgotten(after: int) -> Any:
+        yield from slices(after)
+        inbox.notify(3, "news", "lost")
+        valkey.flushall()
+        flush.flush_sealed()
+        if overtaken:
+            patched.setattr(reconcile, "_slices", slices)
+            assert not reconciled().trusted
+
+    monkeypatch.setattr(reconcile, "LEASE_S", 0.0)
+    monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
+    monkeypatch.setattr(reconcile, "AT_ONCE", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(reconcile, "SCAN_S", 9.0)
+        patched.setattr(reconcile, "_slices", forgotten)
+        reconciled()
+    assert shown() == unread_rows(1, 2, 3, 4)
+    monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", 9.0)
+    assert reconciled().trusted
+    assert_exact()
+
+
+@pytest.mark.parametrize("repair", [reconcile.run_pass, reconcile.reconcile_users], ids=["run_pass", "reconcile_users"])
+def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_repaired(
+    repair: Callable[[], Any], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped before it could apply; what it holds is repaired as lost, and must not be added again."""
+    apply = flush._apply
+
+    def stopped(epoch: int) -> Any:
+        read = counters.read
+        held = read(epoch)
+        valkey.flushall()
+        repair()
+        assert kept([1, 2]) == {1: 1, 2: 1}
+        monkeypatch.setattr(counters, "read", lambda _epoch: held)
+        written = apply(epoch)
+        monkeypatch.setattr(counters, "read", read)
+        return written
+
+    inbox.notify_many([1, 2], "news", "Hello")
+    monkeypatch.setattr(flush, "_apply", stopped)
+    assert flush.flush_sealed().users == 0
+    monkeypatch.setattr(flush, "_apply", apply)
+    reconciled()
+    assert_exact()
+
+
+# --- older ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", [reconcile.run_pass, flush.flush_sealed], ids=["pass first", "flush first"])
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "open"])
+def test_a_redis_that_came_back_older_than_the_last_flush_is_recognised_by_readers(
+    then: Callable[[], Any], sealed: bool, valkey: redis.Redis
+) -> None:
+    """Its open epoch was flushed already, so rows are counted until a full scan has compared all users."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    flush.flush_sealed()
+    inbox.notify_many([1, 1, 2, 3], "news", "Hello")
+    if sealed:
+        counters.seal()
+        inbox.notify(3, "news", "Hello")
+    taken = snapshot(valkey)
+    go_on()
+    flush.flush_sealed()
+    go_on()
+    restore(valkey, taken)
+    assert shown() == unread_rows(1, 2, 3, 4)
+    inbox.notify(2, "news", "Hello")
+    assert shown() == unread_rows(1, 2, 3, 4)
+    rows = unread_rows(1, 2, 3, 4)
+    stored = dict(UnreadCount.objects.values_list("user_id", "unread_count"))
+    report = then()
+    assert shown() == rows
+    report = report if isinstance(report, reconcile.PassReport) else reconciled()
+    drifts = {user_id: rows[user_id] - stored.get(user_id, 0) for user_id in rows}
+    assert report.repaired == {user_id: wrong for user_id, wrong in drifts.items() if wrong}
+    assert report.trusted
+    assert_exact()
+
+
+def test_a_redis_that_came_back_older_within_an_epoch_is_recognised_by_its_start(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was flushed since then, so only that the server started tells; rows are counted from that pass on."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    taken = snapshot(valkey)
+    go_on()
+    restore(valkey, taken)
+    restart(monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
+        patched.setattr(reconcile, "AT_ONCE", 1)
+        inbox.notify(1, "news", "Hello")
+        flush.flush_sealed()
+        assert not reconciled().trusted
+    assert shown() == unread_rows(1, 2, 3, 4)
+    assert reconciled().trusted
+    assert_exact()
+
+
+def test_a_server_that_started_again_gets_another_incarnation(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once; what it holds may be older than it was, so it is dropped, and the numbers are repaired from the rows."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    before = valkey.get(counters.INCARNATION)
+    reconciled()
+    assert valkey.get(counters.INCARNATION) == before
+    restart(monkeypatch)
+    report = reconciled()
+    after = valkey.get(counters.INCARNATION)
+    assert after != before
+    assert (report.repaired, report.trusted) == ({1: 1, 2: 1}, True)
+    reconciled()
+    assert valkey.get(counters.INCARNATION) == after
+    assert Reconciliation.objects.get().server_run == counters.server_run()
+    assert_exact(1, 2)
+
+
+def test_a_start_that_is_seen_while_another_pass_runs_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass that sees it first may not have the lease; readers and the next pass know it all the same."""
+    inbox.notify(1, "news", "Hello")
+    repair = reconcile._repair
+
+    def restarted(users: Collection[int]) -> Any:
+        restart(monkeypatch)
+        assert reconcile.run_pass() is None
+        return repair(users)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reconcile, "_repair", restarted)
+        reconciled()
+    counters.add({1: -1})
+    assert shown() == unread_rows(1, 2, 3, 4)
+    assert reconciled().repaired == {1: 1}
+    assert_exact()
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        [reconcile.run_pass],
+        [flush.flush_sealed],
+        [reconcile.run_pass, flush.flush_sealed],
+        [flush.flush_sealed, reconcile.run_pass],
+    ],
+    ids=["pass", "flush", "pass, flush", "flush, pass"],
+)
+def test_a_flusher_that_held_what_an_older_redis_holds_again_changes_nothing(
+    meanwhile: list[Callable[[], Any]], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped with an epoch that is open again and was reconciled, or flushed with other deltas, meanwhile."""
+    apply, read = flush._apply, counters.read
+
+    def stopped(epoch: int) -> Any:
+        held = read(epoch)
+        monkeypatch.setattr(flush, "_apply", apply)
+        restore(valkey, taken)
+        restart(monkeypatch)
+        for step in meanwhile:
+            step()
+        with monkeypatch.context() as patched:
+            patched.setattr(counters, "read", lambda _epoch: held)
+            return apply(epoch)
+
+    inbox.notify(1, "news", "Hello")
+    taken = snapshot(valkey)
+    inbox.notify_many([1, 2], "news", "Hello")
+    monkeypatch.setattr(flush, "_apply", stopped)
+    flush.flush_sealed()
+    if reconcile.run_pass in meanwhile:  # only a pass sees that the server started
+        assert shown() == unread_rows(1, 2, 3, 4)
+    reconciled()
+    assert_exact()
+
+
+# --- epochs ---------------------------------------------------------------------------------------
+
+
+def epoch(valkey: redis.Redis) -> int:
+    return int(valkey.get(counters.EPOCH) or 0)
+
+
+def test_epochs_only_grow(valkey: redis.Redis) -> None:
+    """Also over a lost memory with epochs that were never flushed, and one where PostgreSQL flushed none at all."""
+    seen = [epoch(valkey)]
+    for number in range(6):
+        inbox.notify(1, "news", "Hello")
+        if number % 2:
+            counters.seal()
+        else:
+            flush.flush_sealed()
+        seen.append(epoch(valkey))
+        valkey.flushall()
+        if number == 3:
+            FlushedEpoch.objects.all().delete()
+        flush.flush_sealed()
+        seen.append(epoch(valkey))
+    assert seen == sorted(set(seen))
+
+
+def test_an_epoch_far_in_the_future_is_passed_all_the_same(valkey: redis.Redis) -> None:
+    """A clock that was wrong once leaves a high epoch behind: flushing and trusting go on above it."""
+    FlushedEpoch.objects.create(epoch=FAR, users=0, flushed_at=Now())
+    inbox.notify(1, "news", "Hello")
+    assert shown() == unread_rows(1, 2, 3, 4)
+    for _ in range(3):
+        valkey.flushall()
+        inbox.notify(1, "news", "Hello")
+        reconciled()
+        assert epoch(valkey) > FAR
+        assert_exact()
+        inbox.notify(1, "news", "Hello")
+        assert flush.flush_sealed().users == 1
+        assert_exact()

@@ -1,0 +1,295 @@
+"""A pass finds every number that is wrong, of any cause, and repairs it once; deltas on their way are left alone."""
+
+from collections.abc import Callable, Collection
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from notifications import changes, counters, drift, flush, inbox, reconcile
+from notifications.models import Doubt, Notification
+from tests.integration.notifications.unread import (
+    MARKS,
+    assert_exact,
+    kept,
+    lost,
+    make_wrong,
+    no_scan,
+    reconciled,
+    sql,
+    unread_rows,
+)
+
+pytestmark = [*MARKS, pytest.mark.usefixtures("reconcile_at_once")]
+
+objects = Notification.objects
+
+
+# --- what is found --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flushed", [True, False], ids=["flushed", "not flushed"])
+@pytest.mark.parametrize(
+    ("change", "drifts"),
+    [
+        (lambda _: inbox.notify(1, "news", "lost"), {1: 1}),
+        (lambda _: inbox.notify_many([1, 2, 3], "news", "lost"), {1: 1, 2: 1, 3: 1}),
+        (lambda rows: inbox.mark_read(1, [rows[0].pk]), {1: -1}),
+        (lambda rows: inbox.mark_unread(1, [rows[2].pk]), {1: 1}),
+        (lambda rows: rows[0].save(update_fields=["read_at"]), {1: -1}),
+        (lambda _: objects.update(read_at=None), {1: 1}),
+        (lambda rows: objects.bulk_create([Notification(user_id=3, kind="news", title=rows[0].title)]), {3: 1}),
+    ],
+    ids=["notify", "notify_many", "mark_read", "mark_unread", "save", "update", "bulk_create"],
+)
+def test_a_lost_delta_is_found_by_what_changed(
+    change: Callable[[list[Notification]], Any], drifts: dict[int, int], flushed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows say when they changed; once that is settled a pass counts their users' rows."""
+    no_scan(monkeypatch)
+    rows = [inbox.notify(1, "news", "Hello"), inbox.notify(2, "news", "Hello"), inbox.notify(1, "news", "Hello")]
+    inbox.mark_read(1, [rows[2].pk])
+    if flushed:
+        flush.flush_sealed()
+    assert reconciled().repaired == {}
+    rows[0].read_at = rows[0].created_at
+    with lost():
+        change(rows)
+    monkeypatch.setattr(reconcile, "SETTLED_S", 30.0)
+    assert reconciled().repaired == {}
+    monkeypatch.setattr(reconcile, "SETTLED_S", 0.0)
+    assert reconciled().repaired == drifts
+    assert_exact()
+    assert reconciled().looked_at == 0
+
+
+def delete_unseen(valkey: redis.Redis) -> None:  # noqa: ARG001  as the others
+    with lost():
+        objects.filter(user_id=1).delete()
+
+
+def hide_behind_a_live_delta(valkey: redis.Redis) -> None:
+    delete_unseen(valkey)
+    inbox.notify(1, "news", "makes rows and stored number the same again")
+
+
+def add_of_nothing(_: redis.Redis) -> None:
+    counters.add({5: 3})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        delete_unseen,
+        hide_behind_a_live_delta,
+        add_of_nothing,
+        lambda _: sql("UPDATE notifications_notification SET read_at = now() WHERE user_id = 1"),
+        lambda _: sql("DELETE FROM notifications_notification"),
+        lambda _: sql("TRUNCATE notifications_notification"),
+        lambda _: sql("INSERT INTO notifications_notification (user_id, kind, title, body, url) "
+                      "VALUES (9, '', '', '', '')"),
+        lambda _: sql("UPDATE notifications_unreadcount SET unread_count = 99 WHERE user_id = 2"),
+        lambda _: sql("DELETE FROM notifications_unreadcount WHERE user_id = 2"),
+        lambda valkey: (inbox.notify_many([1, 2, 3], "news", "evicted"), valkey.delete("{unread}:open")),
+    ],
+    ids=["deleted", "hidden", "added", "SQL update", "SQL delete", "truncate", "SQL insert", "number", "no number",
+         "evicted"],
+)  # fmt: skip
+def test_the_full_scan_finds_what_leaves_no_trace(
+    damage: Callable[[redis.Redis], Any], valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted rows, raw SQL, numbers set by hand, an evicted key: whatever the cause, the next full scan repairs it."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    flush.flush_sealed()
+    damage(valkey)
+    monkeypatch.setattr(reconcile, "SETTLED_S", 30.0)
+    rows = unread_rows(3, 5, 9)
+    assert kept(rows) != rows
+    with capture_logs() as entries:
+        repaired = reconciled().repaired
+    assert repaired
+    assert entries == [
+        {"event": "unread_drift_repaired", "log_level": "warning", "users": len(repaired), "first": repaired}
+    ]
+    assert_exact(1, 2, 3, 5, 9)
+
+
+# --- what is left alone ---------------------------------------------------------------------------
+
+
+def between_looks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
+    """Have these happen one after the other, each between two looks of a pass."""
+    pauses = iter(steps)
+    monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=lambda _: next(pauses, lambda: None)()))
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_delta_that_is_on_its_way_is_not_repaired(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It arrives before the last look, so the number is right then, and there is no doubt."""
+    make_wrong(1)
+    between_looks(monkeypatch, *[lambda: None] * (looks - 1), lambda: counters.add({1: 1}))
+    assert reconciled().repaired == {}
+    assert not Doubt.objects.exists()
+    assert_exact()
+
+
+def test_looks_are_a_second_apart_and_reach_beyond_a_late_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delta so late that a pass may have repaired it is noted as a doubt: a pass looks for twice as long as that."""
+    monkeypatch.undo()
+    pauses: list[float] = []
+    monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=pauses.append))
+    make_wrong(1)
+    assert reconcile.reconcile_users() == {1: 1}
+    assert sum(pauses) >= 2 * changes.LATE_S
+
+
+def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which part of it stays cannot be decided, so the user becomes a doubt, and is looked at again."""
+    no_scan(monkeypatch)
+    make_wrong(1)
+    between_looks(monkeypatch, lambda: make_wrong(1))
+    report = reconciled()
+    assert (report.repaired, report.doubtful) == ({}, 1)
+    assert inbox.unread_count(1) == 2
+    assert reconciled().repaired == {1: 2}
+    assert_exact()
+
+
+def test_deltas_on_their_way_that_look_like_a_drift_together_are_not_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each look another one is missing, always of the same size: rows moved, so that is a doubt, and rows count."""
+
+    def arrive_and_begin_another() -> None:
+        counters.add({1: 1})
+        make_wrong(1)
+
+    make_wrong(1)
+    between_looks(monkeypatch, *[arrive_and_begin_another] * 3)
+    assert reconciled().repaired == {}
+    assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
+    assert inbox.unread_count(1) == Notification.objects.count()
+    counters.add({1: 1})
+    assert reconciled().repaired == {}
+    assert_exact()
+
+
+def test_a_drift_of_a_user_who_moves_is_a_doubt_until_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who is notified all the time is shown the count of rows; the number is repaired when there is a pause."""
+    make_wrong(1)
+    with monkeypatch.context() as patched:
+        between_looks(patched, *[lambda: (inbox.notify(1, "news", "Hello"), flush.flush_sealed())] * 3)
+        assert reconciled().repaired == {}
+    assert inbox.unread_count(1) == Notification.objects.count()
+    assert reconciled().repaired == {1: 1}
+    assert_exact()
+
+
+def test_a_user_whose_deltas_never_rest_is_in_doubt_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look sees two moments where deltas arrive in between; after some tries a pass leaves the user to the next."""
+    peek = counters.peek
+
+    def restless(users: Collection[int]) -> counters.Peek:
+        inbox.notify(1, "news", "Hello")
+        return peek(users)
+
+    inbox.notify_many([1, 2], "news", "Hello")
+    with monkeypatch.context() as patched:
+        patched.setattr(counters, "peek", restless)
+        report = reconciled()
+    assert (report.repaired, report.doubtful) == ({}, 1)
+    assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
+    assert reconciled().doubtful == 0
+    assert_exact()
+
+
+def test_a_drift_whose_user_begins_to_move_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It differed at the first look, and from then on looks the same as deltas on their way."""
+    make_wrong(1)
+    peek = counters.peek
+
+    def restless(users: Collection[int]) -> counters.Peek:
+        inbox.notify(1, "news", "Hello")
+        return peek(users)
+
+    with monkeypatch.context() as patched:
+        between_looks(patched, lambda: patched.setattr(counters, "peek", restless))
+        report = reconciled()
+    assert (report.repaired, report.doubtful) == ({}, 1)
+    assert reconciled().repaired == {1: 1}
+    assert_exact()
+
+
+def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it forgot is not repaired before the flushers that may hold it are refused: the next pass does that."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    make_wrong(1)
+    between_looks(monkeypatch, valkey.flushall)
+    with pytest.raises(counters.Unreachable, match="lost its memory"):
+        reconcile.run_pass()
+    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    assert reconciled().repaired == {1: 2, 2: 1}
+    assert_exact()
+
+
+# --- once -----------------------------------------------------------------------------------------
+
+
+def test_one_pass_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that begins while another runs has nothing to do; one that begins afterwards has."""
+    make_wrong(1)
+    others: list[reconcile.PassReport | None] = []
+    between_looks(monkeypatch, lambda: others.append(reconcile.run_pass()))
+    assert reconciled().repaired == {1: 1}
+    assert others == [None]
+    assert reconciled().repaired == {}
+
+
+def test_a_pass_that_outlives_its_lease_repairs_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one takes over and repairs the same drifts; the first then finds the numbers changed."""
+    inbox.notify(2, "news", "Hello")
+    flush.flush_sealed()
+    make_wrong(1, 2, 3)
+    monkeypatch.setattr(reconcile, "LEASE_S", 0.0)
+    repair = drift.repair
+
+    def overtaken(drifts: Collection[drift.Drift]) -> set[int]:
+        monkeypatch.setattr(drift, "repair", repair)
+        assert reconciled().repaired == {1: 1, 2: 1, 3: 1}
+        return repair(drifts)
+
+    monkeypatch.setattr(drift, "repair", overtaken)
+    late = reconciled()
+    assert (late.repaired, late.doubtful) == ({}, 3)
+    assert reconciled().repaired == {}
+    assert_exact()
+
+
+def test_two_repairs_of_the_same_drift_count_once() -> None:
+    """Whether or not the user has a stored number, and also if a flush writes it in between."""
+    inbox.notify(2, "news", "Hello")
+    flush.flush_sealed()
+    make_wrong(1, 2, 3)
+    drifts = list(drift.look([1, 2, 3]).differing.values())
+    assert {(found.user_id, found.drift, found.unread_count) for found in drifts} == {(1, 1, 0), (2, 1, 1), (3, 1, 0)}
+    inbox.notify(3, "news", "Hello")
+    flush.flush_sealed()
+    assert drift.repair(drifts) == {1, 2}
+    assert drift.repair(drifts) == set()
+    assert kept([1, 2, 3]) == {1: 1, 2: 2, 3: 1}
+    assert reconcile.reconcile_users([3]) == {3: 1}
+    assert_exact()
+
+
+def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delta that gets lost while a pass looks is not forgotten with the doubt that the pass looked into."""
+    no_scan(monkeypatch)
+    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
+    make_wrong(1)
+    between_looks(monkeypatch, lambda: reconcile._query("doubts/note", {"users": [1]}))
+    assert reconciled().repaired == {1: 1}
+    assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
+    assert reconciled().looked_at == 1
+    assert_exact(2)

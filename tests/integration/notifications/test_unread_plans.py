@@ -1,0 +1,103 @@
+"""What reading and reconciling unread numbers costs PostgreSQL: plans on 200,000 rows, and none too many of them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from notifications import inbox
+from tests.integration.plans import explain, generic_plan_of, plan_of
+
+pytestmark = pytest.mark.usefixtures("valkey")
+
+ROWS, USERS = 200_000, 2_000
+USER = 7  # has a hundredth of all rows
+TABLES = "notifications_notification, notifications_unreadcount"
+FILL = f"""
+    INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
+    SELECT
+        CASE WHEN n % 100 = 0 THEN {USER} ELSE 1 + n % {USERS} END, 'news', 'Hello', '', '', at, at,
+        CASE WHEN n % 7 > 0 THEN at END
+    FROM generate_series(1, {ROWS}) AS n, LATERAL (SELECT now() - n * interval '1 minute' AS at) AS moment;
+    INSERT INTO notifications_unreadcount
+    SELECT user_id, count(*) FILTER (WHERE read_at IS NULL), 0 FROM notifications_notification GROUP BY user_id;
+"""
+LATELY = datetime.now(UTC) - timedelta(minutes=5)
+PAGE = 20
+Nodes = list[dict[str, Any]]
+
+
+@pytest.fixture(params=["with statistics", "without statistics"])
+def rows(request: pytest.FixtureRequest, valkey: object) -> Iterator[None]:  # noqa: ARG001  must come first
+    """Have 200,000 notifications of 2,000 users, a seventh of them unread."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+        cursor.execute(FILL)
+        if request.param == "with statistics":
+            cursor.execute(f"ANALYZE {TABLES}")
+        else:
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'notifications_notification'::regclass")
+        yield
+        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
+
+
+def indexes(nodes: Nodes) -> set[str]:
+    """Return the indexes that a plan uses on notifications; fails where it reads the table from end to end."""
+    of_notifications = [node for node in nodes if node.get("Relation Name") == "notifications_notification"]
+    assert not [node for node in of_notifications if node["Node Type"] == "Seq Scan"]
+    return {node["Index Name"] for node in nodes if node.get("Index Name", "").startswith("notification_")}
+
+
+def page_plan(**options: Any) -> Nodes:
+    """Return the plan of the query that inbox.page makes."""
+    with CaptureQueriesContext(connection) as queries:
+        assert len(inbox.page(USER, **options)) == PAGE
+    text = queries[0]["sql"]
+    assert "OFFSET" not in text
+    return explain(text)
+
+
+@pytest.mark.usefixtures("rows")
+def test_pages_come_sorted_from_their_indexes() -> None:
+    """The first page and one far back, of all notifications and of the unread ones; never by OFFSET."""
+    for before in (None, ROWS // 2):
+        for unread_only, index in ((False, "notification_inbox"), (True, "notification_unread")):
+            plan = page_plan(before=before, unread_only=unread_only)
+            assert indexes(plan) == {index}
+            assert not [node for node in plan if "Sort" in node["Node Type"]]
+
+
+@pytest.mark.usefixtures("rows")
+def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
+    """Users who changed lately, a slice of the full scan, a look, rows read long ago: each by its index."""
+    plans: dict[str, tuple[dict[str, object], str]] = {
+        "reconcile/changed": ({"after": LATELY, "settled": 30.0, "most": 20_000}, "notification_changed"),
+        "reconcile/slice": ({"after": 1_000, "users": 100, "rows": 1_000}, "notification_unread"),
+        "reconcile/scan": ({"after": 1_000, "until": 1_100}, "notification_unread"),
+        "drift/look": ({"users": list(range(1, 101))}, "notification_unread"),
+        "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "notification_read"),
+    }
+    for name, (parameters, index) in plans.items():
+        assert indexes(plan_of("notifications", name, parameters)) == {index}, name
+
+
+@pytest.mark.usefixtures("rows")
+def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> None:
+    """These are prepared, and may get one plan for all parameters."""
+    for name in ("inbox/numbers", "inbox/mark_read", "inbox/mark_all_read"):
+        assert indexes(generic_plan_of("notifications", name)) == {"notification_unread"}, name
+    assert indexes(generic_plan_of("notifications", "inbox/mark_unread")) == {"notification_inbox"}
+
+
+def test_reading_a_number_is_planned_once_a_connection() -> None:
+    """Planning takes longer than all the rest, so one plan for any number of users is kept from the sixth call on."""
+    for _ in range(20):
+        inbox.unread_count(1)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%%WITH redis AS%%'"
+        )
+        assert cursor.fetchall() == [(15, 5)]

@@ -1,0 +1,122 @@
+"""What the tests of unread numbers share: the rows counted, what the counters keep, and a Redis that is away."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django.test import override_settings
+
+from notifications import counters, flush, inbox, reconcile
+from notifications.models import Doubt, Reconciliation, UnreadCount
+
+# Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
+MARKS = [
+    pytest.mark.django_db(transaction=True, available_apps=["notifications"]),
+    pytest.mark.usefixtures("valkey"),
+]
+
+
+def no_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have passes look at doubts and changes only."""
+    monkeypatch.setattr(reconcile, "_scan", lambda after, _seconds: ([], after))
+
+
+def unread_rows(*also: int) -> dict[int, int]:
+    """Return COUNT(*) of the unread rows by user: of all users who have rows or a number, and of these."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) FROM notifications_notification GROUP BY user_id"
+        )
+        rows = dict(cursor.fetchall())
+    return dict.fromkeys((*UnreadCount.objects.values_list("pk", flat=True), *also), 0) | rows
+
+
+def kept(users: Iterable[int]) -> dict[int, int]:
+    """Return the numbers of these users that stand in the counters: what was flushed, and the deltas after it."""
+    stored = {row.user_id: row for row in UnreadCount.objects.filter(pk__in=users)}
+    with redis.Redis.from_url(settings.REDIS_URL, decode_responses=True) as client:
+        live: dict[int, Any] = {
+            int(key.rpartition(":")[2]): client.zrange(key, 0, -1, withscores=True)
+            for key in client.scan_iter("{unread}:deltas:*")
+        }
+        live[2**63] = client.zrange("{unread}:open", 0, -1, withscores=True)
+    numbers = {user_id: stored[user_id].unread_count if user_id in stored else 0 for user_id in users}
+    for epoch, deltas in live.items():
+        for member, delta in deltas:
+            user_id = int(member)
+            if user_id in numbers and (user_id not in stored or epoch > stored[user_id].epoch):
+                numbers[user_id] += int(delta)
+    return numbers
+
+
+def assert_kept() -> None:
+    """All numbers in the counters are those of the rows."""
+    rows = unread_rows()
+    assert kept(rows) == rows
+
+
+def assert_exact(*also: int) -> None:
+    """All numbers are those of the rows, shown from the counters and not by counting, also after a flush."""
+    rows = unread_rows(*also)
+    for _ in ("before a flush", "after it"):
+        assert Reconciliation.objects.get().trusted
+        assert not Doubt.objects.exists()
+        assert kept(rows) == rows
+        assert inbox.unread_counts(rows) == rows
+        flush.flush_sealed()
+
+
+@contextmanager
+def redis_at(url: str) -> Iterator[None]:
+    """Have this process look for Redis there, as if it did so for the first time."""
+
+    def forget() -> None:
+        counters._client.cache_clear()
+        counters._script.cache_clear()
+        counters._outage.over_at = 0.0
+
+    with override_settings(REDIS_URL=url):
+        forget()
+        try:
+            yield
+        finally:
+            forget()
+
+
+@contextmanager
+def redis_out_of_reach(folder: Path) -> Iterator[None]:
+    """Have no server listen where this process looks for Redis."""
+    with redis_at(f"unix://{folder}/nothing.sock"):
+        yield
+
+
+@contextmanager
+def lost() -> Iterator[None]:
+    """Have the process die between COMMIT and `add`, as far as Redis can tell."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(counters, "add", lambda _deltas: None)
+        yield
+
+
+def sql(statement: str) -> None:
+    """Change rows in a way that is not counted."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def reconciled() -> reconcile.PassReport:
+    """Run a pass, and return what it did; fails where another one runs."""
+    report = reconcile.run_pass()
+    assert report
+    return report
+
+
+def make_wrong(*users: int) -> None:
+    """Have the numbers of these users be too low by one."""
+    with lost():
+        inbox.notify_many(users, "news", "lost")
