@@ -11,7 +11,7 @@ from notifications.models import Doubt, UnreadCount
 class Command(BaseCommand):
     help = (
         "Compare all users' unread numbers with their rows now, print every number that is wrong, and repair it. "
-        "heal_unread does the same, slice by slice."
+        "The schedule does the same, slice by slice."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
