@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test lint faults bench clean
+.PHONY: help install demo up test lint docs faults bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,10 @@ lint: install ## check style, types and the directions of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: install ## build the documentation as a site in build/docs; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
+	@echo "The documentation is in build/docs/index.html."
 
 faults: install ## run the fault tests at length: more kills, more outages, more time
 	WEIR_FAULTS=1 $(BIN)/python -m pytest -m faults $(ARGS)

@@ -17,8 +17,8 @@ BROKER_TIMEOUT_S = 3
 
 class Command(BaseCommand):
     help = (
-        "Run Weir here: web, workers and beat, on embedded servers unless DATABASE_URL and REDIS_URL name "
-        "others. Ctrl-C stops everything."
+        "Run Weir here: web, a worker, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
+        "REDIS_URL name others. Ctrl-C stops everything."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -104,7 +104,7 @@ def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
 
 def test_the_makefile_describes_its_targets() -> None:
     """`make help` lists the targets that everything else speaks of."""
-    assert make_targets() == ["install", "demo", "up", "test", "lint", "faults", "bench", "clean"]
+    assert make_targets() == ["install", "demo", "up", "test", "lint", "docs", "faults", "bench", "clean"]
 
 
 def test_the_procfile_names_the_processes() -> None:

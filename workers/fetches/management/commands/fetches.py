@@ -49,14 +49,14 @@ class Command(BaseCommand):
         shown.add_argument("--json", action="store_true", help="one JSON object instead of a table")
 
         retry = actions.add_parser("retry", help="queue failed fetches again, from their own URLs, as if they were new")
-        retry.add_argument("ids", type=row_id, nargs="*", metavar="ID")
+        retry.add_argument("ids", type=row_id, nargs="*", metavar="ID", help="these only")
         _add_filters(retry)
         retry.add_argument("--all", action="store_true", help="every failed fetch")
         retry.add_argument("--limit", type=at_least_one, metavar="N", help="the N oldest of them; default: all of them")
         retry.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
 
         take_back = actions.add_parser("cancel", help="take fetches back; their slots go to others")
-        take_back.add_argument("ids", type=row_id, nargs="+", metavar="ID")
+        take_back.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
         take_back.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
 
     def handle(self, *_args: object, **options: Any) -> None:

@@ -39,12 +39,12 @@ class Command(BaseCommand):
 
         change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
         change.add_argument("host", help="api.example.com, or example.com:8080")
-        change.add_argument("rate", nargs="?", help="3/s, 1/10s, 100/h, 1/day; a site that exists keeps its own")
+        change.add_argument("rate", nargs="?", help="3/s, 1/10s, 100/h, 1/day; only a new site needs it")
         change.add_argument("--burst", type=at_least_one, metavar="N", help="starts that may follow each other at once")
         at_once = change.add_mutually_exclusive_group()
-        at_once.add_argument("--max-concurrency", type=at_least_one, metavar="N", help="fetches under way at once")
+        at_once.add_argument("--max-concurrency", type=at_least_one, metavar="N", help="fetches in flight at once")
         at_once.add_argument(
-            "--no-max-concurrency", dest="max_concurrency", help="any number of fetches at once", **TO_DEFAULT
+            "--no-max-concurrency", dest="max_concurrency", help="any number of fetches in flight at once", **TO_DEFAULT
         )
         grace = change.add_mutually_exclusive_group()
         grace.add_argument("--grace", metavar="50ms", help="how late a start may be: 15ms to 1d")

@@ -42,7 +42,7 @@ class Stopped(BaseException):
 class Command(BaseCommand):
     help = (
         "Send the shipped e-mails that are due, in this process, and say what became of them. The schedule does it "
-        "every two seconds. Ctrl-C ends it after the e-mails that are under way."
+        "every two seconds. Ctrl-C ends it after the e-mails that are in flight; a second one cuts these off."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", metavar="{resolve}")
 
         resolve = actions.add_parser("resolve", help="say that they arrived, or have them sent again")
-        resolve.add_argument("ids", type=row_id, nargs="+", metavar="ID")
+        resolve.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
         said = resolve.add_mutually_exclusive_group(required=True)
         said.add_argument("--arrived", action="store_true", help="the mail server has it: nothing more is sent")
         said.add_argument(

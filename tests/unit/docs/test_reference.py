@@ -1,0 +1,44 @@
+"""The reference pages name all that they are generated for."""
+
+import re
+
+from django.apps import apps
+from django.core.management import get_commands
+
+from tests.command_lines import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def is_ours(module: str) -> bool:
+    """Tell whether the module lies in this checkout."""
+    return (ROOT / module.partition(".")[0]).is_dir()
+
+
+def test_every_command_is_on_the_page_of_commands() -> None:
+    """Each command of ours has a chapter, and what its `--help` says in it."""
+    page = (REFERENCE / "commands.md").read_text()
+    ours = sorted(name for name, app in get_commands().items() if is_ours(str(app)))
+
+    assert ours
+    assert sorted(re.findall(r"^## manage\.py ([a-z_]+)$", page, re.MULTILINE)) == ours
+    assert sorted(re.findall(r"^```\{command\} ([a-z_]+)$", page, re.MULTILINE)) == ours
+
+
+def test_every_table_is_on_the_page_of_the_data_model() -> None:
+    """Each model of ours has a chapter, named after the model and its table."""
+    page = (REFERENCE / "data-model.md").read_text()
+    ours = [model for model in apps.get_models() if is_ours(model.__module__)]
+
+    assert ours
+    assert sorted(re.findall(r"^```\{model\} (\S+)$", page, re.MULTILINE)) == sorted(m._meta.label for m in ours)
+    assert {f"{m.__name__} (`{m._meta.db_table}`)" for m in ours} <= set(re.findall(r"^## (.+)$", page, re.MULTILINE))
+
+
+def test_the_api_page_names_each_object_once() -> None:
+    """What the page describes stands on it once, by its full name."""
+    page = (REFERENCE / "python-api.md").read_text()
+    named = re.findall(r"^\.\. auto\w+:: (\S+)$", page, re.MULTILINE)
+
+    assert named
+    assert sorted(set(named)) == sorted(named)

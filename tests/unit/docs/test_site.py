@@ -1,0 +1,40 @@
+"""The documentation as a site: `make docs`."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.command_lines import ROOT
+
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]+)"|<link\b[^>]*\bhref="([^"]+)"|url\(([^)]+)\)"""
+)
+
+
+def options() -> list[str]:
+    """Return the options with which `make docs` calls Sphinx, without the folders."""
+    recipe = re.search(
+        r"-m sphinx (.*) -d build/doctrees docs build/docs$", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    assert recipe
+    return shlex.split(recipe[1])
+
+
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    """Sphinx finds every page, link, name and generated table; no page asks another server for anything."""
+    assert {"-W", "-n"} <= set(options())
+    folders = ["-d", f"{tmp_path}/trees", str(ROOT / "docs"), f"{tmp_path}/site"]
+    sphinx = [sys.executable, "-m", "sphinx", *options(), *folders]
+    built = subprocess.run(sphinx, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+
+    loaded = {
+        (str(path.relative_to(tmp_path)), "".join(found))
+        for path in (tmp_path / "site").rglob("*")
+        if path.suffix in {".html", ".css"}
+        for found in LOADED.findall(path.read_text())
+    }
+    assert len(loaded) > 1
+    assert [(page, what) for page, what in loaded if re.match(r"""["']?(?:https?:)?//""", what)] == []
