@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "notifications",
     "workers",
     "workers.fetches",
+    "workers.mail",
     "workers.orders",
 ]
 MIDDLEWARE = [
@@ -151,7 +152,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "workers.tasks.fetch_batch": {"queue": "fetch"},
-    "workers.tasks.send_shipped_emails": {"queue": "mail"},  # a mail server that hangs must hold up nothing else
+    "workers.mail.tasks.send_emails": {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
@@ -162,7 +163,7 @@ CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 
 # --- E-mail: Django's own settings ----------------------------------------------------------------------------------
-EMAIL_BACKEND: str = env.string("EMAIL_BACKEND", default="workers.orders.smtp.EmailBackend")
+EMAIL_BACKEND: str = env.string("EMAIL_BACKEND", default="workers.mail.smtp.EmailBackend")
 EMAIL_HOST: str = env.string("EMAIL_HOST", default="localhost")
 EMAIL_PORT: int = env.integer("EMAIL_PORT", default=25)
 EMAIL_HOST_USER: str = env.string("EMAIL_HOST_USER")

@@ -27,7 +27,7 @@ def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
     2. Write the marks (as `QuerySet.update` takes them) into all of them, and commit.
 
     However many call it at once, no row is handed to two of them, provided that a marked row is outside the queryset.
-    Who is killed holds his rows for ever, so a mark should say until when: see `workers.orders.ledger`.
+    Who is killed holds his rows for ever, so a mark should say until when: see `workers.mail.outbox`.
 
     Returns the rows, with those marks that are plain values. They are marked and committed then: inside somebody
     else's transaction it raises RuntimeError, as a claim that can be rolled back is none. Related rows that the

@@ -24,8 +24,8 @@ SCHEDULE = (
     Entry(name="weir: heal unread", task="workers.tasks.heal_unread", every=timedelta(seconds=10)),
     Entry(name="weir: purge notifications", task="workers.tasks.purge_notifications", every=timedelta(minutes=10)),
     Entry(
-        name="weir: send shipped e-mails",
-        task="workers.tasks.send_shipped_emails",
+        name="weir: send e-mails",
+        task="workers.mail.tasks.send_emails",
         every=timedelta(seconds=2),
         queue="mail",
     ),

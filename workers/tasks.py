@@ -1,4 +1,4 @@
-"""Every Celery task: the index of all background work. Tasks are doors; the rooms are the modules they name."""
+"""The Celery tasks but for those of `workers.mail`. Tasks are doors; the rooms are the modules they name."""
 
 import signal
 from typing import Any
@@ -14,10 +14,8 @@ from workers import heartbeats
 from workers.fetches import dispatch as dispatching
 from workers.fetches import fetcher, retention
 from workers.fetches import sweep as sweeping
-from workers.orders import shipping
 from workers.throttled import postponing, publishing
 
-MAIL_TURN = 2.0  # seconds after which e-mails are left to the next task, so that a worker that is to stop can
 DRAIN = 3.0  # seconds that answers under way get when a fetcher stops
 
 
@@ -63,13 +61,6 @@ def heal_unread() -> None:
 def purge_notifications() -> None:
     """Delete what was read long ago; may be killed anywhere."""
     notification_retention.purge()
-
-
-@shared_task
-def send_shipped_emails() -> None:
-    """Send the shipped e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
-    if shipping.send_due(at_most_s=MAIL_TURN).is_out_of_time:
-        shipping.poke()
 
 
 @shared_task

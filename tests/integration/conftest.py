@@ -29,7 +29,7 @@ from workers.fetches import claim as claiming
 from workers.fetches.claim import Job
 from workers.fetches.fetcher import Fetcher
 from workers.fetches.models import Fetch
-from workers.orders import courier
+from workers.mail import sender
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,11 +101,11 @@ def mail(
     settings: LazySettings,
 ) -> Iterator[MailServer]:
     """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
-    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
-    courier.circuit.succeeded()
+    sender.circuit_breaker.succeeded()
     yield mail_server_of_all
-    courier.circuit.succeeded()
+    sender.circuit_breaker.succeeded()
 
 
 @pytest.fixture
