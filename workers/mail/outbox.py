@@ -54,9 +54,8 @@ def add(kind: str, key: str) -> Email:
     Raises kinds.UnknownKind, and IntegrityError if there is one already.
     """
     kinds.get(kind)
-    with transaction.atomic():
-        email: Email = Email.objects.create(kind=kind, key=key, message_id=message.message_id(kind, key))
-        transaction.on_commit(lambda: _poke_unless_others_wait(email), robust=True)  # it is in the outbox by then
+    email: Email = Email.objects.create(kind=kind, key=key, message_id=message.message_id(kind, key))
+    transaction.on_commit(lambda: _poke_unless_others_wait(email), robust=True)  # it is in the outbox by then
     return email
 
 
