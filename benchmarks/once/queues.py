@@ -33,10 +33,11 @@ ADDRESS = "customer.%s@customers.example"
 def django_mailer(*, is_alone: bool) -> Iterator[None]:
     """Have django-mailer installed in this process, with its tables; with its lock file where it `is_alone`.
 
-    Of its settings only those are not its own that would send to nobody, or write to the current folder.
+    Its settings are its own defaults, but for the backend, which would not send, and for the lock's file, which would
+    be written to the current folder.
     """
     with (
-        TemporaryDirectory() as folder,  # where the lock of a run that was killed is in nobody's way
+        TemporaryDirectory() as folder,  # of this run: the lock of a run that was killed stops no other
         override_settings(
             MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=f"{folder}/django-mailer"
         ),
