@@ -17,6 +17,7 @@ from tests.integration.mail.shipments import accepted, ship, state
 from workers.mail import kinds, outbox, sending
 from workers.mail.models import Email, State
 from workers.orders.emails import OrderShipped
+from workers.orders.models import Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("mail", "messages")]
 
@@ -75,12 +76,14 @@ def queued(kind: str, key: str) -> Email:
 
 
 def test_two_kinds_are_sent_in_one_round(mail: MailServer) -> None:
-    """Each as its own kind says, to the recipient that it names."""
-    shipped, note = ship(), outbox.add("note", "plain.a")
+    """Each as its own kind says, to the recipient that it names, although both have the same key."""
+    shipped = ship()
+    note = outbox.add("note", shipped.key)
     assert sending.send_due().sent == 2
     assert [accepted(mail, email) for email in (shipped, note)] == [1, 1]
     recipients = {event.message_id: event.recipient for event in mail.events() if event.event == "accepted"}
-    assert recipients[note.message_id] == "plain.a@customers.example"
+    assert recipients[note.message_id] == f"{shipped.key}@customers.example"
+    assert recipients[shipped.message_id] == Order.objects.get(pk=shipped.key).customer_email
 
 
 def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailServer) -> None:
