@@ -80,7 +80,7 @@ class Email(models.Model):
         verbose_name = "e-mail"
         permissions: ClassVar = [("resolve_email", "Can say what became of an unknown e-mail")]
         constraints: ClassVar = [
-            # Two `ship` at once: the second one fails. Admin and web code: the e-mail about an order.
+            # `outbox.add`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
             models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="email_state_known"),
             models.CheckConstraint(
