@@ -1,4 +1,4 @@
-"""The design for e-mails that is published most often for Django with PostgreSQL, as a contrast to `workers.orders`.
+"""The design for e-mails that is published most often for Django with PostgreSQL, as a contrast to `workers.mail`.
 
 A flag in the orders table says whether the e-mail is sent. For each order that is shipped and not flagged:
 
@@ -11,8 +11,8 @@ what another one is sending or has sent, and an e-mail that fails is sent again 
 - A process that dies, or loses the database, between the server's 250 and the COMMIT has sent the e-mail and not said
   so: the next one sends it again, and nothing tells.
 - So it does where the connection breaks after the final dot: the exception rolls back, whatever the server did.
-- A mail server that hangs holds a transaction and the order's row lock: whoever changes the order waits along, and
-  vacuum cannot remove what died since.
+- A mail server that hangs holds a transaction and the order's row lock: a session that changes the order waits along,
+  and vacuum cannot remove what died since.
 
 `_lock`, `_send` and `_mark` are the steps between which a test may kill; the commit is what follows the last. None of
 this is for use.
@@ -96,7 +96,7 @@ class PublishedShippedEmail:
         return sent
 
     def send_one(self, pk: int) -> bool:
-        """Send the order's e-mail, unless somebody else is about to, or has."""
+        """Send the order's e-mail, unless another worker is about to, or has."""
         with transaction.atomic():
             order = self._lock(pk)
             if order is None:
@@ -106,7 +106,7 @@ class PublishedShippedEmail:
         return True
 
     def _lock(self, pk: int) -> PublishedOrder | None:
-        """Lock the order's row, if its e-mail is still to be sent and nobody has locked it."""
+        """Lock the order's row, if its e-mail is still to be sent and the row is not locked."""
         waiting = PublishedOrder.objects.select_for_update(skip_locked=True).filter(shipped_email_sent=False)
         found: PublishedOrder | None = waiting.filter(pk=pk).first()
         return found

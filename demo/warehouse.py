@@ -44,7 +44,7 @@ def place_order(number: int) -> None:
 
 
 def ship_all() -> int:
-    """Ship all orders that nobody else is just shipping; returns how many."""
+    """Ship all orders that the other clerk is not shipping; returns how many."""
     return claims.each_locked(Order.objects.unshipped(), lambda order: shipping.ship(order.pk))
 
 

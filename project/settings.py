@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "notifications",
     "workers",
     "workers.fetches",
+    "workers.mail",
     "workers.orders",
     "workers.throttled",
     "workers.unread",
@@ -165,7 +166,7 @@ CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 
 # --- E-mail: Django's own settings ----------------------------------------------------------------------------------
-EMAIL_BACKEND: str = env.string("EMAIL_BACKEND", default="workers.orders.smtp.EmailBackend")
+EMAIL_BACKEND: str = env.string("EMAIL_BACKEND", default="workers.mail.smtp.EmailBackend")
 EMAIL_HOST: str = env.string("EMAIL_HOST", default="localhost")
 EMAIL_PORT: int = env.integer("EMAIL_PORT", default=25)
 EMAIL_HOST_USER: str = env.string("EMAIL_HOST_USER")

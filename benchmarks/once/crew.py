@@ -1,7 +1,7 @@
 """Processes that send. Run as a script, one reads on its standard input what to do.
 
-Each line is a sender's name in `queues.SENDERS`; when it has nothing left to send, it answers with a line. Where the
-mail server and PostgreSQL are it knows from the environment.
+Each line names a side in `queues.SENDERS`; when the process has nothing left to send, it answers with a line. The
+environment says where the mail server and PostgreSQL are.
 """
 
 import os
@@ -19,10 +19,10 @@ class Crew:
     def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
         self._processes = processes
 
-    def begin(self, sender: str) -> None:
+    def begin(self, side: str) -> None:
         """Have all of them send."""
         for process in self._processes:
-            print(sender, file=process.stdin, flush=True)
+            print(side, file=process.stdin, flush=True)
 
     def wait(self) -> None:
         """Wait until all of them are ready. RuntimeError if one ended instead."""
@@ -30,9 +30,9 @@ class Crew:
             if not process.stdout or process.stdout.readline() != READY:
                 raise RuntimeError("A process that was to send e-mails ended.")
 
-    def send(self, sender: str) -> None:
+    def send(self, side: str) -> None:
         """Have all of them send, and wait until nothing is left."""
-        self.begin(sender)
+        self.begin(side)
         self.wait()
 
 

@@ -1,2 +1,2 @@
--- The e-mails that the mail server is said to have accepted, to be compared with its own list.
-SELECT message_id FROM orders_shippedemail WHERE state = 'sent'
+-- The e-mails that Weir says the mail server accepted, to be compared with the server's own list.
+SELECT message_id FROM mail_email WHERE state = 'sent'

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, run_checks
 @pytest.fixture(autouse=True)
 def _backend_as_it_comes(settings: LazySettings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
-    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
 
 
 def weir_messages() -> list[CheckMessage]:
@@ -70,7 +70,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\x7f", "weir.E013", r"\x7f"),
         ("WEIR_FETCH_USER_AGENT", "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cherBot/1.0", "weir.E013", r"\xfc"),
         ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be used"),
-        ("EMAIL_BACKEND", "workers.orders.smtp.NoBackend", "weir.E011", "NoBackend"),
+        ("EMAIL_BACKEND", "workers.mail.smtp.NoBackend", "weir.E011", "NoBackend"),
         ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     [message] = weir_messages()
     assert (message.id, message.is_serious()) == ("weir.W001", False)
     assert settings.EMAIL_BACKEND in message.msg
-    assert message.hint == "For SMTP: workers.orders.smtp.EmailBackend."
+    assert message.hint == "For SMTP: workers.mail.smtp.EmailBackend."
 
 
 @pytest.mark.parametrize(
