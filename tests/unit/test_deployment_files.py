@@ -1,4 +1,4 @@
-"""The files that start Weir somewhere: Procfile, Compose, Dockerfile, .env.example, constraints.txt."""
+"""The files that start Weir somewhere: Makefile, Procfile, Compose, Dockerfile, .env.example, constraints."""
 
 import ast
 import json
@@ -26,7 +26,7 @@ from workers.schedule import SCHEDULE
 
 TOP_LEVEL = {
     *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
-    *("docker-compose.yml", "manage.py", "pyproject.toml"),
+    *("docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
     *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
