@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test lint faults bench clean
+.PHONY: help install demo up test lint hooks faults bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ lint: install ## check style, types and the directions of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+hooks: install ## have each commit checked as by `make lint`, and its subject's length
+	$(BIN)/pre-commit install
 
 faults: install ## run the fault tests at length: more kills, more outages, more time
 	WEIR_FAULTS=1 $(BIN)/python -m pytest -m faults $(ARGS)
