@@ -69,7 +69,7 @@ if ! [ -x $(BIN)/pip ]; then \
 	echo "Making .venv with $(PYTHON) ..."; \
 	$(PYTHON) -m venv --without-pip .venv && { \
 		$(PYTHON) -m pip --python $(BIN)/python install --quiet --only-binary :all: -c constraints.txt pip uv 2>/dev/null \
-			|| $(BIN)/python -m ensurepip >/dev/null; \
+			|| $(BIN)/python -m ensurepip --default-pip >/dev/null; \
 	} || { \
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: apt install python3-venv)." >&2; \
 		exit 1; \
