@@ -16,13 +16,13 @@ class NotTheDemos(Exception):
     """The folder holds something that no demo put there; the message names it."""
 
 
-def enter(home: Path) -> None:
-    """Start this program again, unless it runs already so that settings and all children agree on this home.
+def environment(home: Path) -> dict[str, str]:
+    """Return the variables with which settings and all children agree on this home.
 
     Whatever the environment or .env says: the demo uses servers of its own, and fetches from loopback. What becomes of
     e-mails whose worker was killed is to be seen within seconds.
     """
-    needed = {
+    return {
         "WEIR_HOME": str(home),
         "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8",
         "WEIR_FETCH_TIMEOUT": "5",
@@ -45,6 +45,11 @@ def enter(home: Path) -> None:
         "DJANGO_ALLOWED_HOSTS": "127.0.0.1",
         "HOST": "127.0.0.1",
     }
+
+
+def enter(home: Path) -> None:
+    """Start this program again, unless it runs already in the environment of this home."""
+    needed = environment(home)
     if any(os.environ.get(name) != value for name, value in needed.items()):
         sys.stdout.flush()
         command = [sys.executable, str(CHECKOUT / "manage.py"), *sys.argv[1:]]

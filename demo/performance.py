@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from io import StringIO
 from typing import Protocol
@@ -43,6 +44,7 @@ class Performance:
         self.plan = plan
         self.director: Director | None = None
         self._screen = screen
+        self._running: list[procfile.Processes] = []
 
     def run(self) -> None:
         """Return when all has been shown and all has stopped.
@@ -57,36 +59,26 @@ class Performance:
                 interrupts.ignore()
                 self._judge()
                 self._screen.note("Stopping…")
+                for running in self._running:  # at the same time
+                    running.end()
 
     def _start_and_watch(self, stack: ExitStack) -> None:
         plan, note = self.plan, self._screen.note
         note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
-        try:
-            with interrupts.hidden_from_children():
-                web_sites = stack.enter_context(sites.running(plan.sites, plan.home))
-                server = stack.enter_context(mail_server.running(plan.home))
-        except RuntimeError as error:
-            raise procfile.NotReady(str(error)) from error
-        stack.enter_context(embedded.servers(plan.home, durable=False))
-        stack.callback(connection.close)
-        note("Making the database's tables…")
-        call_command("migrate", interactive=False, verbosity=0)
-        call_command("sync_schedule", stdout=StringIO())
-        reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
-        note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
+        web_sites, server = self._start_servers(stack)
         port = _free_port()
-        env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port)}
-        running = stack.enter_context(
-            procfile.running(
-                env,
-                counts={"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1},
-                log=plan.log,
-            )
-        )
+        # The workers need not check the settings: this command has.
+        env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
+        note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
+        fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
+        _make_tables()
+        note(f"Starting worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
+        running = self._run(stack, env, {"web": 1, "worker": 1, "mailer": 1, "beat": 1})
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
-        running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
+        workers = (*fetchers.workers, *running.workers)
+        running.wait_until(lambda: procfile.workers_answer(app, workers), "not all workers answer")
         running.wait_until(lambda: procfile.web_answers("127.0.0.1", port), "the web process does not answer")
         running.wait_until(beat_ticks, "beat does not tick")
         running.wait_until(users.have_begun, "no user has done anything")
@@ -94,19 +86,33 @@ class Performance:
         self.director = Director(web_sites, users, shipped)
         self.director.set_rates()
         note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
-        self._watch(self.director, running, users, shipped)
+        self._watch(self.director, users, shipped)
 
-    def _watch(
-        self, director: Director, running: procfile.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments
-    ) -> None:
+    def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
+        try:
+            with interrupts.hidden_from_children():
+                web_sites = stack.enter_context(sites.running(self.plan.sites, self.plan.home))
+                server = stack.enter_context(mail_server.running(self.plan.home))
+        except RuntimeError as error:
+            raise procfile.NotReady(str(error)) from error
+        stack.enter_context(embedded.servers(self.plan.home, durable=False))
+        stack.callback(connection.close)
+        return web_sites, server
+
+    def _run(self, stack: ExitStack, env: Mapping[str, str], counts: Mapping[str, int]) -> procfile.Processes:
+        running = stack.enter_context(procfile.running(env, counts=counts, log=self.plan.log))
+        self._running.append(running)
+        return running
+
+    def _watch(self, director: Director, users: inboxes.Inboxes, shipped: shipments.Shipments) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
         while (view := director.look()).elapsed_s is None:
-            running.check()
+            self._check()
             if time.monotonic() > give_up_at:
                 raise procfile.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
             time.sleep(procfile.POLL_S)
         while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
-            running.check()
+            self._check()
             users.program.check()
             shipped.program.check()
             shipped.killer.kill_if_due()
@@ -115,6 +121,10 @@ class Performance:
             view = director.look()
         self._screen.show(view)
 
+    def _check(self) -> None:
+        for running in self._running:
+            running.check()
+
     def _judge(self) -> None:
         """Have users and warehouse stop, and show the last word about numbers and e-mails, also after Ctrl-C."""
         if self.director is not None:
@@ -122,6 +132,12 @@ class Performance:
             view = self.director.look_at_the_end()
             if view.elapsed_s is not None:
                 self._screen.show(view)
+
+
+def _make_tables() -> None:
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("sync_schedule", stdout=StringIO())
+    reconcile.run_pass()  # until the first one unread numbers come from the rows, which would prove nothing
 
 
 def _free_port() -> int:

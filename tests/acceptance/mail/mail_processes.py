@@ -37,7 +37,7 @@ LONGEST_COMMAND = 512  # bytes, by RFC 5321
 Errors = tuple[type[Exception], ...]
 LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
 DOT = b".\r\n"
-# How the mail server treats e-mails (see project.demo.mail_server), and how many of each.
+# How the mail server treats e-mails (see demo.fakes.mail_server), and how many of each.
 ADDRESSES = {
     "plain": 60,
     "late-200": 3,

@@ -1,4 +1,4 @@
-"""The files that start Weir somewhere: Procfile, Compose, Dockerfile, .env.example, constraints.txt."""
+"""The files that start Weir somewhere: Makefile, Procfile, Compose, Dockerfile, .env.example, constraints; hooks."""
 
 import ast
 import json
@@ -27,7 +27,7 @@ from workers.schedule import SCHEDULE
 
 TOP_LEVEL = {
     *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
-    *("docker-compose.yml", "manage.py", "pyproject.toml"),
+    *("docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
     *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
@@ -104,7 +104,54 @@ def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
 
 def test_the_makefile_describes_its_targets() -> None:
     """`make help` lists the targets that everything else speaks of."""
-    assert make_targets() == ["install", "demo", "up", "test", "lint", "docs", "faults", "bench", "clean"]
+    assert make_targets() == ["install", "demo", "up", "test", "lint", "hooks", "docs", "faults", "bench", "clean"]
+
+
+def recipe(target: str) -> list[str]:
+    """Return the commands of a target of the Makefile, with the programs of .venv spelt out."""
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    assert found
+    return [line.strip().removeprefix("@").replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()]
+
+
+def hooks(stage: str) -> list[dict[str, Any]]:
+    """Return the hooks that git runs at this stage."""
+    loaded = yaml.safe_load((CHECKOUT / ".pre-commit-config.yaml").read_text())
+    assert stage in loaded["default_install_hook_types"]
+    return [hook for repo in loaded["repos"] for hook in repo["hooks"] if stage in hook.get("stages", ["pre-commit"])]
+
+
+def test_the_hooks_check_what_make_lint_checks() -> None:
+    """Before a commit the same commands run on the same files as under `make lint`, in the same order."""
+    assert [hook["entry"] for hook in hooks("pre-commit")] == recipe("lint")
+    assert all(hook["language"] == "system" and not hook["pass_filenames"] for hook in hooks("pre-commit"))
+
+
+def test_the_hooks_need_no_other_repository() -> None:
+    """No hook names a version or a repository of its own: what runs is what constraints.txt pins, also offline."""
+    loaded = yaml.safe_load((CHECKOUT / ".pre-commit-config.yaml").read_text())
+
+    assert [(repo["repo"], "rev" in repo) for repo in loaded["repos"]] == [("local", False)]
+    assert {hook["language"] for repo in loaded["repos"] for hook in repo["hooks"]} == {"system", "pygrep"}
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"),
+    [
+        ("x" * 72, False),
+        ("x" * 73, True),
+        ("é" * 72 + "\n", False),
+        ("é" * 73 + "\n", True),
+        ("Short\n\n" + "x" * 100, False),
+        ("x" * 73 + "\n\nBody", True),
+    ],
+)
+def test_a_commit_subject_has_at_most_72_characters(message: str, is_refused: bool) -> None:
+    """The hook looks at the first line alone, and counts characters, not bytes."""
+    [hook] = hooks("commit-msg")
+    flags = re.MULTILINE | re.DOTALL if hook["args"] == ["--multiline"] else re.NOFLAG  # as pre-commit's pygrep
+
+    assert bool(re.search(hook["entry"].encode(), message.encode(), flags)) is is_refused
 
 
 def test_the_procfile_names_the_processes() -> None:
