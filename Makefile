@@ -70,7 +70,7 @@ if ! [ -x $(BIN)/pip ]; then \
 		echo "Weir needs Python 3.11 or newer, which \`$(PYTHON)\` is not: name one, such as make install PYTHON=python3.12." >&2; \
 		exit 1; \
 	}; \
-	echo "Making .venv with $(PYTHON) ..."; \
+	echo "Making .venv with $(PYTHON), and fetching uv ..."; \
 	$(PYTHON) -m venv --without-pip .venv && { \
 		$(PYTHON) -m pip --python $(BIN)/python install --quiet --only-binary :all: -c constraints.txt pip uv 2>/dev/null \
 			|| $(BIN)/python -m ensurepip --default-pip >/dev/null; \
