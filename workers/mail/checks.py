@@ -19,7 +19,7 @@ TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER"
 
 @register
 def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E006: WEIR_MAIL_RATE must be readable, where it is set."""
+    """weir.E006: WEIR_MAIL_RATE must be readable, also where a settings module or a test sets it."""
     try:
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
@@ -31,7 +31,7 @@ def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def mail_times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E007: time-outs must be positive, and an e-mail must have an attempt."""
+    """weir.E007: time-outs and the number of attempts must be positive, whatever sets them."""
     wrong = [
         Error(f"{name} must be greater than 0 (seconds), but is {getattr(settings, name)}.", id="weir.E007")
         for name in TIMES

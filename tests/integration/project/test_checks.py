@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from annotated_types import Gt
 from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
+
+from project.environment.variables import Variables
+
+POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in field.metadata]
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +88,14 @@ def test_a_setting_that_cannot_work_is_an_error(
     assert message.id == check
     assert name in message.msg
     assert words in message.msg
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: LazySettings) -> None:
+    """A zero that is refused in the environment is an error where another settings module has it."""
+    setattr(settings, name, 0)
+    [message] = weir_messages()
+    assert f"{name} must be" in message.msg
 
 
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:

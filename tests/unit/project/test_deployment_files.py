@@ -11,7 +11,6 @@ import tomllib
 from io import StringIO
 from typing import Any
 
-import environ
 import jsonschema
 import pytest
 import yaml
@@ -20,6 +19,7 @@ from django.core.management import CommandError, call_command
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from project import environment
 from project.checkout import CHECKOUT
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
 from workers import heartbeats
@@ -61,14 +61,17 @@ def dockerfile() -> list[list[tuple[str, str]]]:
 
 
 def variables_read() -> set[str]:
-    """Return the names of the variables that settings read: env.xxx("NAME") and os.environ.get("NAME")."""
+    """Return the names of the variables that settings read: env.NAME and os.environ.get("NAME")."""
     names = set()
     for path in ("project/settings.py", "project/embedded/servers.py"):
         for node in ast.walk(ast.parse((CHECKOUT / path).read_text())):
             match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name("env") | ast.Attribute(ast.Name("os"), "environ")),
-                    args=[ast.Constant(str(name)), *_],
+                case (
+                    ast.Attribute(ast.Name("env"), str(name))
+                    | ast.Call(
+                        func=ast.Attribute(value=ast.Attribute(ast.Name("os"), "environ")),
+                        args=[ast.Constant(str(name)), *_],
+                    )
                 ):
                     names.add(name)
     return names
@@ -313,7 +316,7 @@ def test_env_example_lists_the_variables_that_are_read() -> None:
 
 def test_env_example_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking every # off the lines of .env.example changes no setting."""
-    monkeypatch.setattr(environ.Env, "read_env", lambda *_arguments: None)
+    monkeypatch.setattr(environment, "load_dotenv", lambda *_arguments, **_options: False)
     for name in variables_listed():
         monkeypatch.delenv(name, raising=False)
     by_default = load_settings()
