@@ -35,6 +35,7 @@ hooks: install ## have each commit checked as by `make lint`, and its subject's 
 	$(BIN)/pre-commit install
 
 docs: install ## build the documentation as a site in build/docs; a warning is an error
+	@$(BIN)/python -m project.environment.reference
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "The documentation is in build/docs/index.html."
 

@@ -28,7 +28,7 @@ from workers.schedule import SCHEDULE
 TOP_LEVEL = {
     *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
     *("docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
-    *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
+    *("benchmarks", "demo", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 
