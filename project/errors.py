@@ -86,7 +86,7 @@ def _database(error: Exception) -> str:
         return f"PostgreSQL could not do it: {_redacted(error).rstrip('.')}."
     if os.environ.get("DATABASE_URL"):
         return f"PostgreSQL at {_place_of(configured)} does not work ({_reason(error)}): check DATABASE_URL."
-    if _nobody_listens(Path(configured["HOST"]) / ".s.PGSQL.5432"):
+    if _takes_no_connections(Path(configured["HOST"]) / ".s.PGSQL.5432"):
         return embedded.not_running_hint()
     log = settings.EMBEDDED_HOME / "postgres.log"
     return f"The embedded PostgreSQL does not work ({_reason(error)}): see {log}."
@@ -97,7 +97,7 @@ def _broker(error: Exception) -> str:
     variable = next((name for name in variables if os.environ.get(name)), None)
     if variable:
         return f"{_server(variable)} does not work ({_reason(error)}): check {variable}."
-    if _nobody_listens(embedded.valkey_socket(settings.EMBEDDED_HOME)):
+    if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):
         return "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
     return f"The embedded Valkey does not work ({_reason(error)}): see {settings.EMBEDDED_HOME / 'valkey.log'}."
 
@@ -118,8 +118,8 @@ def _place_of(configured: Mapping[str, Any]) -> str:
     return _shown(f"{host}:{port}/{configured['NAME']}")
 
 
-def _nobody_listens(path: Path) -> bool:
-    """Tell whether no process takes connections on this socket: drivers say that in words that change."""
+def _takes_no_connections(path: Path) -> bool:
+    """Tell whether no process listens on this socket: drivers say that in words that change."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:

@@ -71,7 +71,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
 STATIC_URL = "static/"
 STATIC_ROOT = CHECKOUT / "staticfiles"
-# A checkout where nobody ran collectstatic serves the admin's files from where they are.
+# A checkout without collected static files serves the admin's files from where they are.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker 
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None
-CELERY_WORKER_LOST_WAIT = 0.5  # nobody waits for results of a killed child, and a worker that is to stop must not
+CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child, and a worker that is to stop must not
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"

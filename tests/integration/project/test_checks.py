@@ -99,7 +99,7 @@ def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: Lazy
 
 
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
-    """Nobody has to start a process five times to learn of five mistakes."""
+    """Five mistakes are learnt of by one start, not by five."""
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
     settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_LEASE, settings.DEFAULT_FROM_EMAIL = "often", -1.0, ""

@@ -111,7 +111,7 @@ def test_embedded_servers_that_do_not_run(manage: Manage, tmp_path: Path) -> Non
     assert sentence(manage(*LIST, WEIR_HOME=tmp_path)) == embedded.not_running_hint()
 
 
-def test_a_port_where_nobody_listens(manage: Manage) -> None:
+def test_a_port_that_takes_no_connections(manage: Manage) -> None:
     """A given server that does not answer is named with host, port and database, but without the password."""
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:1/orders"))
     assert told.startswith("PostgreSQL at 127.0.0.1:1/orders does not work (")
@@ -154,7 +154,7 @@ def test_a_database_without_tables(manage: Manage) -> None:
 
 
 @pytest.mark.parametrize("debug", [["--traceback"], []])
-def test_who_wants_a_traceback_gets_it(manage: Manage, debug: list[str], tmp_path: Path) -> None:
+def test_a_traceback_is_shown_where_it_is_asked_for(manage: Manage, debug: list[str], tmp_path: Path) -> None:
     """`--traceback`, or DJANGO_DEBUG=1, shows where it happened."""
     told = manage(*LIST, *debug, WEIR_HOME=tmp_path, DJANGO_DEBUG="" if debug else "1")
     assert "Traceback" in told.stderr
