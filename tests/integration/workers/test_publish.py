@@ -15,6 +15,7 @@ from workers.publish import publish, waiting
 PUBLISH = """
 import json, time
 from structlog.testing import capture_logs
+from workers import task_names
 from workers.publish import publish, waiting
 answers = []
 with capture_logs() as logs:
