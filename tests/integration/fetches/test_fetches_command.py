@@ -177,7 +177,7 @@ def test_what_cannot_be_cancelled_is_said_in_the_end(failed: list[int]) -> None:
     with pytest.raises(CommandError) as refusal:
         fetches("cancel", *named)
     assert str(refusal.value).splitlines() == [
-        f"Fetch {held} was not cancelled: it is about to start, or under way.",
+        f"Fetch {held} was not cancelled: it is about to start, or in flight.",
         f"Fetch {failed[0]} had ended already: failed.",
         f"There is no fetch {held + 1}.",
     ]

@@ -18,7 +18,7 @@ from workers.fetches.jobs import Event, Job
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -229,7 +229,7 @@ def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monk
     fetch = Fetch.objects.get(url="https://odd.example/page")
     assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
     assert fetch.error == "robots.txt of https://odd.example cannot be read: it cannot be parsed: AssertionError"
-    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * LOOK_AGAIN)
+    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * RECHECK_AFTER)
 
 
 def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import Recall
-from workers.fetches.fetcher.in_flight import Batch, Held, InFlight
+from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight
 from workers.fetches.jobs import Event, Job
 
 FIRST = datetime(2026, 11, 21, tzinfo=UTC)
@@ -44,7 +44,7 @@ def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
     return task
 
 
-def fetches(held: list[Held]) -> list[int]:
+def fetches(held: list[HeldJob]) -> list[int]:
     return [one.job.fetch_id for one in held]
 
 
@@ -57,7 +57,7 @@ async def twice_in_one_turn() -> None:
     await asyncio.wait([first])
     in_flight.pop(first)
 
-    in_flight.succeeds(job(2), FIRST)  # the answer was on its way when the slot was passed on again
+    in_flight.note_taken_over(job(2), FIRST)  # the answer was on its way when the slot was passed on again
     second = begin(in_flight, 2)
     assert fetches(list(in_flight.apply(passed_on(FIRST) + passed_on(LATER)))) == [2]
     await asyncio.wait([second])
