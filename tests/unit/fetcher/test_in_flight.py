@@ -32,7 +32,7 @@ def passed_on(at: datetime) -> list[Recall]:
 
 
 def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
-    """Take in a job that waits for its slot."""
+    """Add a job that waits for its slot."""
 
     async def wait() -> Event:
         await asyncio.sleep(60)
@@ -64,5 +64,5 @@ async def twice_in_one_turn() -> None:
 
 
 def test_a_slot_that_is_passed_on_twice_at_once_is_looked_up_once() -> None:
-    """Two who look it up would both find the last one, and send it twice; what is passed on later is not missed."""
+    """Two look-ups would both find the last successor, and send it twice; what is passed on later is not missed."""
     asyncio.run(twice_in_one_turn())
