@@ -1,13 +1,12 @@
 """The operators' pages of fetches (queued, failed and why) and of robots.txt files. Nothing is edited in forms."""
 
-from typing import TypeVar
-
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
-from postgres.admin import TableAdmin
+from postgres.admin import ActionsAdmin
 from workers.fetches.cancelling import cancel
 from workers.fetches.models import Fetch, RobotsFile, State
 from workers.fetches.retrying import retry_failed
@@ -17,25 +16,6 @@ SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000
 MOST_RETRIED = 10_000
 CANCELLABLE = (State.QUEUED, State.RESERVED)
-
-Row = TypeVar("Row", bound=Model)
-
-
-class ActionsAdmin(TableAdmin[Row]):
-    """The pages of rows that code writes: they have no forms, and users who may change them may use the actions."""
-
-    list_select_related = ("site",)
-    raw_id_fields = ("site",)
-    sortable_by = ()
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        return obj is None and super().has_change_permission(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  Django's signature
-        return False
 
 
 @admin.register(Fetch)
@@ -60,10 +40,13 @@ class FetchAdmin(ActionsAdmin[Fetch]):
     search_fields = ("url__startswith",)
     search_help_text = "the beginning of the URL"
     ordering = ("-pk",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    sortable_by = ()
     actions = ("cancel", "retry")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
-        """Leave the headers, which may be long, to the page of one fetch."""
+        """Leave out the headers, which may be long: the page of one fetch reads them."""
         return super().get_queryset(request).defer("headers")
 
     @admin.display(description="URL")
@@ -79,9 +62,7 @@ class FetchAdmin(ActionsAdmin[Fetch]):
         """Cancel those of the chosen fetches that no fetcher holds."""
         ids = list(chosen.filter(state__in=CANCELLABLE).values_list("pk", flat=True)[:MOST_CANCELLED])
         cancelled = sum(cancel(fetch_id) for fetch_id in ids)
-        self.message_user(
-            request, f"{cancelled} {'fetch' if cancelled == 1 else 'fetches'} cancelled.", messages.SUCCESS
-        )
+        self.message_user(request, f"{cancelled} fetch{pluralize(cancelled, 'es')} cancelled.", messages.SUCCESS)
         if len(ids) == MOST_CANCELLED:
             self.message_user(
                 request,
@@ -110,10 +91,13 @@ class RobotsFileAdmin(ActionsAdmin[RobotsFile]):
     search_fields = ("origin__startswith",)
     search_help_text = "the beginning, such as https://example.com"
     ordering = ("origin",)
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
+    sortable_by = ()
     actions = ("ask_again",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RobotsFile]:
-        """Leave the rules, which may be long, to the page of one file."""
+        """Leave out the rules, which may be long: the page of one file reads them."""
         return super().get_queryset(request).defer("rules")
 
     @admin.display(description="error")
@@ -124,6 +108,4 @@ class RobotsFileAdmin(ActionsAdmin[RobotsFile]):
     def ask_again(self, request: HttpRequest, chosen: QuerySet[RobotsFile]) -> None:
         """Forget what the chosen said, and ask for them."""
         count = ask_again(chosen.values_list("pk", flat=True))
-        self.message_user(
-            request, f"{count} robots.txt {'file' if count == 1 else 'files'} asked for again.", messages.SUCCESS
-        )
+        self.message_user(request, f"{count} robots.txt file{pluralize(count)} asked for again.", messages.SUCCESS)

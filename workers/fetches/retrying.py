@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Count, Q, QuerySet
+from django.template.defaultfilters import pluralize
 from psycopg.errors import UniqueViolation
 
 from postgres import statements
@@ -52,7 +53,7 @@ class Retried:
         return self.queued + self.not_urls + self.robots_files + self.already_unfinished
 
     def sentences(self) -> Iterator[str]:
-        yield f"{self.queued:,} {'fetch' if self.queued == 1 else 'fetches'} queued again."
+        yield f"{self.queued:,} fetch{pluralize(self.queued, 'es')} queued again."
         if self.not_urls:
             yield f"{_stay_failed(self.not_urls)}: no URL that Weir fetches."
         if self.robots_files:
@@ -138,4 +139,4 @@ def _activate_and_count(rows: list[Any]) -> Retried:
 
 
 def _stay_failed(number: int) -> str:
-    return f"{number:,} {'stays' if number == 1 else 'stay'} failed"
+    return f"{number:,} stay{pluralize(number, 's,')} failed"

@@ -116,7 +116,7 @@ def test_holders_that_reserve_at_the_same_time_keep_the_rate_together(site: Site
 
 @given(site=sites, count=st.integers(1, 20))
 def test_a_punctual_holder_uses_every_slot_at_its_planned_start(site: Site, count: int) -> None:
-    """Who is never late is never held up and never refused."""
+    """A holder that is never late never waits and is never refused."""
     planned, run = site.reserve(0, count, 0)
     for start_at in planned:
         assert run.ready_at(start_at) == start_at
@@ -188,7 +188,7 @@ def test_a_run_ends_with_its_time(starts: list[float], now: float, may_start: bo
     ],
 )
 def test_nothing_starts_on_an_old_word_of_the_database(asked_at: float, now: float, may_start: bool) -> None:
-    """Who has not asked lately whether its slots still stand may not use them; asking again makes that good."""
+    """A holder that has not asked lately whether its slots still stand may not use them, until it asks again."""
     confirmation = Confirmation(asked_at=asked_at)
     run = Run(interval_s=1.0, burst=1, start_until=10.0, use_until=10.0, confirmation=confirmation)
     assert run.may_start(now) is may_start

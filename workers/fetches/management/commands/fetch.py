@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from workers import consumers, heartbeats, terminal
 from workers.arguments import at_least_one, seconds, whole_number
@@ -200,4 +201,4 @@ def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
 
 
 def _fetches(number: int) -> str:
-    return f"{number:,} {'fetch' if number == 1 else 'fetches'}"
+    return f"{number:,} fetch{pluralize(number, 'es')}"

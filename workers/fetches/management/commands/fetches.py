@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 from rich.text import Text
 
@@ -116,7 +117,7 @@ class Command(BaseCommand):
             unknown = [fetch_id for fetch_id in refused if fetch_id not in states]
             self.stdout.write(json.dumps({"cancelled": cancelled, "too_late": too_late, "unknown": unknown}))
         else:
-            self.stdout.write(f"{len(cancelled):,} {'fetch' if len(cancelled) == 1 else 'fetches'} cancelled.")
+            self.stdout.write(f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.")
         if refused:
             raise CommandError("\n".join(_refusal(fetch_id, states.get(fetch_id)) for fetch_id in refused))
 
