@@ -28,8 +28,9 @@ ROOT = os.geteuid() == 0
 # What `make up` does, in one process: own the home until the standard input ends.
 OWNER = """
 import pathlib, signal, sys
-from project import embedded, embedded_postgres
-embedded_postgres._SHARED = pathlib.Path(sys.argv[2])
+from project import embedded
+from project.embedded import postgres
+postgres._SHARED = pathlib.Path(sys.argv[2])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 with embedded.servers(pathlib.Path(sys.argv[1])) as running:
     print(running.postgres_pid, running.valkey_pid, "owner" if running.owner else "guest", flush=True)
