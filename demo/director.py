@@ -8,7 +8,7 @@ from functools import partial
 from itertools import cycle, pairwise
 from urllib.parse import quote
 
-from demo.fakes import gaps
+from demo.fakes import judge, site_log
 from demo.fakes.sites import Sites
 from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure
 from demo.inboxes import Inboxes
@@ -141,7 +141,7 @@ class Director:
 
     def look(self) -> View:
         """Return how everything stands now."""
-        arrivals, self._offset = gaps.read_log(self._sites.log, self._offset)
+        arrivals, self._offset = site_log.read_arrivals(self._sites.log, self._offset)
         for arrival in arrivals:
             self._watched[arrival.host].add(arrival.at_ns)
         now_ns = time.time_ns()
@@ -165,20 +165,21 @@ class Director:
             self._first_ns = min(
                 (watched.times[0] for watched in self._watched.values() if watched.times), default=None
             )
-        elapsed_s = None if self._first_ns is None else (now_ns - self._first_ns) / gaps.NANOSECONDS
+        elapsed_s = None if self._first_ns is None else (now_ns - self._first_ns) / judge.NANOSECONDS
         recent_s = min(RECENT_S, max(1.0, elapsed_s or 0.0))
         return View(
             elapsed_s=elapsed_s,
             sites=[self._site_view(site, now_ns, waiting.get(site.host, 0)) for site in self.sites],
             requests=sum(len(watched.times) for watched in self._watched.values()),
             requests_per_s=sum(
-                gaps.recent_rate(watched.times, until_ns=now_ns, seconds=recent_s) for watched in self._watched.values()
+                judge.recent_rate(watched.times, until_ns=now_ns, seconds=recent_s)
+                for watched in self._watched.values()
             ),
             early_starts=sum(
-                gaps.early_starts(watched.times, site.interval_s)
+                judge.early_starts(watched.times, site.interval_s)
                 for site in self.sites
                 if (watched := self._watched[site.host]).shortest_gap_ns is not None
-                and watched.shortest_gap_ns < site.interval_s * gaps.NANOSECONDS
+                and watched.shortest_gap_ns < site.interval_s * judge.NANOSECONDS
             ),
             totals=self._totals,
             unread=self._unread,
@@ -194,17 +195,17 @@ class Director:
     def _site_view(self, site: Site, now_ns: int, waiting: int) -> SiteView:
         watched = self._watched[site.host]
         recent_s = max(RECENT_S, 3 * site.interval_s)
-        share = gaps.used_share(
+        share = judge.used_share(
             watched.times,
             site.interval_s,
-            from_ns=now_ns - round(recent_s * gaps.NANOSECONDS),
+            from_ns=now_ns - round(recent_s * judge.NANOSECONDS),
             until_ns=now_ns,
         )
         gap_ns = watched.shortest_gap_ns
         return SiteView(
             site=site,
             rate_seen=None if share is None else share / site.interval_s,
-            shortest_gap_s=None if gap_ns is None else gap_ns / gaps.NANOSECONDS,
+            shortest_gap_s=None if gap_ns is None else gap_ns / judge.NANOSECONDS,
             waiting=waiting,
         )
 
@@ -220,9 +221,9 @@ class Director:
             emails=emails,
         )
 
-    def arrivals(self) -> list[gaps.Arrival]:
+    def arrivals(self) -> list[site_log.Arrival]:
         """Return the sites' whole log."""
-        return gaps.read_log(self._sites.log)[0]
+        return site_log.read_arrivals(self._sites.log)[0]
 
     @property
     def intervals(self) -> dict[str, float]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from demo.fakes.gaps import NANOSECONDS, Arrival, early_starts, gap_ratios, times_by_host
+from demo.fakes.judge import NANOSECONDS, early_starts, gap_ratios, times_by_host
+from demo.fakes.site_log import Arrival
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

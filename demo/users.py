@@ -14,7 +14,7 @@ from random import Random
 
 from django.db import transaction
 
-from demo.fakes.children import write_whole
+from demo.fakes.files import write_whole
 from notifications import drift, inbox
 from postgres import statements
 

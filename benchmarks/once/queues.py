@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
-from benchmarks.published_shipped_email import BACKEND, PublishedShippedEmail, create_table
+from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
 from workers.orders import letter, shipping
 from workers.orders.models import ShippedEmail
 

@@ -18,10 +18,10 @@ from statistics import quantiles
 
 import psycopg
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
-from benchmarks.unread import stores
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from workers.orders.models import HELD, ShippedEmail
@@ -79,7 +79,7 @@ def _updates_ms() -> list[float]:
     """Change orders for the length of a round; return how long each UPDATE took, its COMMIT included."""
     random = Random(0)  # noqa: S311  nothing secret
     times_ms = []
-    with stores.bare_postgres() as bare:
+    with database.connect() as bare:
         end_at = time.perf_counter() + LASTS_S
         for most in cycle((HELD_ORDERS, ORDERS)):
             began = time.perf_counter()
@@ -94,7 +94,7 @@ def _published_ms(server: MailServer) -> float:
     """Return how long an UPDATE of the order took whose e-mail the published pattern was sending."""
     queues.fill_published(1, next(HANGS))
     began = _began(server)
-    with crew.running(1, mail_server.HOST, server.port) as sender, stores.bare_postgres() as bare:
+    with crew.running(1, mail_server.HOST, server.port) as sender, database.connect() as bare:
         sender.begin("published")
         _wait_until(lambda: _began(server) > began)
         bare.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")

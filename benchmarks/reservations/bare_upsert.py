@@ -10,9 +10,9 @@ from collections.abc import Callable
 from itertools import cycle
 from statistics import median
 
-import psycopg
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from ratelimit import site_settings, slots
 
@@ -41,12 +41,7 @@ def _compare(sites: int) -> list[Figure]:
         cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
     for name in names:
         site_settings.set_rate(name, "1000/s")
-    parameters = {
-        key: value
-        for key, value in connection.get_connection_params().items()
-        if key not in ("context", "cursor_factory")
-    }
-    with psycopg.connect(**parameters, autocommit=True) as bare:
+    with database.connect() as bare:
         site_of_bare, site_of_weir = cycle(names), cycle(names)
 
         def upsert() -> None:

@@ -34,6 +34,7 @@ from psycopg_pool import ConnectionPool
 from pyrate_limiter import PostgresBucket, PostgresClock, Rate, RateItem
 from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, per_sec
 
+from benchmarks import database
 from benchmarks.reservations.scenarios import Scenario
 from ratelimit import site_settings, slots
 from ratelimit.models import SHORTEST_GRACE
@@ -92,11 +93,8 @@ class PyrateLimiter:
     """pyrate-limiter's PostgreSQL bucket, a table a site."""
 
     def __init__(self, scenario: Scenario) -> None:
-        parameters = connection.get_connection_params()
-        for of_django in ("context", "cursor_factory"):
-            del parameters[of_django]
         rate = Rate(1, round(scenario.interval_s * 1_000)) if scenario.interval_s else Rate(MILLION, 1_000)
-        self._pool = ConnectionPool(kwargs=parameters, min_size=1, max_size=1, open=True)
+        self._pool = ConnectionPool(kwargs=database.parameters(), min_size=1, max_size=1, open=True)
         self._clock = PostgresClock(self._pool)
         self._buckets = {site: PostgresBucket(self._pool, site, [rate]) for site in scenario.names}
         self._asked: dict[str, RateItem] = {}

@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.reservations.callers import Notes
 from benchmarks.reservations.scenarios import Scenario
-from demo.fakes.gaps import percentile
+from demo.fakes.judge import percentile
 
 
 @dataclass(frozen=True, kw_only=True)

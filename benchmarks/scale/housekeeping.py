@@ -6,10 +6,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
-from benchmarks.unread.stores import run_at_length
 from ratelimit import slots
 from workers.fetches import backlog
 from workers.fetches.maintenance import purge
@@ -23,7 +23,7 @@ LOST = int(10_000 * tables.SHARE)
 
 def measure(plans: Path) -> list[Figure]:
     """Return their times; two fetches of every site are held (ticks.py)."""
-    run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
+    database.run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
     tables.vacuum()
     return [*_reading(plans), *_sweeping(plans), *_purging(plans)]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
 from benchmarks.scale import tables
 from benchmarks.scale.explained import recorded, statement_takes
-from benchmarks.unread.stores import bare_postgres, run_at_length
 from ratelimit import slots
 from workers.fetches.dispatch import dispatch
 
@@ -78,7 +78,7 @@ def measure(plans: Path) -> list[Figure]:
 
     Each rate comes with how much slower it is than reserving in calm sites, in turns with it.
     """
-    run_at_length(FILL)
+    database.run_at_length(FILL)
     tables.vacuum()
     with recorded():
         dispatch()
@@ -104,7 +104,7 @@ def measure(plans: Path) -> list[Figure]:
 @contextmanager
 def _snapshot() -> Iterator[None]:
     """Hold a snapshot open."""
-    with bare_postgres() as other:
+    with database.connect() as other:
         other.execute("SET idle_in_transaction_session_timeout = 0")
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute("SELECT count(*) FROM ratelimit_site")
@@ -116,7 +116,7 @@ def _quickly(statement: str) -> None:
     """Execute what only prepares something, without waiting for the disk at each commit."""
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off")
-        run_at_length(statement)
+        database.run_at_length(statement)
         cursor.execute("RESET synchronous_commit")
 
 

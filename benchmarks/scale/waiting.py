@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import statement_takes
-from benchmarks.unread.stores import run_at_length
 
 WAITING = int(100_000 * tables.SHARE)
 DUE = 10
@@ -29,7 +29,9 @@ def measure(plans: Path) -> list[Figure]:
         ("dispatch_many_wait", "n % 3", WAITING),
         ("dispatch_many_wait_in_1000_priorities", "n % 1000", WAITING),
     ):
-        run_at_length(FILL % {"name": name, "priority": priority, "fetches": fetches, "one_in": fetches // DUE})
+        database.run_at_length(
+            FILL % {"name": name, "priority": priority, "fetches": fetches, "one_in": fetches // DUE}
+        )
         tables.vacuum()
         figures.append(statement_takes(plans, name, "workers.fetches", "dispatch", {"after": 0}))
     return figures

@@ -12,10 +12,11 @@ from random import Random
 from django.db import transaction
 from django.db.models import F
 
+from benchmarks import database
 from benchmarks.figures import Figure
-from benchmarks.published_unread import PublishedUnread, create_table
 from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import stores
+from benchmarks.unread.published import PublishedUnread, create_table
 from notifications import counters, flush
 from notifications.models import UnreadCount
 
@@ -32,7 +33,7 @@ def compare() -> list[Figure]:
     users = list(range(USERS))
     Random(0).shuffle(users)  # noqa: S311  nothing secret
     create_table()
-    with stores.bare_postgres() as bare, stores.bare_redis() as client:
+    with database.connect() as bare, stores.bare_redis() as client:
         published = PublishedUnread(client)
 
         def loop() -> None:
@@ -54,12 +55,12 @@ def compare() -> list[Figure]:
                 published.add(user_id, 1)
             return rate(PUBLISHED, published.flush)
 
-        stores.run_at_length("VACUUM ANALYZE notifications_unreadcount")
+        database.run_at_length("VACUUM ANALYZE notifications_unreadcount")
         take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # rows exist before anything counts
         rounds = take_turns(
             ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published, lambda: rate(LOOPED, loop_in_django)
         )
-    stores.run_at_length("DROP TABLE published_unread")
+    database.run_at_length("DROP TABLE published_unread")
     return [
         Figure(name="flush", value=middle(rounds, 0), unit="rows/s"),
         Figure(name="flush_of_new_users", value=middle(inserts, 0), unit="rows/s"),

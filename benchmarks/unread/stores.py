@@ -1,14 +1,12 @@
-"""What the benchmarks of notifications run on: PostgreSQL's tables and Valkey, empty or full, and bare clients."""
+"""What the benchmarks of notifications run on: the tables and Valkey, empty or full, and a plain client of Valkey."""
 
-from typing import Any
-
-import psycopg
 import redis
 from django.conf import settings
 from django.db import connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from benchmarks.database import run_at_length
 from notifications import counters, reconcile
 
 ROWS = 5_000_000
@@ -69,20 +67,6 @@ def fill() -> None:
         if report and report.trusted:
             return
     raise TimeoutError(f"Redis was not trusted after {PASSES} passes")
-
-
-def run_at_length(statements: str) -> None:
-    """Execute what takes longer than statements may."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-        cursor.execute(statements)
-        cursor.execute("RESET statement_timeout")
-
-
-def bare_postgres() -> psycopg.Connection[Any]:
-    """Connect as Django does, without Django."""
-    parameters = connection.get_connection_params()
-    return psycopg.connect(**{**parameters, "cursor_factory": psycopg.Cursor, "context": None}, autocommit=True)
 
 
 def bare_redis() -> redis.Redis:

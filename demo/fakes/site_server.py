@@ -24,7 +24,8 @@ from pathlib import Path
 import uvloop
 
 from demo.fakes.answers import PIECE, Answer, Answers
-from demo.fakes.children import die_with_parent, write_whole
+from demo.fakes.children import die_with_parent
+from demo.fakes.files import write_whole
 from demo.fakes.hosts import LOOPBACK, host
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it

@@ -13,7 +13,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from benchmarks.published_shipped_email import PublishedShippedEmail
+from benchmarks.once.published import PublishedShippedEmail
 from workers.orders import ledger, shipping
 from workers.orders.models import Order, State
 
@@ -35,7 +35,7 @@ LONGEST_COMMAND = 512  # bytes, by RFC 5321
 Errors = tuple[type[Exception], ...]
 LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
 DOT = b".\r\n"
-# How the mail server treats e-mails (see project.demo.mail_server), and how many of each.
+# How the mail server treats e-mails (see demo.fakes.mail_server), and how many of each.
 ADDRESSES = {
     "plain": 60,
     "late-200": 3,

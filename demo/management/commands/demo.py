@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 
 from demo import home as demo_home
 from demo import report
-from demo.fakes.gaps import gap_ratios
+from demo.fakes.judge import gap_ratios
 from demo.figures import Figures
 from demo.performance import Performance
 from demo.plan import Plan

@@ -10,7 +10,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from demo.fakes.gaps import Answered, read_answers, read_log
+from demo.fakes.site_log import Answered, read_answers, read_arrivals
 from demo.fakes.sites import Sites
 from tests.integration.fakes.conftest import ask, client, connect, head_of, logged, read_to_end, wait_until
 
@@ -114,7 +114,7 @@ def test_what_is_not_a_request_is_not_logged(sites: Sites) -> None:
         assert read_to_end(nonsense).startswith(b"HTTP/1.1 400 ")
     ask(sites, "/ok/after-nonsense")
     logged(sites, "/ok/after-nonsense")
-    assert [arrival.path for arrival in read_log(sites.log, before)[0]] == ["/ok/after-nonsense"]
+    assert [arrival.path for arrival in read_arrivals(sites.log, before)[0]] == ["/ok/after-nonsense"]
 
 
 def test_an_answer_is_logged_with_its_status_when_it_is_sent(sites: Sites) -> None:

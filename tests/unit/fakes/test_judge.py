@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.fakes.gaps import (
-    Answered,
-    Arrival,
-    HostGaps,
+from demo.fakes.judge import (
+    Verdict,
     early_starts,
     gap_ratios,
     gaps_ns,
-    judge,
     percentile,
-    read_answers,
-    read_log,
     recent_rate,
     times_by_host,
     used_share,
+    verdicts,
 )
+from demo.fakes.site_log import Answered, Arrival, read_answers, read_arrivals
 
 SECOND = 1_000_000_000
 
@@ -149,7 +146,7 @@ def test_the_recent_rate_is_of_the_last_seconds_only() -> None:
 def test_judge_gives_each_host_its_own_verdict() -> None:
     """Each host is held to its own interval and burst, over all its arrivals."""
     log = [*arrivals("a", 0, 1, 1.5, 3.5, 4), *arrivals("b", 0, 0), *arrivals("c", 2)]
-    verdicts = judge(
+    found = verdicts(
         log,
         {"a": 1.0, "b": 1.0, "c": 1.0},
         bursts={"b": 2},
@@ -157,23 +154,23 @@ def test_judge_gives_each_host_its_own_verdict() -> None:
         until_ns=7 * SECOND // 2,
         recent_s=2.0,
     )
-    assert verdicts == {
-        "a": HostGaps(host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5),
-        "b": HostGaps(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
-        "c": HostGaps(host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5),
+    assert found == {
+        "a": Verdict(host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5),
+        "b": Verdict(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
+        "c": Verdict(host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5),
     }
 
 
 def test_judge_ends_the_recent_past_at_the_last_arrival_of_all() -> None:
     """Without an end of the window, a host that went quiet has a recent rate of 0."""
-    verdicts = judge([*arrivals("a", 0, 1), *arrivals("b", 99)], {"a": 1.0, "b": 1.0}, recent_s=4.0)
-    assert [verdicts[host].recent_rate for host in "ab"] == [0.0, 0.25]
+    found = verdicts([*arrivals("a", 0, 1), *arrivals("b", 99)], {"a": 1.0, "b": 1.0}, recent_s=4.0)
+    assert [found[host].recent_rate for host in "ab"] == [0.0, 0.25]
 
 
 def test_judge_refuses_a_host_whose_interval_it_does_not_know() -> None:
     """A host nobody gave an interval for is an error, not a pass."""
     with pytest.raises(KeyError):
-        judge(arrivals("stranger", 0, 1), {"a": 1.0})
+        verdicts(arrivals("stranger", 0, 1), {"a": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -203,26 +200,26 @@ def test_the_log_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
     """Reading again from the returned offset gives what was written since, and nothing twice."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n2 127.1.0.2 /b 127.0.0.9 7\n")
-    first, offset = read_log(log)
+    first, offset = read_arrivals(log)
     with log.open("ab") as more:
         more.write(b"3 127.1.0.1 /c 127.0.0.1 2\n")
-    second, end = read_log(log, offset)
+    second, end = read_arrivals(log, offset)
     assert first == [
         Arrival(at_ns=1, host="127.1.0.1", path="/a", client="127.0.0.1", place=1),
         Arrival(at_ns=2, host="127.1.0.2", path="/b", client="127.0.0.9", place=7),
     ]
     assert second == [Arrival(at_ns=3, host="127.1.0.1", path="/c", client="127.0.0.1", place=2)]
-    assert (read_log(log, end), end) == (([], end), log.stat().st_size)
+    assert (read_arrivals(log, end), end) == (([], end), log.stat().st_size)
 
 
 def test_a_half_written_line_is_left_for_the_next_time(tmp_path: Path) -> None:
     """A last line without its end is not read, and is whole when read on from the offset."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n22 127.1")
-    first, offset = read_log(log)
+    first, offset = read_arrivals(log)
     with log.open("ab") as more:
         more.write(b".0.1 /b 127.0.0.1 1\n")
-    second, _ = read_log(log, offset)
+    second, _ = read_arrivals(log, offset)
     assert [arrival.at_ns for arrival in first] == [1]
     assert second == [Arrival(at_ns=22, host="127.1.0.1", path="/b", client="127.0.0.1")]
 
@@ -231,7 +228,7 @@ def test_any_bytes_in_a_path_can_be_read(tmp_path: Path) -> None:
     """A path that is not UTF-8, or holds what Python takes for a line's end, is one arrival."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /\xff\x85\x1c\xe2\x80\xa8 127.0.0.1 1\n")
-    read, _ = read_log(log)
+    read, _ = read_arrivals(log)
     assert [arrival.at_ns for arrival in read] == [1]
 
 

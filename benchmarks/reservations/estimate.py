@@ -28,12 +28,12 @@ def measure(_folder: Path) -> list[Figure]:
     # The processes that this starts import this module before Django is there.
     from django.db import connection  # noqa: PLC0415
 
-    from demo.fakes.gaps import percentile  # noqa: PLC0415
+    from demo.fakes.judge import percentile  # noqa: PLC0415
     from ratelimit.models import Slot  # noqa: PLC0415
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
-    words = [sys.executable, "-m", "benchmarks.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
+    words = [sys.executable, "-m", "benchmarks.reservations.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
     probers = [subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE) for number in range(PROCESSES)]
     probes = [probe for prober in probers for probe in json.loads(prober.communicate()[0])]
     errors_ms = [abs(error_s) * 1000 for _, error_s in probes]
