@@ -1,0 +1,143 @@
+"""One run of the demo: from an empty folder, through starting and watching, to everything stopped."""
+
+import os
+import socket
+import time
+from contextlib import ExitStack
+from io import StringIO
+from typing import Protocol
+
+from django.core.management import call_command
+from django.db import connection
+
+from demo import home as demo_home
+from demo import inboxes, shipments
+from demo.fakes import mail_server, sites
+from demo.killer import Killer
+from demo.observer import Observer, View
+from demo.plan import Plan
+from demo.users import USER_IDS
+from demo.workload import Workload
+from notifications import reconcile
+from postgres import statements
+from project import embedded
+from project.celery import app
+from project.processes import interrupts, procfile
+from workers.beat import LOCK
+
+LOOK_EVERY_S = 0.5
+FIRST_REQUEST_WITHIN_S = 30.0
+
+
+class Screen(Protocol):
+    """Where a run shows what happens."""
+
+    def note(self, text: str) -> None:
+        """Say what is going on."""
+
+    def show(self, view: View) -> None:
+        """Show the state."""
+
+
+class Run:
+    """Starts everything, watches, and stops everything, however it ends; `observer` is there once URLs are queued."""
+
+    def __init__(self, plan: Plan, screen: Screen) -> None:
+        self.plan = plan
+        self.observer: Observer | None = None
+        self._screen = screen
+
+    def perform(self) -> None:
+        """Return when the time is over and everything has stopped.
+
+        Raises what the parts raise: NotADemoFolder, EmbeddedError, ProcessesEnded, NotReady, and RuntimeError for
+        sites, mail server, users and warehouse.
+        """
+        demo_home.wipe(self.plan.home)
+        with ExitStack() as stack:
+            try:
+                self._start_and_watch(stack)
+            finally:
+                interrupts.ignore()
+                self._show_the_end()
+                self._screen.note("Stopping…")
+
+    def _start_and_watch(self, stack: ExitStack) -> None:
+        plan, note = self.plan, self._screen.note
+        note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
+        web_sites, server = self._start_fakes(stack)
+        stack.enter_context(embedded.servers(plan.home, durable=False))
+        stack.callback(connection.close)
+        note("Making the database's tables…")
+        call_command("migrate", interactive=False, verbosity=0)
+        call_command("sync_schedule", stdout=StringIO())
+        reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
+        note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
+        env = {**os.environ, "PORT": str(_free_port()), "EMAIL_PORT": str(server.port)}
+        counts = {"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1}
+        running = stack.enter_context(procfile.running(env, counts=counts, log=plan.log))
+        with interrupts.hidden_from_children():
+            users = stack.enter_context(inboxes.running(plan.home, plan.log))
+            shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
+        _wait_until_all_work(running, int(env["PORT"]), users, shipped)
+        workload = Workload(web_sites)
+        self.observer = Observer(workload.sites, web_sites.log, users, shipped)
+        workload.set_rates()
+        note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
+        self._watch(self.observer, running, users, shipped)
+
+    def _start_fakes(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
+        try:
+            with interrupts.hidden_from_children():
+                web_sites = stack.enter_context(sites.running(self.plan.sites, self.plan.home))
+                return web_sites, stack.enter_context(mail_server.running(self.plan.home))
+        except RuntimeError as error:
+            raise procfile.NotReady(str(error)) from error
+
+    def _watch(
+        self, observer: Observer, running: procfile.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments
+    ) -> None:
+        give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
+        while (view := observer.look()).elapsed_s is None:
+            running.check()
+            if time.monotonic() > give_up_at:
+                raise procfile.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
+            time.sleep(procfile.POLL_S)
+        while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
+            running.check()
+            users.program.check()
+            shipped.program.check()
+            shipped.killer.kill_if_due()
+            self._screen.show(view)
+            time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
+            view = observer.look()
+        self._screen.show(view)
+
+    def _show_the_end(self) -> None:
+        """Stop users and warehouse, and show the final unread numbers and e-mails, also after Ctrl-C."""
+        if self.observer is not None:
+            connection.close()  # a query may have been cut off
+            view = self.observer.look_at_the_end()
+            if view.elapsed_s is not None:
+                self._screen.show(view)
+
+
+def _wait_until_all_work(
+    running: procfile.Processes, port: int, users: inboxes.Inboxes, shipped: shipments.Shipments
+) -> None:
+    running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
+    running.wait_until(lambda: procfile.web_answers("127.0.0.1", port), "the web process does not answer")
+    running.wait_until(_beat_ticks, "beat does not tick")
+    running.wait_until(users.have_begun, "no user has done anything")
+    running.wait_until(shipped.have_begun, "no order has been shipped")
+
+
+def _beat_ticks() -> bool:
+    """Tell whether a beat holds the lock with which it ticks."""
+    return bool(statements.run("demo", "beat_ticks", {"lock": LOCK}))
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
