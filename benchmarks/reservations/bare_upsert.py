@@ -1,7 +1,7 @@
-"""Reservations a second, against the least that any limiter in PostgreSQL pays: a bare upsert of one row.
+"""Reservations a second, compared with the least that a limiter in PostgreSQL can do: a bare upsert of one row.
 
-Both sides are one process that waits for each commit. They take turns in short rounds, so that a machine whose speed
-drifts drifts for both; the ratio is the median of the rounds'.
+Both sides are one process that waits for each commit. They take turns in short rounds, so that a change of the
+machine's speed affects both; the ratio is the median of the rounds' ratios.
 """
 
 import os
@@ -19,7 +19,7 @@ from ratelimit import site_settings, slots
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "9"))
 CALLS = 1_500
 SITES = 1_000
-FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
+FAR = 1e9  # seconds that a reservation may lie ahead; no caller waits for it
 
 UPSERT = """
     INSERT INTO bench_bare (name, next_start) VALUES (%s, clock_timestamp())
@@ -50,7 +50,7 @@ def _compare(sites: int) -> list[Figure]:
         def reserve() -> None:
             slots.reserve(next(site_of_weir), max_wait=FAR)
 
-        for _ in range(sites):  # rows exist and statements are prepared before anything counts
+        for _ in range(sites):  # the creation of rows and the preparation of statements are not measured
             upsert()
             reserve()
         rounds = [(_rate(upsert), _rate(reserve)) for _ in range(ROUNDS)]

@@ -1,4 +1,4 @@
-"""Sweep and purge, the list of sites and an estimate, among all the sites and fetches."""
+"""Sweep and purge, the list of sites and an estimate, with all sites and fetches in the tables."""
 
 from datetime import timedelta
 from pathlib import Path

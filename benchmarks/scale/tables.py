@@ -1,4 +1,4 @@
-"""The tables, full: sites, a queue, results and slots of the time before."""
+"""The tables of the benchmark: sites, a queue, results and past slots."""
 
 import os
 
@@ -52,12 +52,12 @@ def fill() -> None:
 
 
 def vacuum() -> None:
-    """Have the tables as autovacuum leaves them: without what was deleted and replaced, and with statistics."""
+    """Do what autovacuum would do: remove dead rows, and gather statistics."""
     database.run_at_length(f"VACUUM ANALYZE {ALL}")
 
 
 def empty() -> None:
-    """Forget all sites, fetches and slots, and the messages about them."""
+    """Delete all sites, fetches and slots, and the messages about them."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {ALL} RESTART IDENTITY CASCADE")
     broker.empty()

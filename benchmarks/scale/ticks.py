@@ -1,4 +1,4 @@
-"""Dispatch's tick, with no site due, with one in a hundred, and with all."""
+"""A tick of dispatch, with no site due, with one site in a hundred, and with all."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from benchmarks.scale.explained import call_takes, recorded, statement_takes
 from workers.fetches.dispatch import dispatch
 
 FEW = 100  # one site in so many
-BOOKED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
+RESERVED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
 DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp()"
 
 
 def measure(plans: Path) -> list[Figure]:
     """Return the time of whole ticks, messages included, and of the statement; everything is due at the end."""
-    database.run_at_length(BOOKED)
+    database.run_at_length(RESERVED)
     tables.vacuum()
     with recorded():
         figures = [call_takes("tick_none_due", dispatch)]

@@ -1,4 +1,4 @@
-"""A site whose queue waits for later: 100,000 fetches, of which 10 are due; dispatch looks for these each second."""
+"""A site with 100,000 queued fetches, of which 10 are due, and which dispatch looks for each second."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from benchmarks.scale.explained import statement_takes
 
 WAITING = int(100_000 * tables.SHARE)
 DUE = 10
-# The other sites are booked for an hour, so that the statement books this site alone.
+# The other sites are reserved for an hour, so that the statement reserves only at this site.
 FILL = f"""
     UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour';
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)

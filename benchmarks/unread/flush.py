@@ -1,8 +1,8 @@
-"""Rows a second that a flush brings from Valkey to PostgreSQL, for users who have a number already.
+"""Rows a second that a flush writes from Valkey to PostgreSQL, for users that have a row already.
 
 Weir's side is all of a flush: seal, read, apply, drop. Three peers:
 
-- a loop of one UPDATE a user as Django writes it, in one transaction, with deltas that it gets for nothing;
+- a loop of one UPDATE a user as Django writes it, in one transaction, with deltas that it need not read;
 - the same loop at its best: without Django, prepared;
 - the published flush, as it is published: it takes each delta from Valkey, and commits each UPDATE.
 """
@@ -28,7 +28,7 @@ LOOP = "UPDATE notifications_unreadcount SET unread_count = unread_count + %s WH
 
 
 def compare() -> list[Figure]:
-    """Return the rates, the ratios, and Weir's rate for users who are new."""
+    """Return the rates, the ratios, and Weir's rate for users without a row."""
     inserts = take_turns(ROUNDS, _flush_new)
     users = list(range(USERS))
     Random(0).shuffle(users)  # noqa: S311  nothing secret
@@ -56,7 +56,7 @@ def compare() -> list[Figure]:
             return rate(PUBLISHED, published.flush)
 
         database.run_at_length("VACUUM ANALYZE notifications_unreadcount")
-        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # rows exist before anything counts
+        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # the creation of rows is not measured
         rounds = take_turns(
             ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published, lambda: rate(LOOPED, loop_in_django)
         )

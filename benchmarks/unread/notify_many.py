@@ -1,4 +1,4 @@
-"""Rows a second of one `notify_many`, its deltas included, against COPY and against Django's own `bulk_create`.
+"""Rows a second of one `notify_many`, its deltas included, compared with COPY and Django's own `bulk_create`.
 
 All three write into the same table of five million rows with the same indexes; the peers count nothing.
 """

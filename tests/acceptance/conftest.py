@@ -34,7 +34,7 @@ READY = {"fetcher": "ready.", "mailer": "ready.", "worker": "ready.", "beat": "b
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Return as soon as the condition is true; fails, saying for what, after `seconds`."""
+    """Return as soon as the condition is true; fail after `seconds`, with `what` in the message."""
     give_up_at = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > give_up_at:
@@ -57,7 +57,7 @@ class Cluster:
         self.broker.enter_context(embedded.servers(self.broker_home, postgres=False, durable=False))
 
     def stop_broker(self) -> None:
-        """Stop the broker: nobody listens on its socket any more."""
+        """Stop the broker: no process listens on its socket any more."""
         self.broker.close()
 
     def start(self, kind: str, name: str, *options: str, celery: Sequence[str] = CELERY) -> None:

@@ -1,4 +1,4 @@
-"""The demo's users: what they do changes no number wrongly, and a number that is wrong they find."""
+"""The demo's users: their actions cause no drift, and they find drift that something else causes."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ def test_users_find_no_drift_in_what_they_do() -> None:
 
 
 def test_users_find_a_number_that_is_wrong() -> None:
-    """Rows that raw SQL deleted behind the counter's back are drift of all who are asked about."""
+    """Rows that raw SQL deletes, past the counters, are drift for every user that is checked."""
     users = Users(Random(1))  # noqa: S311  no secret
     inbox.notify_many(USER_IDS, "news", "Hello")
     with connection.cursor() as cursor:
@@ -39,5 +39,5 @@ def test_users_find_a_number_that_is_wrong() -> None:
 
 
 def test_the_actions_are_shared_out() -> None:
-    """They are given in percent."""
+    """Their frequencies are percentages."""
     assert sum(ACTIONS.values()) == 100

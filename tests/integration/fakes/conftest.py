@@ -1,4 +1,4 @@
-"""The fake sites judge pacing, so they are judged first: a real process, spoken to over real sockets."""
+"""The fake sites, whose log decides other tests, are tested themselves: a real process, over real sockets."""
 
 import socket
 import time

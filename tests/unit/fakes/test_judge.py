@@ -1,4 +1,4 @@
-"""The judgement of pacing is arithmetic: it is tested as tables of numbers, and against brute force."""
+"""The judge of pacing: tables of numbers, and a comparison with brute force."""
 
 import math
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def test_early_starts(at: tuple[float, ...], interval_s: float, burst: int, earl
 
 
 def test_a_third_of_a_second_is_not_lost_to_rounding() -> None:
-    """An interval that is no whole number of nanoseconds does not make punctual arrivals early."""
+    """Punctual arrivals are not early if the interval is no whole number of nanoseconds."""
     punctual = [round(index * SECOND / 3) for index in range(1_000)]
     assert early_starts(punctual, 1 / 3) == 0
 
@@ -110,10 +110,10 @@ def test_early_starts_agree_with_comparing_every_pair(arrived: list[int], interv
 
 
 @given(arrived=some_times, interval=st.integers(1, 12), burst=st.integers(1, 5))
-def test_nobody_is_early_exactly_when_the_textbook_algorithm_admits_all(
+def test_no_start_is_early_exactly_when_the_textbook_algorithm_admits_all(
     arrived: list[int], interval: int, burst: int
 ) -> None:
-    """The judge condemns no traffic that a GCRA lets pass, and lets none pass that a GCRA stops."""
+    """Traffic has no early start if a GCRA admits all of it, and has one if a GCRA does not."""
     assert (early_starts(arrived, interval / SECOND, burst) == 0) == gcra_admits_all(arrived, interval, burst)
 
 
@@ -143,7 +143,7 @@ def test_the_recent_rate_is_of_the_last_seconds_only() -> None:
     assert recent_rate(at, until_ns=10 * SECOND, seconds=2.0) == 1.5
 
 
-def test_judge_gives_each_host_its_own_verdict() -> None:
+def test_each_host_has_its_own_verdict() -> None:
     """Each host is held to its own interval and burst, over all its arrivals."""
     log = [*arrivals("a", 0, 1, 1.5, 3.5, 4), *arrivals("b", 0, 0), *arrivals("c", 2)]
     found = verdicts(
@@ -161,14 +161,14 @@ def test_judge_gives_each_host_its_own_verdict() -> None:
     }
 
 
-def test_judge_ends_the_recent_past_at_the_last_arrival_of_all() -> None:
+def test_recent_rates_end_at_the_last_arrival_of_all_hosts() -> None:
     """Without an end of the window, a host that went quiet has a recent rate of 0."""
     found = verdicts([*arrivals("a", 0, 1), *arrivals("b", 99)], {"a": 1.0, "b": 1.0}, recent_s=4.0)
     assert [found[host].recent_rate for host in "ab"] == [0.0, 0.25]
 
 
-def test_judge_refuses_a_host_whose_interval_it_does_not_know() -> None:
-    """A host nobody gave an interval for is an error, not a pass."""
+def test_a_host_without_an_interval_is_an_error() -> None:
+    """A host for which no interval is given must not pass unjudged."""
     with pytest.raises(KeyError):
         verdicts(arrivals("stranger", 0, 1), {"a": 1.0})
 
