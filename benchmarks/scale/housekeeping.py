@@ -32,7 +32,7 @@ def _reading(plans: Path) -> list[Figure]:
     with recorded():
         slots.estimate("site-77.bench")
     return [
-        statement_takes(plans, "estimate", "ratelimit", "estimate"),
+        statement_takes(plans, "estimate", "ratelimit", "slots/estimate"),
         statement_takes(plans, "sites", "workers.fetches.reports", "site_status", {"limit": LISTED}),
         call_takes("sites_call", lambda: busiest_sites(LISTED)),
         call_takes("sites_call_all", lambda: busiest_sites(None)),
@@ -67,7 +67,7 @@ def _purging(plans: Path) -> list[Figure]:
     ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": purge.BATCH}
     gone: list[int] = []
     figures = [
-        statement_takes(plans, "purge_slots_batch", "ratelimit", "purge", begin),
+        statement_takes(plans, "purge_slots_batch", "ratelimit", "slots/purge", begin),
         slots_purged := call_takes("purge_slots", lambda: gone.append(slots.purge(kept))),
         call_takes("purge_slots_again", lambda: slots.purge(kept)),
         statement_takes(plans, "purge_fetches_batch", "workers.fetches.maintenance", "purge_fetches", ended),
