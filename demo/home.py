@@ -16,13 +16,13 @@ class NotADemoFolder(Exception):
     """The folder holds something that no demo has written; the message names the folder."""
 
 
-def enter(home: Path) -> None:
-    """Replace this process by one with the demo's environment, unless it has it already.
+def environment(home: Path) -> dict[str, str]:
+    """Return the variables with which settings and all child processes agree on this home.
 
-    The environment is that of settings and of all child processes. It overrules .env: the demo uses servers of its
-    own, fetches from loopback addresses, and decides within seconds about e-mails whose worker was killed.
+    They overrule .env: the demo uses servers of its own, fetches from loopback addresses, and decides within seconds
+    about e-mails whose worker was killed.
     """
-    needed = {
+    return {
         "WEIR_HOME": str(home),
         "WEIR_FETCH_ALLOW_NETS": "127.0.0.0/8",
         "WEIR_FETCH_TIMEOUT": "5",
@@ -30,7 +30,7 @@ def enter(home: Path) -> None:
         "DATABASE_URL": "",
         "REDIS_URL": "",
         "CELERY_BROKER_URL": "",
-        "EMAIL_BACKEND": "workers.orders.smtp.EmailBackend",
+        "EMAIL_BACKEND": "workers.mail.smtp.EmailBackend",
         "EMAIL_HOST": "127.0.0.1",
         "EMAIL_HOST_USER": "",
         "EMAIL_HOST_PASSWORD": "",
@@ -45,6 +45,11 @@ def enter(home: Path) -> None:
         "DJANGO_ALLOWED_HOSTS": "127.0.0.1",
         "HOST": "127.0.0.1",
     }
+
+
+def enter(home: Path) -> None:
+    """Replace this process by one in the environment of this home, unless it is that already."""
+    needed = environment(home)
     if any(os.environ.get(name) != value for name, value in needed.items()):
         sys.stdout.flush()
         command = [sys.executable, str(CHECKOUT / "manage.py"), *sys.argv[1:]]

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from io import StringIO
 from typing import Protocol
@@ -46,6 +47,7 @@ class Run:
         self.plan = plan
         self.observer: Observer | None = None
         self._screen = screen
+        self._running: list[procfile.Processes] = []
 
     def perform(self) -> None:
         """Return when the time is over and everything has stopped.
@@ -61,50 +63,61 @@ class Run:
                 interrupts.ignore()
                 self._show_the_end()
                 self._screen.note("Stopping…")
+                for running in self._running:  # all are asked before the first is waited for
+                    running.end()
 
     def _start_and_watch(self, stack: ExitStack) -> None:
         plan, note = self.plan, self._screen.note
         note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
-        web_sites, server = self._start_fakes(stack)
-        stack.enter_context(embedded.servers(plan.home, durable=False))
-        stack.callback(connection.close)
-        note("Making the database's tables…")
-        call_command("migrate", interactive=False, verbosity=0)
-        call_command("sync_schedule", stdout=StringIO())
-        reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
-        note(f"Starting {plan.fetchers} fetchers, worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
-        env = {**os.environ, "PORT": str(_free_port()), "EMAIL_PORT": str(server.port)}
-        counts = {"web": 1, "worker": 1, "fetcher": plan.fetchers, "mailer": 1, "beat": 1}
-        running = stack.enter_context(procfile.running(env, counts=counts, log=plan.log))
+        web_sites, server = self._start_servers(stack)
+        # The workers need not check the settings: this command has.
+        port = str(_free_port())
+        env = {**os.environ, "PORT": port, "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
+        note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
+        fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
+        _make_tables()
+        note(f"Starting worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
+        running = self._run(stack, env, {"web": 1, "worker": 1, "mailer": 1, "beat": 1})
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
-        _wait_until_all_work(running, int(env["PORT"]), users, shipped)
+        workers = (*fetchers.workers, *running.workers)
+        running.wait_until(lambda: procfile.workers_answer(app, workers), "not all workers answer")
+        running.wait_until(lambda: procfile.web_answers("127.0.0.1", int(port)), "the web process does not answer")
+        running.wait_until(_beat_ticks, "beat does not tick")
+        running.wait_until(users.have_begun, "no user has done anything")
+        running.wait_until(shipped.have_begun, "no order has been shipped")
         workload = Workload(web_sites)
         self.observer = Observer(workload.sites, web_sites.log, users, shipped)
         workload.set_rates()
         note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
-        self._watch(self.observer, running, users, shipped)
+        self._watch(self.observer, users, shipped)
 
-    def _start_fakes(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
+    def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
         try:
             with interrupts.hidden_from_children():
                 web_sites = stack.enter_context(sites.running(self.plan.sites, self.plan.home))
-                return web_sites, stack.enter_context(mail_server.running(self.plan.home))
+                server = stack.enter_context(mail_server.running(self.plan.home))
         except RuntimeError as error:
             raise procfile.NotReady(str(error)) from error
+        stack.enter_context(embedded.servers(self.plan.home, durable=False))
+        stack.callback(connection.close)
+        return web_sites, server
 
-    def _watch(
-        self, observer: Observer, running: procfile.Processes, users: inboxes.Inboxes, shipped: shipments.Shipments
-    ) -> None:
+    def _run(self, stack: ExitStack, env: Mapping[str, str], counts: Mapping[str, int]) -> procfile.Processes:
+        running = stack.enter_context(procfile.running(env, counts=counts, log=self.plan.log))
+        self._running.append(running)
+        return running
+
+    def _watch(self, observer: Observer, users: inboxes.Inboxes, shipped: shipments.Shipments) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
         while (view := observer.look()).elapsed_s is None:
-            running.check()
+            self._check()
             if time.monotonic() > give_up_at:
                 raise procfile.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
             time.sleep(procfile.POLL_S)
         while view.elapsed_s is not None and view.elapsed_s < self.plan.duration_s:
-            running.check()
+            self._check()
             users.program.check()
             shipped.program.check()
             shipped.killer.kill_if_due()
@@ -112,6 +125,10 @@ class Run:
             time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
             view = observer.look()
         self._screen.show(view)
+
+    def _check(self) -> None:
+        for running in self._running:
+            running.check()
 
     def _show_the_end(self) -> None:
         """Stop users and warehouse, and show the final unread numbers and e-mails, also after Ctrl-C."""
@@ -122,18 +139,14 @@ class Run:
                 self._screen.show(view)
 
 
-def _wait_until_all_work(
-    running: procfile.Processes, port: int, users: inboxes.Inboxes, shipped: shipments.Shipments
-) -> None:
-    running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
-    running.wait_until(lambda: procfile.web_answers("127.0.0.1", port), "the web process does not answer")
-    running.wait_until(_beat_ticks, "beat does not tick")
-    running.wait_until(users.have_begun, "no user has done anything")
-    running.wait_until(shipped.have_begun, "no order has been shipped")
+def _make_tables() -> None:
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("sync_schedule", stdout=StringIO())
+    reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
 
 
 def _beat_ticks() -> bool:
-    """Tell whether a beat holds the lock with which it ticks."""
+    """Tell whether a beat process holds the lock with which it ticks."""
     return bool(statements.run("demo", "beat_ticks", {"lock": LOCK}))
 
 

@@ -10,7 +10,7 @@ from ratelimit.rates import InvalidRate, parse_rate
 
 @register
 def default_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E001: WEIR_DEFAULT_RATE must be readable."""
+    """weir.E001: WEIR_DEFAULT_RATE must be readable, also where a settings module or a test sets it."""
     try:
         parse_rate(settings.WEIR_DEFAULT_RATE)
     except InvalidRate as error:

@@ -1,6 +1,6 @@
 """Claims: rows that several workers share out among themselves by `SELECT ... FOR UPDATE SKIP LOCKED`.
 
-Both functions take any queryset of any model, and nobody ever waits for anybody:
+Both functions take any queryset of any model, and no worker waits for another:
 
 - `claim` is for work whose effect is outside the database, such as an e-mail: rows are marked as taken and committed
   before anything is done with them, and no lock is held meanwhile.
@@ -20,18 +20,18 @@ Row = TypeVar("Row", bound=Model)
 
 
 def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
-    """Take up to `limit` rows that nobody else is just taking, in the queryset's order, and mark them.
+    """Take up to `limit` rows that no other worker is taking, in the queryset's order, and mark them.
 
-    1. Lock the first rows of the queryset that nobody has locked. PostgreSQL looks again at those that were changed
+    1. Lock the first rows of the queryset that are not locked. PostgreSQL looks again at those that were changed
        since the statement began: what no longer matches is left out.
     2. Write the marks (as `QuerySet.update` takes them) into all of them, and commit.
 
-    However many call it at once, no row is handed to two of them, provided that a marked row is outside the queryset.
-    Who is killed holds his rows for ever, so a mark should say until when: see `workers.orders.ledger`.
+    However many workers call it at once, no row is handed to two of them, provided that a marked row is outside the
+    queryset. A worker that is killed holds its rows for ever, so a mark should have an end (see `workers.mail.outbox`).
 
-    Returns the rows, with those marks that are plain values. They are marked and committed then: inside somebody
-    else's transaction it raises RuntimeError, as a claim that can be rolled back is none. Related rows that the
-    queryset selects along are not locked. Raises ValueError without marks, and for a limit below 1.
+    Returns the rows, with those marks that are plain values; the marks are committed. Related rows that the queryset
+    selects along are not locked. Raises RuntimeError inside a transaction, which could roll the claim back after the
+    work was done; ValueError without marks, and for a limit below 1.
     """
     if not marks:
         raise ValueError("A claim needs marks that take the rows out of the queryset, such as state='taken'.")
@@ -54,13 +54,15 @@ def claim(queryset: QuerySet[Row], limit: int, **marks: Any) -> list[Row]:
 def each_locked(queryset: QuerySet[Row], work: Callable[[Row], object], limit: int | None = None) -> int:
     """Call `work` with each row of the queryset (the first `limit`), locked, in a transaction of its own.
 
-    Double-checked locking: 1. look, without a lock, which rows there are. 2. Lock each of them in turn and look again.
-    3. Who is gone, matches no longer, or is locked by somebody else, is left alone. 4. What `work` writes commits with
-    the row.
+    Double-checked locking:
 
-    However many call it at once, each row's work is done once, provided that it takes the row out of the queryset.
-    Returns how many rows were worked on. An error in `work` rolls back its row, and is raised; rows before it are done.
-    Raises RuntimeError inside somebody else's transaction, which would keep every lock to its end.
+    1. Look, without a lock, which rows there are.
+    2. Lock each of them in turn and look again. A row that is gone, matches no longer, or is locked, is left alone.
+    3. Work. What `work` writes commits with the row.
+
+    However many workers call it at once, each row's work is done once, provided that it takes the row out of the
+    queryset. Returns how many rows were worked on. An error in `work` rolls back its row, and is raised; rows before it
+    are done. Raises RuntimeError inside a transaction, which would keep every lock to its end.
     """
     locked = _locked(queryset)
     done = 0

@@ -26,7 +26,7 @@ SCHEDULE = (
     Entry(name="weir: reconcile unread", task=task_names.RECONCILE_UNREAD, every=timedelta(seconds=10)),
     Entry(name="weir: purge notifications", task=task_names.PURGE_NOTIFICATIONS, every=timedelta(minutes=10)),
     Entry(
-        name="weir: send shipped e-mails",
+        name="weir: send e-mails",
         task=task_names.SEND_EMAILS,
         every=timedelta(seconds=2),
         queue="mail",

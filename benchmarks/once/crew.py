@@ -1,6 +1,6 @@
 """Processes that send e-mails. Run as a script, this module is one of them.
 
-Each line of its standard input is the name of a sender in `queues.SENDERS`. The process sends until nothing is left,
+Each line of its standard input is the name of a side in `queues.SENDERS`. The process sends until nothing is left,
 and then writes a line. The environment names the mail server and PostgreSQL.
 """
 
@@ -19,10 +19,10 @@ class Crew:
     def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
         self._processes = processes
 
-    def begin(self, sender: str) -> None:
+    def begin(self, side: str) -> None:
         """Have all of them send."""
         for process in self._processes:
-            print(sender, file=process.stdin, flush=True)
+            print(side, file=process.stdin, flush=True)
 
     def wait(self) -> None:
         """Wait until all of them are ready. RuntimeError if one ended instead."""
@@ -30,9 +30,9 @@ class Crew:
             if not process.stdout or process.stdout.readline() != READY:
                 raise RuntimeError("A process that was to send e-mails ended.")
 
-    def send(self, sender: str) -> None:
+    def send(self, side: str) -> None:
         """Have all of them send, and wait until nothing is left."""
-        self.begin(sender)
+        self.begin(side)
         self.wait()
 
 

@@ -15,8 +15,8 @@ from benchmarks.once import crew, queues, sink
 from benchmarks.once.crew import Crew
 from benchmarks.once.sink import Sink
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
-from workers.orders import letter
-from workers.orders.models import ShippedEmail
+from workers.mail import message
+from workers.mail.models import Email
 
 ROUNDS = 5
 MAILS = 600  # a round and side
@@ -66,7 +66,7 @@ def _alone(server: Sink) -> list[tuple[float, ...]]:
         return lambda: _rate(server, MAILS, lambda: queues.FILLERS[name](MAILS), queues.SENDERS[name])
 
     queues.fill(1)
-    content = letter.write(ShippedEmail.objects.select_related("order").get()).content
+    content = message.write(Email.objects.get()).content
 
     def bare() -> None:
         with smtplib.SMTP(sink.HOST, server.port) as client:

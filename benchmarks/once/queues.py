@@ -14,16 +14,17 @@ from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
 from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
-from workers.orders import letter, shipping
-from workers.orders.models import ShippedEmail
+from workers.mail import kinds, message, sending
+from workers.mail.models import Email
 
-EMPTY = "TRUNCATE orders_order, orders_shippedemail, orders_resolution RESTART IDENTITY"
+EMPTY = "TRUNCATE orders_order, mail_email, mail_resolution RESTART IDENTITY"
 FILL = """
     INSERT INTO orders_order (number, customer_email, shipped_at)
     SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n;
-    INSERT INTO orders_shippedemail (order_id, state, message_id, attempts, claimed_by, phase, last_reply)
-    SELECT id, 'pending', '<order-' || id || '-shipped@localhost>', 0, '', '', '' FROM orders_order WHERE id <= %(due)s;
-    ANALYZE orders_order, orders_shippedemail
+    INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
+    SELECT 'order.shipped', id, 'pending', '<order.shipped-' || id || '@localhost>', 0, '', '', ''
+    FROM orders_order WHERE id <= %(due)s;
+    ANALYZE orders_order, mail_email
 """
 ADDRESS = "customer.%s@customers.example"
 
@@ -64,7 +65,9 @@ def fill_django_mailer(count: int) -> None:
     fill(count)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
-    rendered = [letter.write(email).message for email in ShippedEmail.objects.select_related("order")]
+    emails = list(Email.objects.order_by("pk"))
+    drafts = kinds.find_all(emails)
+    rendered = [message.write(email, drafts[email.pk]).email_message for email in emails]
     import_module("mailer.backend").DbBackend().send_messages(rendered)
 
 
@@ -81,7 +84,7 @@ FILLERS: dict[str, Callable[[int], None]] = {
     "published_over_one_connection": fill_published,
 }
 SENDERS: dict[str, Callable[[], object]] = {
-    "send_due": shipping.send_due,
+    "send_due": sending.send_due,
     "django_mailer": lambda: import_module("mailer.engine").send_all(),
     "published": lambda: PublishedShippedEmail().send_all(),
     "published_over_one_connection": lambda: PublishedShippedEmail(over_one_connection=True).send_all(),

@@ -24,8 +24,8 @@ from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from workers.orders.models import HELD, ShippedEmail
-from workers.orders.sending import BATCH
+from workers.mail.models import HELD, Email
+from workers.mail.sending import BATCH
 
 ROUNDS = 6
 LASTS_S = 3.0
@@ -111,7 +111,7 @@ def _began(server: MailServer) -> int:
 
 def _held() -> int:
     """Return how many e-mails are claimed or being sent."""
-    held: int = ShippedEmail.objects.filter(state__in=HELD).count()
+    held: int = Email.objects.filter(state__in=HELD).count()
     return held
 
 

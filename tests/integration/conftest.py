@@ -31,7 +31,7 @@ from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch
-from workers.orders import courier
+from workers.mail import sender
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = """
@@ -94,11 +94,11 @@ def mail(
     settings: LazySettings,
 ) -> Iterator[MailServer]:
     """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
-    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
-    courier.circuit.succeeded()
+    sender.circuit_breaker.succeeded()
     yield mail_server_of_all
-    courier.circuit.succeeded()
+    sender.circuit_breaker.succeeded()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
 
 @register
 def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E002: each of WEIR_FETCH_ALLOW_NETS must be a network."""
+    """weir.E002: each of WEIR_FETCH_ALLOW_NETS must be a network, also where a settings module or a test sets it."""
     try:
         networks(settings.WEIR_FETCH_ALLOW_NETS)
     except ValueError as error:
@@ -24,7 +24,7 @@ def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E003: time-outs and caps must be positive."""
+    """weir.E003: time-outs and caps must be positive, also where a settings module or a test sets them."""
     names = (
         "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
         "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",

@@ -4,11 +4,7 @@ from django.apps import AppConfig
 
 
 class OrdersConfig(AppConfig):
-    """Registers the system checks."""
+    """Needs `workers.mail`, which imports this app's kinds of e-mail."""
 
     name = "workers.orders"
     label = "orders"
-
-    def ready(self) -> None:
-        """Import the checks, which registers them."""
-        from workers.orders import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

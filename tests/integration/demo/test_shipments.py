@@ -21,8 +21,9 @@ from demo.shipments import Shipments
 from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually, InThreads, Message
 from workers import task_names
-from workers.orders import shipping
-from workers.orders.models import Order, ShippedEmail, State
+from workers.mail import sending
+from workers.mail.models import Email, State
+from workers.orders.models import Order
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = {
@@ -49,18 +50,18 @@ def shipments(server: MailServer, tmp_path: Path) -> Iterator[Shipments]:
         )
 
 
-def deliver(server: MailServer, *emails: ShippedEmail) -> None:
+def deliver(server: MailServer, *emails: Email) -> None:
     """Submit e-mails, whatever their state is."""
     with smtplib.SMTP("127.0.0.1", server.port) as client:
         for email in emails:
             client.sendmail("orders@shop.example", "customer@customers.example", f"Message-ID: {email.message_id}\n\n.")
 
 
-def shipped(number: int) -> ShippedEmail:
+def shipped(number: int) -> Email:
     """Place an order, ship it, and return its e-mail."""
     warehouse.place_order(number)
     warehouse.ship_all()
-    return ShippedEmail.objects.get(order__number=f"{number:06}")
+    return Order.objects.get(number=f"{number:06}").shipped_email
 
 
 def test_two_clerks_at_once_ship_each_order_once(messages: list[Message], in_threads: InThreads) -> None:
@@ -70,7 +71,7 @@ def test_two_clerks_at_once_ship_each_order_once(messages: list[Message], in_thr
     counts = in_threads(2, lambda _: warehouse.ship_all())
     assert sum(counts) == 40
     assert not Order.objects.unshipped().exists()
-    assert ShippedEmail.objects.count() == 40
+    assert Email.objects.count() == 40
     assert {task for task, _ in messages} == {task_names.SEND_EMAILS}
 
 
@@ -114,7 +115,7 @@ def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
     """Of two e-mails that are `sent`, the mail server's list has one; compared when the warehouse has stopped."""
     deliver(server, shipped(1), shipped(3))
     shipped(2)
-    ShippedEmail.objects.exclude(order__number="000003").update(state=State.SENT, sent_at=Now())
+    Email.objects.exclude(key=str(Order.objects.get(number="000003").pk)).update(state=State.SENT, sent_at=Now())
     assert shipments.look().emails_never_received == 0
     shipments.program.stop()
     assert shipments.look().emails_never_received == 1
@@ -123,11 +124,11 @@ def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
 @pytest.mark.usefixtures("messages")
 def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServer, settings: LazySettings) -> None:
     """Weir's own mailer and the mail server's list agree."""
-    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
     for number in (1, 2, 3):
         shipped(number)
-    assert shipping.send_due().sent == 3
+    assert sending.send_due().sent == 3
     shipments.program.stop()
     assert shipments.look() == Emails(shipped=3, emails_sent=3)
 

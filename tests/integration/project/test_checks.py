@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from annotated_types import Gt
 from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
+
+from project.environment.variables import Variables
+
+POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in field.metadata]
 
 
 @pytest.fixture(autouse=True)
 def _backend_as_it_comes(settings: LazySettings) -> None:
     """Name the backend that settings name: Django's test runner puts another in its place."""
-    settings.EMAIL_BACKEND = "workers.orders.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
 
 
 def weir_messages() -> list[CheckMessage]:
@@ -70,7 +75,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\x7f", "weir.E013", r"\x7f"),
         ("WEIR_FETCH_USER_AGENT", "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cherBot/1.0", "weir.E013", r"\xfc"),
         ("EMAIL_BACKEND", "smtp", "weir.E011", "cannot be used"),
-        ("EMAIL_BACKEND", "workers.orders.smtp.NoBackend", "weir.E011", "NoBackend"),
+        ("EMAIL_BACKEND", "workers.mail.smtp.NoBackend", "weir.E011", "NoBackend"),
         ("EMAIL_BACKEND", "no.such.module.EmailBackend", "weir.E011", "No module named 'no'"),
     ],
 )
@@ -85,8 +90,16 @@ def test_a_setting_that_cannot_work_is_an_error(
     assert words in message.msg
 
 
+@pytest.mark.parametrize("name", POSITIVE)
+def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: LazySettings) -> None:
+    """A zero that is refused in the environment is an error where another settings module has it."""
+    setattr(settings, name, 0)
+    [message] = weir_messages()
+    assert f"{name} must be" in message.msg
+
+
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
-    """Nobody has to start a process five times to learn of five mistakes."""
+    """Five mistakes are learnt of by one start, not by five."""
     settings.WEIR_DEFAULT_RATE, settings.WEIR_FETCH_ALLOW_NETS, settings.WEIR_LOOKAHEAD = "often", ["x"], 0
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
     settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_LEASE, settings.DEFAULT_FROM_EMAIL = "often", -1.0, ""
@@ -145,7 +158,7 @@ def test_a_backend_that_cannot_tell_its_phase_is_warned_about(backend: str, sett
     [message] = weir_messages()
     assert (message.id, message.is_serious()) == ("weir.W001", False)
     assert settings.EMAIL_BACKEND in message.msg
-    assert message.hint == "For SMTP: workers.orders.smtp.EmailBackend."
+    assert message.hint == "For SMTP: workers.mail.smtp.EmailBackend."
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ from django.db.models import F, Value
 from django.db.models.functions import Concat
 
 from tests.integration.conftest import InThreads, waiting_for_nobody
-from tests.integration.mail import DATABASE, place, ship
+from tests.integration.mail.shipments import DATABASE, place, ship
 from workers.claims import claim, each_locked
-from workers.orders.models import Order, ShippedEmail
+from workers.mail import resolving
+from workers.mail.models import Email, Resolution, State
+from workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]
 FREE = Order.objects.filter(customer_email__startswith="plain").order_by("-pk")
@@ -52,12 +54,14 @@ def test_locked_rows_are_skipped_not_waited_for(other_connection: psycopg.Connec
 
 
 def test_rows_that_are_selected_along_are_not_locked(other_connection: psycopg.Connection[Any]) -> None:
-    """Somebody may be writing the order whose e-mail is claimed."""
+    """Another session may be writing the e-mail whose resolution is claimed."""
     email = ship()
-    other_connection.execute("SELECT FROM orders_order WHERE id = %s FOR UPDATE", [email.order_id])
+    Email.objects.update(state=State.FAILED, last_reply="no")
+    resolving.resolve(email.pk, arrived=False, who="kim", why="The address is right now")
+    other_connection.execute("SELECT FROM mail_email WHERE id = %s FOR UPDATE", [email.pk])
     with waiting_for_nobody():
-        (claimed,) = claim(ShippedEmail.objects.select_related("order"), 1, last_reply="mine")
-    assert claimed.order.pk == email.order_id
+        (claimed,) = claim(Resolution.objects.select_related("email"), 1, why="mine")
+    assert claimed.email.message_id == email.message_id
 
 
 def test_no_row_is_claimed_twice_however_many_claim(in_threads: InThreads) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_lines import ROOT
+from project.checkout import CHECKOUT
 
-DOCS = ROOT / "docs"
+DOCS = CHECKOUT / "docs"
 # A run is a noun here: "make demo runs" uses no term.
 DETERMINERS = "a|the|this|each|every|one|its|whole|of|no|these|those|earlier|single"
 TERMS = {

@@ -5,14 +5,14 @@ import re
 from django.apps import apps
 from django.core.management import get_commands
 
-from tests.command_lines import ROOT
+from project.checkout import CHECKOUT
 
-REFERENCE = ROOT / "docs" / "reference"
+REFERENCE = CHECKOUT / "docs" / "reference"
 
 
 def is_ours(module: str) -> bool:
     """Tell whether the module lies in this checkout."""
-    return (ROOT / module.partition(".")[0]).is_dir()
+    return (CHECKOUT / module.partition(".")[0]).is_dir()
 
 
 def test_every_command_is_on_the_page_of_commands() -> None:

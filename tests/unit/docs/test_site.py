@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.command_lines import ROOT
+from project.checkout import CHECKOUT
 
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]+)"|<link\b[^>]*\bhref="([^"]+)"|url\(([^)]+)\)"""
@@ -16,7 +16,7 @@ LOADED = re.compile(
 def options() -> list[str]:
     """Return the options with which `make docs` calls Sphinx, without the folders."""
     recipe = re.search(
-        r"-m sphinx (.*) -d build/doctrees docs build/docs$", (ROOT / "Makefile").read_text(), re.MULTILINE
+        r"-m sphinx (.*) -d build/doctrees docs build/docs$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE
     )
     assert recipe
     return shlex.split(recipe[1])
@@ -25,9 +25,9 @@ def options() -> list[str]:
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     """Sphinx finds every page, link, name and generated table; no page asks another server for anything."""
     assert {"-W", "-n"} <= set(options())
-    folders = ["-d", f"{tmp_path}/trees", str(ROOT / "docs"), f"{tmp_path}/site"]
+    folders = ["-d", f"{tmp_path}/trees", str(CHECKOUT / "docs"), f"{tmp_path}/site"]
     sphinx = [sys.executable, "-m", "sphinx", *options(), *folders]
-    built = subprocess.run(sphinx, cwd=ROOT, capture_output=True, text=True, check=False)
+    built = subprocess.run(sphinx, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
 
     loaded = {

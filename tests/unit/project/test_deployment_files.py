@@ -1,4 +1,4 @@
-"""The files that start Weir somewhere: Procfile, Compose, Dockerfile, .env.example, constraints.txt."""
+"""The files that start Weir somewhere: Makefile, Procfile, Compose, Dockerfile, .env.example, constraints; hooks."""
 
 import ast
 import json
@@ -11,7 +11,6 @@ import tomllib
 from io import StringIO
 from typing import Any
 
-import environ
 import jsonschema
 import pytest
 import yaml
@@ -20,6 +19,7 @@ from django.core.management import CommandError, call_command
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from project import environment
 from project.checkout import CHECKOUT
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
 from workers import heartbeats
@@ -27,8 +27,8 @@ from workers.schedule import SCHEDULE
 
 TOP_LEVEL = {
     *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
-    *("docker-compose.yml", "manage.py", "pyproject.toml"),
-    *("benchmarks", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
+    *("docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
+    *("benchmarks", "demo", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 
@@ -61,14 +61,17 @@ def dockerfile() -> list[list[tuple[str, str]]]:
 
 
 def variables_read() -> set[str]:
-    """Return the names of the variables that settings read: env.xxx("NAME") and os.environ.get("NAME")."""
+    """Return the names of the variables that settings read: env.NAME and os.environ.get("NAME")."""
     names = set()
     for path in ("project/settings.py", "project/embedded/servers.py"):
         for node in ast.walk(ast.parse((CHECKOUT / path).read_text())):
             match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name("env") | ast.Attribute(ast.Name("os"), "environ")),
-                    args=[ast.Constant(str(name)), *_],
+                case (
+                    ast.Attribute(ast.Name("env"), str(name))
+                    | ast.Call(
+                        func=ast.Attribute(value=ast.Attribute(ast.Name("os"), "environ")),
+                        args=[ast.Constant(str(name)), *_],
+                    )
                 ):
                     names.add(name)
     return names
@@ -104,7 +107,54 @@ def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
 
 def test_the_makefile_describes_its_targets() -> None:
     """`make help` lists the targets that everything else speaks of."""
-    assert make_targets() == ["install", "demo", "up", "test", "lint", "docs", "faults", "bench", "clean"]
+    assert make_targets() == ["install", "demo", "up", "test", "lint", "hooks", "docs", "faults", "bench", "clean"]
+
+
+def recipe(target: str) -> list[str]:
+    """Return the commands of a target of the Makefile, with the programs of .venv spelt out."""
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    assert found
+    return [line.strip().removeprefix("@").replace("$(BIN)", ".venv/bin") for line in found[1].splitlines()]
+
+
+def hooks(stage: str) -> list[dict[str, Any]]:
+    """Return the hooks that git runs at this stage."""
+    loaded = yaml.safe_load((CHECKOUT / ".pre-commit-config.yaml").read_text())
+    assert stage in loaded["default_install_hook_types"]
+    return [hook for repo in loaded["repos"] for hook in repo["hooks"] if stage in hook.get("stages", ["pre-commit"])]
+
+
+def test_the_hooks_check_what_make_lint_checks() -> None:
+    """Before a commit the same commands run on the same files as under `make lint`, in the same order."""
+    assert [hook["entry"] for hook in hooks("pre-commit")] == recipe("lint")
+    assert all(hook["language"] == "system" and not hook["pass_filenames"] for hook in hooks("pre-commit"))
+
+
+def test_the_hooks_need_no_other_repository() -> None:
+    """No hook names a version or a repository of its own: what runs is what constraints.txt pins, also offline."""
+    loaded = yaml.safe_load((CHECKOUT / ".pre-commit-config.yaml").read_text())
+
+    assert [(repo["repo"], "rev" in repo) for repo in loaded["repos"]] == [("local", False)]
+    assert {hook["language"] for repo in loaded["repos"] for hook in repo["hooks"]} == {"system", "pygrep"}
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"),
+    [
+        ("x" * 72, False),
+        ("x" * 73, True),
+        ("é" * 72 + "\n", False),
+        ("é" * 73 + "\n", True),
+        ("Short\n\n" + "x" * 100, False),
+        ("x" * 73 + "\n\nBody", True),
+    ],
+)
+def test_a_commit_subject_has_at_most_72_characters(message: str, is_refused: bool) -> None:
+    """The hook looks at the first line alone, and counts characters, not bytes."""
+    [hook] = hooks("commit-msg")
+    flags = re.MULTILINE | re.DOTALL if hook["args"] == ["--multiline"] else re.NOFLAG  # as pre-commit's pygrep
+
+    assert bool(re.search(hook["entry"].encode(), message.encode(), flags)) is is_refused
 
 
 def test_the_procfile_names_the_processes() -> None:
@@ -266,7 +316,7 @@ def test_env_example_lists_the_variables_that_are_read() -> None:
 
 def test_env_example_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking every # off the lines of .env.example changes no setting."""
-    monkeypatch.setattr(environ.Env, "read_env", lambda *_arguments: None)
+    monkeypatch.setattr(environment, "load_dotenv", lambda *_arguments, **_options: False)
     for name in variables_listed():
         monkeypatch.delenv(name, raising=False)
     by_default = load_settings()

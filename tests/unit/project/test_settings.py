@@ -1,18 +1,22 @@
 """Settings read what environment variables say, or refuse it in a sentence: never something else in silence."""
 
+import os
+from pathlib import Path
 from typing import Any
 
-import environ
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from project import environment
 from tests.unit.project.test_deployment_files import load_settings, variables_listed
+
+SECRET = "s3cret"  # noqa: S105  what must never be seen
 
 
 @pytest.fixture(autouse=True)
 def _only_what_a_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no variable of this machine, and no .env file, in the way."""
-    monkeypatch.setattr(environ.Env, "read_env", lambda *_arguments: None)
+    monkeypatch.setattr(environment, "load_dotenv", lambda *_arguments, **_options: False)
     for name in variables_listed():
         monkeypatch.delenv(name, raising=False)
 
@@ -26,8 +30,10 @@ def _only_what_a_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("WEIR_FETCH_TIMEOUT", " 2 Hours ", 7_200.0),
         ("WEIR_FETCH_TIMEOUT", ".5", 0.5),
         ("WEIR_LOOKAHEAD", "1e1", 10.0),
-        ("EMAIL_TIMEOUT", "0", 0.0),
+        ("EMAIL_TIMEOUT", "0.001", 0.001),
         ("EMAIL_PORT", " 587 ", 587),
+        ("EMAIL_PORT", "65535", 65_535),
+        ("WEIR_MAIL_RATE", "10/s", "10/s"),
         ("WEIR_OBEY_ROBOTS", "true", True),
         ("WEIR_OBEY_ROBOTS", " Yes ", True),
         ("WEIR_OBEY_ROBOTS", "ON", True),
@@ -47,6 +53,8 @@ def test_a_value_is_read_as_it_is_written(name: str, text: str, value: Any, monk
 
 
 TIME = "must be a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
+RATE = "must be a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day"
+NETWORKS = "must be networks (no host bits set) with commas between them, such as 10.1.0.0/16,fd00::/8"
 
 
 @pytest.mark.parametrize(
@@ -63,6 +71,15 @@ TIME = "must be a number of seconds, such as 30 or 0.5, or a length of time up t
         ("WEIR_OBEY_ROBOTS", "2", "must be true or false"),
         ("DJANGO_DEBUG", "nope", "must be true or false"),
         ("WEIR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL"),
+        ("EMAIL_PORT", "65536", "must be at most 65535"),
+        ("WEIR_FETCH_TIMEOUT", "0", "must be greater than 0"),
+        ("EMAIL_TIMEOUT", "0s", TIME),
+        ("WEIR_FETCH_MAX_BODY", "0", "must be greater than 0"),
+        ("WEIR_MAIL_MAX_ATTEMPTS", "0", "must be greater than 0"),
+        *(("WEIR_DEFAULT_RATE", text, RATE) for text in ("often", "5000/s", "0/s")),
+        ("WEIR_MAIL_RATE", "ten", RATE),
+        ("WEIR_FETCH_ALLOW_NETS", "intranet", NETWORKS),
+        ("WEIR_FETCH_ALLOW_NETS", "10.0.0.0/8, 10.0.0.1/8", NETWORKS),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused(
@@ -103,3 +120,75 @@ def test_a_log_level_may_be_written_small(monkeypatch: pytest.MonkeyPatch) -> No
     """What Python's logging refuses is read all the same."""
     monkeypatch.setenv("WEIR_LOG_LEVEL", "warning")
     assert load_settings()["log level"] == "WARNING"
+
+
+def test_all_mistakes_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line for each variable, in the order of the reference; what can be read is not mentioned."""
+    monkeypatch.setenv("WEIR_OBEY_ROBOTS", "ture")
+    monkeypatch.setenv("DATABASE_URL", f"mysql://weir:{SECRET}@db.example/orders")
+    monkeypatch.setenv("EMAIL_PORT", "25")
+    monkeypatch.setenv("WEIR_FETCH_TIMEOUT", "abc")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        load_settings()
+    lines = str(refused.value).splitlines()
+    assert [line.split()[0] for line in lines] == ["DATABASE_URL", "WEIR_FETCH_TIMEOUT", "WEIR_OBEY_ROBOTS"]
+    assert SECRET not in str(refused.value)
+
+
+def test_a_traceback_leads_to_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has neither cause nor context: those of the library that reads the variables hold all of them."""
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://weir:{SECRET}@db.example:port/orders")
+    monkeypatch.setenv("REDIS_URL", f"redis://:{SECRET}@cache.example:port/0")
+    with pytest.raises(ImproperlyConfigured) as refused:
+        load_settings()
+    assert (refused.value.__cause__, refused.value.__context__) == (None, None)
+
+
+def test_no_secret_is_shown_by_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables, printed, show no password and no key."""
+    for name, text in {
+        "DATABASE_URL": f"postgresql://weir:{SECRET}@db.example/orders",
+        "REDIS_URL": f"redis://:{SECRET}@cache.example/0",
+        "CELERY_BROKER_URL": f"amqp://weir:{SECRET}@mq.example/",
+        "EMAIL_HOST_PASSWORD": SECRET,
+        "DJANGO_SECRET_KEY": SECRET,
+    }.items():
+        monkeypatch.setenv(name, text)
+    assert SECRET not in repr(environment.Variables())
+
+
+class TestTheFile:
+    """`.env` in the checkout."""
+
+    def read(self, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> environment.Variables:
+        monkeypatch.undo()  # the fixture above reads no file; and these variables must go again
+        for name in variables_listed():
+            monkeypatch.setenv(name, "")
+            monkeypatch.delenv(name)
+        (folder / ".env").write_text(text)
+        return environment.read(folder / ".env")
+
+    def test_it_is_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its variables hold, also in the processes that this one starts."""
+        found = self.read("# pace\nWEIR_LOOKAHEAD=5s\nEMAIL_HOST='mail.example'\n", tmp_path, monkeypatch)
+        assert (found.WEIR_LOOKAHEAD, found.EMAIL_HOST) == (5.0, "mail.example")
+        assert os.environ["WEIR_LOOKAHEAD"] == "5s"
+
+    @pytest.mark.parametrize(("text", "value"), [("2", 2.0), ("", 3.0)])
+    def test_the_environment_wins(
+        self, text: str, value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also an empty variable, which means the default."""
+        self.read("", tmp_path, monkeypatch)
+        monkeypatch.setenv("WEIR_LOOKAHEAD", text)
+        (tmp_path / ".env").write_text("WEIR_LOOKAHEAD=5\n")
+        assert value == environment.read(tmp_path / ".env").WEIR_LOOKAHEAD
+
+    def test_a_dollar_is_a_dollar(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Passwords are not taken for the names of other variables."""
+        found = self.read("EMAIL_HOST_PASSWORD=$ecret${HOME}#1\n", tmp_path, monkeypatch)
+        assert found.EMAIL_HOST_PASSWORD.get_secret_value() == "$ecret${HOME}#1"
+
+    def test_there_need_be_none(self, tmp_path: Path) -> None:
+        """Without it, the environment alone is read."""
+        assert environment.read(tmp_path / ".env").WEIR_LOOKAHEAD == 3.0

@@ -1,0 +1,102 @@
+"""Install Weir into the virtual environment whose Python runs this: `python install.py embedded,dev` (what extras).
+
+uv does in seconds what takes pip a minute. uv does not read pip's configuration, so this program hands that on: the
+index, the certificate. Where uv is not available, cannot do what the configuration says, or fails, pip installs the
+same, and one sentence says why.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent
+CONSTRAINTS = ("-c", "constraints.txt")
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+UV = (sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, "--compile-bytecode")
+PIP_SECTIONS = ("global", "install", ":env:")  # a later one wins
+# Options of pip, and the variables that tell uv the same. What the user has set of these stays.
+VARIABLES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "proxy": "ALL_PROXY",
+}
+SEPARATORS = {"extra-index-url": " ", "trusted-host": " ", "find-links": ","}  # of uv's lists; pip's are white space
+UNTOLD = {"constraint", "no-binary", "only-binary", "require-hashes"}  # they limit what may be installed
+
+
+class NotWithUv(Exception):
+    """uv cannot install Weir here; the message says why."""
+
+
+def configuration(listing: str) -> dict[str, str]:
+    """Return what `pip config list` says, with the value that counts of each option."""
+    found: dict[str, dict[str, str]] = {section: {} for section in PIP_SECTIONS}
+    for line in listing.splitlines():
+        if match := re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(['\"].*)", line):
+            section, option, value = match.groups()
+            found[section][option] = ast.literal_eval(value)
+    return found["global"] | found["install"] | found[":env:"]
+
+
+def told(options: dict[str, str]) -> dict[str, str]:
+    """Return the variables that tell uv what these options tell pip; raises NotWithUv for one that has no such."""
+    options = {option: value.strip() for option, value in options.items() if value.strip()}
+    if untold := sorted(UNTOLD & options.keys()):
+        raise NotWithUv(f"pip's configuration sets {untold[0]}, which uv is not told")
+    for option in SEPARATORS.keys() & options.keys():
+        options[option] = SEPARATORS[option].join(options[option].split())
+    env = {variable: options[option] for option, variable in VARIABLES.items() if option in options}
+    if "extra-index-url" in options:
+        env["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip does: the wanted version, from whichever index has it
+    return env
+
+
+def install_with_uv(wanted: tuple[str, ...], quiet: tuple[str, ...]) -> None:
+    """Install what is wanted; raises NotWithUv."""
+    env = told(configuration(_pip_says("config", "list"))) | os.environ
+    if find_spec("uv") is None:
+        _pip_says("install", "--quiet", "--only-binary", ":all:", *CONSTRAINTS, "uv")
+    if subprocess.run([*UV, *quiet, *wanted], cwd=CHECKOUT, env=env, check=False).returncode:
+        raise NotWithUv("uv failed")
+
+
+def _pip_says(*arguments: str) -> str:
+    """Return what pip writes; raises NotWithUv with its last words where it fails."""
+    result = subprocess.run([*PIP, *arguments], cwd=CHECKOUT, check=False, capture_output=True, text=True)
+    if result.returncode:
+        words = result.stderr.strip().rpartition("\n")[2]
+        raise NotWithUv(f"pip {arguments[0]} failed ({words})")
+    return result.stdout
+
+
+def main(extras: str) -> int:
+    """Install, and say what with and how long it took; returns pip's exit status where pip had to do it."""
+    began_at = time.monotonic()
+    wanted = (*CONSTRAINTS, "-e", f".[{extras}]")
+    quiet = () if sys.stderr.isatty() else ("--quiet",)
+    print(f"Installing Weir [{extras}] into .venv with uv ...", flush=True)
+    try:
+        install_with_uv(wanted, quiet)
+    except NotWithUv as why:
+        print(f"uv is not used, as {why}: pip installs the same, which takes a minute.", flush=True)
+        status = subprocess.run([*PIP, "install", *quiet, *wanted], cwd=CHECKOUT, check=False).returncode
+        if status:
+            return status
+    print(f"Installed Weir [{extras}] in {time.monotonic() - began_at:.0f} s.", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

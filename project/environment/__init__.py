@@ -1,0 +1,32 @@
+"""The environment variables that Weir reads: typed, with all mistakes told at once.
+
+`variables` declares them, `values` says how each kind is written. The settings reference and .env.example are made of
+the declarations (`python -m project.environment.reference`).
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from dotenv import load_dotenv
+from pydantic import ValidationError
+
+from project.environment.mistakes import UnreadableVariables, sentences
+from project.environment.variables import Variables
+
+__all__ = ["UnreadableVariables", "Variables", "read"]
+
+
+def read(env_file: Path) -> Variables:
+    """Return the value of every variable; raises UnreadableVariables, with a sentence for each that cannot be read.
+
+    The file's variables go into `os.environ`, because the processes that this one starts need them too. What the
+    environment has wins, also where it is empty. A `$` in the file stands for itself.
+    """
+    with suppress(OSError):
+        load_dotenv(env_file, interpolate=False)
+    try:
+        return Variables()
+    except ValidationError as error:
+        told = "\n".join(sentences(error, Variables.model_fields))
+    # Not raised in the `except` block: the ValidationError holds every value, and tracebacks show what led to an error.
+    raise UnreadableVariables(told)

@@ -1,0 +1,133 @@
+"""The URLs of the servers: what is wrong with one, what stands in it, and which parts of it are secret.
+
+No sentence quotes anything of a URL, because a URL that cannot be taken apart may show a password anywhere.
+"""
+
+import re
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+
+EXAMPLES = {
+    "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",
+    "REDIS_URL": "redis://:PASSWORD@HOST:6379/0",
+    "CELERY_BROKER_URL": "redis://:PASSWORD@HOST:6379/0",
+}
+SCHEMES = {"REDIS_URL": {"redis", "rediss", "unix"}}
+REDIS_SCHEMES = {"redis", "rediss"}
+DATABASE_SCHEMES = {"postgres", "postgresql", "psql", "pgsql"}
+
+_UNREADABLE = "its host or port cannot be read; in a password, write / # ? @ [ ] as %2F %23 %3F %40 %5B %5D"
+_HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[0-9]*))?", re.ASCII)
+_LAST_PORT = 65_535
+# Query parameters that are settings of Django's connection. All others are libpq's.
+_DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE", "DISABLE_SERVER_SIDE_CURSORS"}
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def malformed(name: str, url: str) -> str | None:
+    """Return the sentence about the URL of this variable; None if it can be used."""
+    if name == "DATABASE_URL" and _scheme(url) not in DATABASE_SCHEMES:
+        return (
+            f"{name} does not name a PostgreSQL database: write {EXAMPLES[name]}, "
+            "or unset it to use the embedded server."
+        )
+    fault = _database_fault(url) if name == "DATABASE_URL" else _fault(name, url)
+    return f"{name} is malformed ({fault}): write {EXAMPLES[name]}." if fault else None
+
+
+def split_url(url: str) -> SplitResult:
+    """Return the parts of a URL. Celery takes several brokers, separated by semicolons: the parts of the first."""
+    return urlsplit(url.partition(";")[0])
+
+
+def database(url: str) -> dict[str, Any]:
+    """Return Django's settings of the database that a well-formed DATABASE_URL names.
+
+    Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket,
+    and in it the database. Query parameters become OPTIONS, which Django hands to libpq, unless they are Django's own
+    (`conn_max_age`).
+    """
+    parts = _database_parts(url)
+    hosts, ports = zip(*_hosts(parts), strict=True)
+    folder, name = _folder_and_name(unquote(parts.path[1:]))
+    options = {key: int(text) if text.isdecimal() else text for key, text in parse_qsl(parts.query)}
+    djangos = {key for key in options if key.upper() in _DJANGOS}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": folder or ",".join(hosts),
+        "PORT": ",".join(ports) if any(ports) else "",
+        **{key.upper(): _WORDS.get(str(options[key]).lower(), options[key]) for key in djangos},
+        "OPTIONS": {key: value for key, value in options.items() if key not in djangos},
+    }
+
+
+def secrets(*urls: str) -> list[str]:
+    """Return every spelling of the passwords in these URLs, however malformed they are."""
+    raw = [*chain.from_iterable(map(_raw_secrets, urls))]
+    return [secret for secret in {*raw, *map(unquote, raw)} if secret]
+
+
+def _scheme(url: str) -> str:
+    scheme, separator, _ = url.partition("://")
+    return scheme.lower() if separator else ""
+
+
+def _fault(name: str, url: str) -> str | None:
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in SCHEMES.get(name, {scheme}):
+        return f"it must begin with {EXAMPLES[name].partition('//')[0]}//"
+    try:
+        parts = split_url(url)
+        _ = parts.port
+    except ValueError:
+        return _UNREADABLE
+    path = parts.path.strip("/")
+    if scheme in REDIS_SCHEMES and path and not path.isdecimal():
+        return "what follows the last / must be a number"
+    return None
+
+
+def _database_fault(url: str) -> str | None:
+    try:
+        configured = database(url)
+    except ValueError:
+        return _UNREADABLE
+    return None if configured["NAME"] or "service" in configured["OPTIONS"] else "it names no database"
+
+
+def _database_parts(url: str) -> SplitResult:
+    """Split the URL, whose password may hold # [ or ] as they are where nothing else is meant by them."""
+    with suppress(ValueError):
+        if (parts := urlsplit(url)).path:
+            return parts
+    scheme, _, rest = url.partition("://")
+    login, at, place = rest.rpartition("@")
+    return urlsplit(f"{scheme}://{quote(login, safe=':/?&=%')}{at}{place}")
+
+
+def _hosts(parts: SplitResult) -> list[tuple[str, str]]:
+    """Return each host with its port, or an empty text for the usual port; raise ValueError for what is neither."""
+    matches = [_HOST.fullmatch(text) for text in unquote(parts.netloc.rpartition("@")[2]).split(",")]
+    found = [(match["ipv6"] or match["name"], match["port"] or "") for match in matches if match]
+    if len(found) < len(matches) or any(int(port or 0) > _LAST_PORT for _, port in found):
+        raise ValueError("a host or a port cannot be read")
+    return found
+
+
+def _folder_and_name(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return (folder, name) if path.startswith("/") else ("", path)
+
+
+def _raw_secrets(url: str) -> list[str]:
+    before_host = url.partition("://")[2].rpartition("@")[0] or url.rpartition("@")[0]
+    try:
+        query = parse_qsl(urlsplit(url).query)
+    except ValueError:
+        query = []
+    return [before_host.partition(":")[2], *(text for key, text in query if key == "password")]

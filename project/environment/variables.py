@@ -1,0 +1,236 @@
+"""Every environment variable that Weir reads: its name, kind, default and meaning.
+
+A group's title and docstring, and the descriptions, are text of the settings reference, in Markdown; .env.example shows
+them, too.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from project.environment.values import (
+    Flag,
+    LogLevel,
+    Networks,
+    Port,
+    PositiveCount,
+    PositiveSeconds,
+    Rate,
+    Seconds,
+    ServerURL,
+    Shown,
+    Texts,
+    Unit,
+)
+
+# Without a key of its own a checkout still starts (`make demo`); `manage.py check --deploy` complains (security.W009).
+INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
+DAY_S = 86_400.0
+_KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
+
+
+class Group(BaseModel):
+    """Variables that belong together: a chapter of the settings reference."""
+
+    model_config = ConfigDict(defer_build=True)  # only Variables, which is all groups, is ever read
+    title: ClassVar[str]
+
+
+class Django(Group):
+    """Django itself, and the logs of every process."""
+
+    title = "Django and logs"
+
+    DJANGO_DEBUG: Flag = Field(
+        default=False,
+        description="Error pages with code, readable logs instead of JSON. Never in production.",
+    )
+    DJANGO_SECRET_KEY: Annotated[SecretStr, Shown("a placeholder")] = Field(
+        default=SecretStr(INSECURE_SECRET_KEY),
+        description="Signs sessions. Set it in production to a long random text: "
+        '`python -c "import secrets; print(secrets.token_urlsafe(50))"`.',
+    )
+    DJANGO_ALLOWED_HOSTS: Texts = Field(
+        default=["localhost", "127.0.0.1", "[::1]"],
+        description="Host names under which the web process may be asked.",
+    )
+    WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
+
+
+class Servers(Group):
+    """Without a URL, Weir uses the servers that come as Python packages and run in the checkout."""
+
+    title = "Servers"
+
+    DATABASE_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
+        default=SecretStr(""),
+        description="PostgreSQL 15 or newer: `postgresql://USER:PASSWORD@HOST:5432/NAME`.",
+    )
+    REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
+        default=SecretStr(""),
+        description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, or "
+        "`unix:///PATH?db=0`. It holds the deltas of unread numbers, and Celery's messages.",
+    )
+    CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
+        default=SecretStr(""), description="Celery's broker, where that is another."
+    )
+    WEIR_HOME: str = Field(
+        default=".weir",
+        description="Where the embedded servers keep their data; relative to the checkout.",
+    )
+
+
+class Pace(Group):
+    """How fast sites are asked, where nothing else is set for them."""
+
+    title = "Pace"
+
+    WEIR_DEFAULT_RATE: Rate = Field(
+        default="1/s",
+        description="The rate of a site for which none was set: `COUNT/PERIOD`, such as `3/s`, `1/10s`, `100/h` or "
+        "`1/day`. Sites that exist keep theirs.",
+    )
+    WEIR_LOOKAHEAD: Seconds = Field(
+        default=3.0,
+        description="How far ahead dispatch reserves slots, from 1 s to 60 s. More makes longer runs and survives "
+        "longer hiccups; a higher priority takes hold later, and a killed fetcher takes more slots with it.",
+    )
+
+
+class Fetches(Group):
+    """A killed fetcher's fetches wait for the end of their lease: the sum of the three time-outs and ten seconds."""
+
+    title = "Fetches"
+
+    WEIR_FETCH_TIMEOUT: PositiveSeconds = Field(
+        default=30.0, description="The time from the writing of the request to the end of the body."
+    )
+    WEIR_FETCH_CONNECT_TIMEOUT: PositiveSeconds = Field(
+        default=10.0, description="The longest wait for a connection, TLS included."
+    )
+    WEIR_FETCH_DNS_TIMEOUT: PositiveSeconds = Field(default=5.0, description="The longest wait for an answer from DNS.")
+    WEIR_FETCH_MAX_BODY: Annotated[PositiveCount, Unit("bytes")] = Field(
+        default=5 * 2**20,
+        description="The largest body, also after decompression. A larger one fails its fetch.",
+    )
+    WEIR_FETCH_MAX_IN_FLIGHT: PositiveCount = Field(
+        default=5000,
+        description="How many fetches one fetcher process holds at once: at most three fifths of them wait for "
+        "answers, the others for their slots.",
+    )
+    WEIR_FETCH_USER_AGENT: str = Field(
+        default="Weir/0.1",
+        description="What sites see. Name yourself and a contact, in printable ASCII: "
+        "`ShopBot/1.0 (+https://shop.example/bot)`. What stands before the first `/` or blank is the name by which a "
+        "robots.txt calls us.",
+    )
+    WEIR_OBEY_ROBOTS: Flag = Field(
+        default=True,
+        description="Ask each origin's robots.txt what may be fetched, and how often. A site's `obeys_robots` "
+        "overrides it.",
+    )
+    WEIR_FETCH_ALLOW_NETS: Networks = Field(
+        default=[],
+        description="Networks that may be fetched from although they are not public: `10.1.0.0/16,fd00::/8`.",
+    )
+
+
+class Email(Group):
+    """The `EMAIL_*` settings are Django's, and mean what they mean there."""
+
+    title = "E-mail"
+
+    EMAIL_BACKEND: str = Field(
+        default="workers.mail.smtp.EmailBackend",
+        description="Django's mail backend. With another one, whatever it fails to send is `unknown`, unless it is a "
+        "[Transport](python-api.md#workersmailtransport).",
+    )
+    EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
+    EMAIL_PORT: Port = Field(default=25, description="Its port.")
+    EMAIL_HOST_USER: str = Field(
+        default="",
+        description="The user to log in there as. Without it, or without the password, there is no login.",
+    )
+    EMAIL_HOST_PASSWORD: SecretStr = Field(default=SecretStr(""), description="The password.")
+    EMAIL_USE_TLS: Flag = Field(default=False, description="STARTTLS, mostly on port 587.")
+    EMAIL_USE_SSL: Flag = Field(default=False, description="TLS from the first byte, mostly on port 465. Not both.")
+    EMAIL_SSL_CERTFILE: str = Field(default="", description="A client's certificate, a PEM file.")
+    EMAIL_SSL_KEYFILE: str = Field(default="", description="Its key, a PEM file.")
+    EMAIL_FILE_PATH: str = Field(
+        default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
+    )
+    EMAIL_TIMEOUT: PositiveSeconds = Field(
+        default=30.0, description="The longest wait in each step of a conversation with the mail server."
+    )
+    DEFAULT_FROM_EMAIL: str = Field(
+        default="webmaster@localhost",
+        description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
+    )
+    WEIR_MAIL_RATE: Rate = Field(
+        default="",
+        description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
+    )
+    WEIR_MAIL_LEASE: PositiveSeconds = Field(
+        default=120.0,
+        description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
+        "send it. At least `4 * EMAIL_TIMEOUT`.",
+    )
+    WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
+        default=600.0,
+        description="The longest wait for the mail server's reply to the whole e-mail: ten minutes, says "
+        "RFC 5321 (4.5.3.2.6).",
+    )
+    WEIR_MAIL_UNKNOWN_AFTER: PositiveSeconds = Field(
+        default=900.0,
+        description="The time after which an e-mail that a worker began to send, and said no more of, is `unknown`. "
+        "Longer than `2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT`.",
+    )
+    WEIR_MAIL_MAX_ATTEMPTS: PositiveCount = Field(
+        default=20,
+        description="The number of attempts after which an e-mail fails that the mail server refuses for now: "
+        "about six hours.",
+    )
+
+
+class Retention(Group):
+    """How long rows are kept, the longest wait that a site may ask for, and the longest statement."""
+
+    title = "Retention"
+
+    WEIR_FETCH_RETENTION: PositiveSeconds = Field(
+        default=30 * DAY_S, description="How long results are kept after their end (30 days)."
+    )
+    WEIR_NOTIFICATION_RETENTION: PositiveSeconds = Field(
+        default=90 * DAY_S,
+        description="How long notifications are kept after they were read (90 days). Unread ones are kept for ever.",
+    )
+    WEIR_RETRY_AFTER_MAX: PositiveSeconds = Field(
+        default=DAY_S, description="The longest `Retry-After` that is obeyed; longer ones are cut to it."
+    )
+    WEIR_SLOT_RETENTION: PositiveSeconds = Field(default=3600.0, description="How long past slots are kept.")
+    WEIR_STATEMENT_TIMEOUT: Seconds = Field(
+        default=60.0,
+        description="The time after which PostgreSQL ends a statement; 0 = never, for a migration of large tables.",
+    )
+
+
+GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Retention)
+
+
+class Variables(Retention, Email, Fetches, Pace, Servers, Django, BaseSettings):
+    """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
+
+    model_config = SettingsConfigDict(
+        case_sensitive=True,
+        enable_decoding=False,
+        hide_input_in_errors=True,
+        frozen=True,
+        defer_build=False,
+        validate_default=False,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blank_means_default(cls, texts: dict[str, Any]) -> dict[str, Any]:
+        return {name: text for name, text in texts.items() if text.strip() or name in _KEEP_BLANKS}

@@ -1,0 +1,106 @@
+"""What processes do that ship orders and send e-mails, to be killed.
+
+`die_at` names a step at which a process kills itself, with SIGKILL.
+"""
+
+import random
+import smtplib
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
+
+from django.db import InterfaceError, OperationalError, close_old_connections
+
+from benchmarks.once.published import PublishedShippedEmail
+from workers.mail import outbox, sending
+from workers.mail.models import State
+from workers.orders import shipping
+from workers.orders.models import Order
+
+# Where a process can be killed, and whether an e-mail that it has in hand ends `unknown` then: it must, it cannot, or
+# it may (None), where another of its senders is busy.
+STEPS: dict[str, bool | None] = {
+    "after claim": False,
+    "before begin": False,
+    "after begin": True,
+    "after content": True,
+    "before dot": True,
+    "after dot": True,
+    "before record": True,
+    "after record": None,
+}
+MOST_ORDERS = 100_000  # of a clerk
+PUBLISHED_STEPS = ("after _send", "before _mark", "after _mark")
+LONGEST_COMMAND = 512  # bytes, by RFC 5321
+Errors = tuple[type[Exception], ...]
+LOST_POSTGRES = (OperationalError, InterfaceError)  # what to tolerate where connections are cut
+DOT = b".\r\n"
+# How the mail server treats e-mails (see demo.fakes.mail_server), and how many of each.
+ADDRESSES = {
+    "plain": 60,
+    "late-200": 3,
+    "late-1500": 1,
+    "cut-before-dot": 6,
+    "cut-unaccepted": 3,
+    "cut-accepted": 3,
+    "cut-after-reply": 6,
+    "closing": 6,
+    "greylist-1": 4,
+    "refuse": 4,
+    "refuse-content": 3,
+    "stall-1200": 1,
+}
+
+
+def ship_orders(clerk: int, stop: Path, *, every_s: float, tolerated: Errors = ()) -> None:
+    """Place orders and ship them, one after the other, until `stop` exists; after an error the next one."""
+    chance = random.Random(clerk)  # noqa: S311  not for secrets
+    for number, address in enumerate(addresses(chance, MOST_ORDERS, str(clerk))):
+        if not goes_on(stop):
+            return
+        with suppress(*tolerated):
+            order = Order.objects.create(number=f"{clerk}-{number}", customer_email=address)
+            shipping.ship(order.pk)
+        close_old_connections()
+        time.sleep(every_s)
+
+
+def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> None:
+    """Send what is due again and again, until `stop` exists; after an error once more, as the next task would."""
+    if die_at:
+        _die_at(*die_at.split(" "))
+    while goes_on(stop):
+        with suppress(*tolerated):
+            sending.send_due()
+        close_old_connections()
+        time.sleep(0.02)
+
+
+def addresses(chance: random.Random, count: int, name: str) -> list[str]:
+    """Return so many addresses, as ADDRESSES has them."""
+    words = chance.choices(tuple(ADDRESSES), tuple(ADDRESSES.values()), k=count)
+    return [f"{word}.{name}-{number}@customers.example" for number, word in enumerate(words)]
+
+
+def keep_sending_as_published(stop: Path, die_at: str = "") -> None:
+    """Send by the published pattern again and again, until `stop` exists."""
+    if die_at:
+        when, step = die_at.split(" ")
+        die_around(PublishedShippedEmail, step, when)
+    while goes_on(stop):
+        PublishedShippedEmail().send_all()
+
+
+def _die_at(when: str, step: str) -> None:
+    if step == "content":
+        die_around(smtplib.SMTP, "send", when, lambda arguments, _: len(arguments[1]) > LONGEST_COMMAND)
+    elif step == "dot":
+        die_around(smtplib.SMTP, "send", when, lambda arguments, _: arguments[1] == DOT)
+    elif step == "claim":
+        die_around(outbox, "claim", when, lambda _, claimed: claimed)
+    elif step == "record":
+        die_around(outbox, "record", when, lambda arguments, _: arguments[1].state == State.SENT)
+    else:
+        die_around(outbox, step, when)

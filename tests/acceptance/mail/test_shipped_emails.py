@@ -1,0 +1,85 @@
+"""From `ship` to the mail server, through a real broker, beat and mailer."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
+from project.celery import app
+from tests.acceptance.conftest import Cluster, wait_for
+from workers.mail.models import Email, State
+from workers.orders import shipping
+from workers.orders.models import Order
+
+
+@pytest.fixture
+def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
+    """A mail server that the cluster's processes know, and we publish to the cluster's broker."""
+    with mail_server.running(tmp_path) as running:
+        cluster.environment |= {
+            "EMAIL_HOST": mail_server.HOST,
+            "EMAIL_PORT": str(running.port),
+            "EMAIL_TIMEOUT": "2",
+            "WEIR_MAIL_LEASE": "8",
+            "WEIR_MAIL_REPLY_TIMEOUT": "3",
+            "WEIR_MAIL_UNKNOWN_AFTER": "8",
+        }
+        url, send_task = cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"), app.send_task
+
+        def send_to_cluster(name: str, args: tuple[Any, ...] = ()) -> None:
+            with app.connection_for_write(url) as broker:
+                send_task(name, args=args, connection=broker)
+
+        monkeypatch.setattr(app, "send_task", send_to_cluster)
+        yield running
+
+
+def ship(count: int, word: str = "plain") -> None:
+    """Place and ship so many orders."""
+    for _ in range(count):
+        number = Order.objects.count()
+        order = Order.objects.create(number=str(number), customer_email=f"{word}.{number}@customers.example")
+        shipping.ship(order.pk)
+
+
+def states() -> set[str]:
+    """Return the states that e-mails are in."""
+    return set(Email.objects.values_list("state", flat=True))
+
+
+def test_shipped_emails_go_out_at_once_and_without_messages_a_tick_later(cluster: Cluster, server: MailServer) -> None:
+    """A message from ship needs no beat; where messages are lost, beat is enough."""
+    cluster.start("mailer", "mailer")
+    ship(20)
+    wait_for(lambda: states() == {State.SENT}, 10, "the e-mails, without beat")
+    cluster.stop_broker()
+    ship(5)
+    assert states() == {State.SENT, State.PENDING}
+    cluster.start_broker()
+    cluster.start("beat", "beat")
+    wait_for(lambda: states() == {State.SENT}, 40, "the e-mails of which nobody was told")
+    assert set(server.received().values()) == {1}
+    assert server.received().total() == 25
+
+
+def test_who_kills_a_mailer_in_the_middle_gets_no_email_twice(cluster: Cluster, server: MailServer) -> None:
+    """A child of the pool is killed while the server has not answered: its e-mail ends unknown, all others sent."""
+    cluster.start("beat", "beat")
+    cluster.start("mailer", "mailer")
+    ship(1, "late-2500")
+    wait_for(server.received, 20, "the mail server to accept it, and to think")
+    worker = Email.objects.get().claimed_by
+    child = psutil.Process(int(worker.rpartition(":")[2]))
+    assert child.ppid() == cluster.processes["mailer"].pid
+    child.send_signal(signal.SIGKILL)
+    ship(20)
+    wait_for(lambda: states() == {State.SENT, State.UNKNOWN}, 40, "all others to be sent, and one to be unknown")
+    (unknown,) = Email.objects.unknown()
+    assert unknown.claimed_by == worker
+    assert set(server.received().values()) == {1}
+    assert server.received()[unknown.message_id] == 1

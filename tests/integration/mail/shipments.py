@@ -1,0 +1,114 @@
+"""What tests of e-mails share: shipping to an address, and asking the mail server what came."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count, pairwise
+
+import pytest
+from django.conf import LazySettings
+from django.db import connection
+
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
+from workers.mail import sending
+from workers.mail.models import Email
+from workers.orders import shipping
+from workers.orders.models import Order
+
+# Only these tables are emptied between tests, which takes a tenth of the time.
+DATABASE = pytest.mark.django_db(transaction=True, available_apps=["ratelimit", "workers.mail", "workers.orders"])
+MARKS = [DATABASE, pytest.mark.usefixtures("mail", "messages")]
+
+_numbers = count(1)
+
+
+def place(word: str = "plain") -> Order:
+    """Place an order of a new customer, whose address has the mail server behave so."""
+    number = next(_numbers)
+    return Order.objects.create(number=f"T-{number}", customer_email=f"{word}.{number}@customers.example")
+
+
+def ship(word: str = "plain") -> Email:
+    """Place an order and ship it."""
+    order = place(word)
+    assert shipping.ship(order.pk)
+    return order.shipped_email
+
+
+def accepted(server: MailServer, email: Email) -> int:
+    """Return how often the mail server accepted the e-mail."""
+    return server.received()[email.message_id]
+
+
+def state(email: Email) -> tuple[str, int]:
+    """Return the state that it has now, and how many attempts there were."""
+    email.refresh_from_db()
+    return email.state, email.attempts
+
+
+@contextmanager
+def sending_meanwhile() -> Iterator[None]:
+    """Send what is due meanwhile, in a thread; on leaving, wait for its end."""
+
+    def send() -> None:
+        try:
+            sending.send_due()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    yield
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+class ConnectedTransport:
+    """A transport that needs no mail server: subclasses say what becomes of an e-mail."""
+
+    is_connected = True
+
+    def connect(self) -> None:
+        """Nothing to connect to."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+@contextmanager
+def scripted_server(settings: LazySettings, *connections: list[bytes]) -> Iterator[list[bytes]]:
+    """Run a mail server that says these lines to each connection in turn; then it ends the connection.
+
+    The first line is the greeting, each further one answers a command; the content counts as one, with its dot. Yields
+    what it heard. The settings name it.
+    """
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        for lines in connections:
+            peer, _ = listener.accept()
+            with peer, peer.makefile("rb") as commands:
+                peer.sendall(lines[0])
+                for before, line in pairwise(lines):
+                    heard.append(_content(commands) if b"354" in before else next(commands, b""))
+                    if not heard[-1]:
+                        break
+                    peer.sendall(line)
+
+    with socket.create_server((mail_server.HOST, 0)) as listener:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = listener.getsockname()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield heard
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def _content(lines: Iterator[bytes]) -> bytes:
+    """Return everything to the dot."""
+    content: list[bytes] = []
+    while not content or content[-1] != b".\r\n":
+        content.append(next(lines, b".\r\n"))
+    return b"".join(content)

@@ -1,0 +1,287 @@
+"""`manage.py emails`: what it counts and lists, and what a person may say."""
+
+import getpass
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any, NoReturn
+from uuid import uuid4
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from demo.fakes import mail_server
+from tests.integration.conftest import Message
+from workers import task_names
+from workers.mail import sending
+from workers.mail.circuit_breaker import CircuitBreaker
+from workers.mail.models import Email, Phase, Resolution, State
+from workers.orders import shipping
+from workers.orders.models import Order
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+REPLY = "ConnectionResetError: [Errno 104] Connection reset by peer"
+
+
+def shipped(number: str, **fields: Any) -> Email:
+    """Ship an order; returns its e-mail, with these fields."""
+    order = Order.objects.create(number=number, customer_email=f"{number.lower()}@example.com")
+    shipping.ship(order.pk)
+    Email.objects.filter(pk=order.shipped_email.pk).update(**fields)
+    return order.shipped_email
+
+
+def unknown(number: str, minutes: int = 0, **fields: Any) -> Email:
+    """Return an e-mail whose transmission began so long ago, and of which nobody knows what became."""
+    known = {"phase": Phase.AFTER_DOT, "last_reply": REPLY, "claimed_by": "mail-1:77", "attempts": 1}
+    since = Now() - timedelta(minutes=minutes)
+    return shipped(number, state=State.UNKNOWN, claim_token=uuid4(), sending_since=since, **{**known, **fields})
+
+
+def failed(number: str) -> Email:
+    return shipped(number, state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply="550 There is no such recipient")
+
+
+def told(*arguments: object) -> str:
+    """Return what the command prints."""
+    output = StringIO()
+    call_command("emails", *map(str, arguments), stdout=output)
+    return output.getvalue()
+
+
+def refused(*arguments: object) -> str:
+    """Return the sentence in which the command refuses."""
+    with pytest.raises(CommandError) as refusal:
+        told(*arguments)
+    return str(refusal.value)
+
+
+# --- the list -----------------------------------------------------------------------------------------
+
+
+def test_every_state_is_counted_also_those_without_e_mails() -> None:
+    """Nobody has to know which states there are."""
+    assert told().split() == [word for state in State for word in ("0", state.value)]
+    shipped("A-1")
+    shipped("A-2")
+    failed("A-3")
+    lines = [line.split() for line in told().splitlines()]
+    assert lines == [
+        ["2", "pending"], ["0", "claimed"], ["0", "sending"], ["0", "sent"], ["1", "failed"], ["0", "unknown"],
+    ]  # fmt: skip
+
+
+def test_unknown_ones_are_listed_oldest_first_with_what_is_known() -> None:
+    """Each has a line with its kind, label, recipient, phase, last reply, worker, and age."""
+    young = unknown("A-1", 5, last_reply="reset by peer")
+    old = unknown("A-2", 125, phase=Phase.BEGUN, last_reply="no word", claimed_by="mail-2:8")
+    shipped("A-3")
+    *_, header, first, second = told().splitlines()
+    assert header.split() == ["id", "kind", "label", "recipient", "phase", "last", "reply", "worker", "age"]
+    assert first.split() == [
+        str(old.pk),
+        "order.shipped",
+        "A-2",
+        "a-2@example.com",
+        "begun",
+        "no",
+        "word",
+        "mail-2:8",
+        "2h",
+        "05m",
+    ]
+    assert second.split()[:6] == [str(young.pk), "order.shipped", "A-1", "a-1@example.com", "after", "dot"]
+    assert second.split()[-2:] == ["5m", "00s"]
+
+
+def test_what_a_mail_server_leaves_unknown_is_listed(
+    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
+    monkeypatch.setattr(
+        "workers.mail.sender.circuit_breaker", CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
+    )
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    order = Order.objects.create(number="A-1", customer_email="cut-accepted.1@example.com")
+    shipping.ship(order.pk)
+    with mail_server.running(tmp_path) as server:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, server.port
+        assert sending.send_due().unknown == 1
+        [email] = json.loads(told("--json"))["emails"]
+        assert (email["recipient"], email["phase"]) == ("cut-accepted.1@example.com", "after dot")
+        assert [email["message_id"]] == list(server.received())
+        told("resolve", email["id"], "--arrived", "--why", "it is in the mail server's log")
+        assert json.loads(told("--json"))["counts"]["sent"] == 1
+        assert sending.send_due().sent == 0
+
+
+def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
+    """They can be sent again, too; unknown ones are then not in the list."""
+    email = failed("A-1")
+    unknown("A-2")
+    assert "There is no such recipient" not in told()
+    listed = told("--state", "failed").splitlines()
+    assert listed[-1].split()[:3] == [str(email.pk), "order.shipped", "A-1"]
+    assert "550 There is no such recipient" in listed[-1]
+    assert not [line for line in listed if "A-2" in line]
+
+
+def test_the_list_for_machines_has_all_fields() -> None:
+    """`--json` prints one object: all counts, and of each listed e-mail what the table says and more."""
+    email = unknown("A-1", 10, last_reply="word " * 200)
+    printed = json.loads(told("--json"))
+    age_s = printed["emails"][0].pop("age_s")
+    assert 600 <= age_s < 660
+    assert printed == {
+        "counts": {"pending": 0, "claimed": 0, "sending": 0, "sent": 0, "failed": 0, "unknown": 1},
+        "state": "unknown",
+        "emails": [
+            {
+                "id": email.pk,
+                "kind": "order.shipped",
+                "key": email.key,
+                "label": "A-1",
+                "recipient": "a-1@example.com",
+                "message_id": email.message_id,
+                "attempts": 1,
+                "phase": "after dot",
+                "last_reply": "word " * 200,
+                "worker": "mail-1:77",
+            }
+        ],
+    }
+
+
+def test_ages_are_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are right on a host whose clock is an hour wrong."""
+    unknown("A-1", 10)
+    wrong = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr(timezone, "now", lambda: wrong)
+    assert 600 <= json.loads(told("--json"))["emails"][0]["age_s"] < 660
+
+
+def test_the_oldest_are_kept_and_the_rest_is_counted() -> None:
+    """With more than the limit, how many are not shown is said; 0 shows all."""
+    for number in range(3):
+        unknown(f"A-{number}", number)
+    assert [email["label"] for email in json.loads(told("--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
+    assert told("--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
+    assert len(json.loads(told("--json", "--limit", 0))["emails"]) == 3
+    assert "not shown" not in told("--limit", 3)
+
+
+def test_what_others_wrote_cannot_steer_the_terminal_or_hide_a_column() -> None:
+    """Control characters are replaced, markup is literal, and long texts are folded or cut, so that all fits."""
+    order = Order.objects.create(number="[red]A-1", customer_email="x" * 242 + "@example.com")
+    shipping.ship(order.pk)
+    Email.objects.update(
+        state=State.UNKNOWN, claim_token=uuid4(), sending_since=Now() - timedelta(days=2), phase=Phase.AFTER_DOT,
+        last_reply="\x1b[31m" + "long " * 200, claimed_by="mail.example:77",
+    )  # fmt: skip
+    listed = told()
+    assert "\x1b" not in listed
+    assert "[red]A-1" in "".join(listed.split())
+    assert "2d 00h" in listed
+    assert max(map(len, listed.splitlines())) <= 120
+    assert listed.count("long") < 50
+
+
+# --- resolve ------------------------------------------------------------------------------------------
+
+
+def test_what_arrived_is_sent_and_who_said_so_and_why_is_kept() -> None:
+    """The row is `sent`; the resolution keeps what was known before."""
+    email = unknown("A-1")
+    printed = told("resolve", email.pk, "--arrived", "--why", "The customer has it", "--who", "Ada")
+    assert printed == f"E-mail {email.pk}: it arrived.\n"
+    assert Email.objects.get().state == State.SENT
+    resolution = Resolution.objects.get()
+    assert (resolution.arrived, resolution.who, resolution.why) == (True, "Ada", "The customer has it")
+    assert (resolution.phase, resolution.last_reply) == (Phase.AFTER_DOT, REPLY)
+
+
+def test_what_is_to_be_sent_again_is_pending_and_a_worker_hears_of_it(messages: list[Message]) -> None:
+    """Unknown and failed ones alike; without --who it is the user of the operating system who says so."""
+    emails = [unknown("A-1"), failed("A-2")]
+    messages.clear()
+    printed = told("resolve", *(email.pk for email in emails), "--resend", "--why", "The mail server lost it")
+    assert printed.splitlines() == [f"E-mail {email.pk}: it is sent again." for email in emails]
+    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    assert set(Resolution.objects.values_list("who", "why")) == {(getpass.getuser(), "The mail server lost it")}
+    assert set(messages) == {(task_names.SEND_EMAILS, ())}
+
+
+def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -> None:
+    """One that cannot be resolved is in nobody's way; an id that is given twice counts once."""
+    first, waiting, last = unknown("A-1"), shipped("A-2"), unknown("A-3")
+    output = StringIO()
+    ids = [str(key) for key in (first.pk, waiting.pk, 2**63 - 1, first.pk, last.pk)]
+    with pytest.raises(CommandError) as refusal:
+        call_command("emails", "resolve", *ids, "--arrived", "--why", "seen", stdout=output)
+    assert refusal.value.returncode == 1
+    assert str(refusal.value).splitlines() == [
+        f"E-mail {waiting.pk} is pending: only unknown ones can have arrived.",
+        f"There is no e-mail {2**63 - 1}.",
+    ]
+    assert output.getvalue().splitlines() == [f"E-mail {key}: it arrived." for key in (first.pk, last.pk)]
+    states = dict(Email.objects.values_list("pk", "state"))
+    assert states == {first.pk: State.SENT, waiting.pk: State.PENDING, last.pk: State.SENT}
+    assert Resolution.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--arrived", "--why", " "], "--why: it must not be blank"),
+        (["--arrived", "--why", "seen", "--who", ""], "--who: it must not be blank"),
+        (["--arrived", "--why", "seen", "--who", "x" * 255], "--who: it must have 254 characters at most"),
+        (["--arrived"], "--why"),
+        (["--why", "seen"], "one of the arguments --arrived --resend is required"),
+        (["--arrived", "--resend", "--why", "seen"], "not allowed with argument"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence: str) -> None:
+    """Who says something says what, and why; nothing is guessed."""
+    email = unknown("A-1")
+    assert sentence in refused("resolve", email.pk, *arguments)
+    assert Email.objects.get().state == State.UNKNOWN
+    assert not Resolution.objects.exists()
+
+
+def test_a_failed_one_cannot_be_said_to_have_arrived() -> None:
+    """The mail server refused it."""
+    email = failed("A-1")
+    sentence = f"E-mail {email.pk} is failed: only unknown ones can have arrived."
+    assert refused("resolve", email.pk, "--arrived", "--why", "seen") == sentence
+
+
+def test_who_has_no_name_in_the_operating_system_must_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container whose user is but a number, --who says who it is."""
+
+    def nameless() -> NoReturn:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    email = unknown("A-1")
+    assert "say it with --who" in refused("resolve", email.pk, "--arrived", "--why", "seen")
+    told("resolve", email.pk, "--arrived", "--why", "seen", "--who", "Ada")
+    assert Resolution.objects.get().who == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
+        (["resolve", "A-1", "--resend", "--why", "lost"], "argument ID: must be a whole number above 0, not 'A-1'"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
+    """It says what must be there."""
+    assert sentence in refused(*arguments)

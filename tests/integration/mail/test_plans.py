@@ -1,0 +1,79 @@
+"""What is due is found by its index, among 200,000 e-mails of which 50 are due, however many wait for later."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin import site
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from tests.integration.plans import explain
+from workers.mail.admin import EmailAdmin
+from workers.mail.models import Email, State
+
+ROWS, DUE = 200_000, 50
+FILL = f"""
+    INSERT INTO orders_order (id, number, customer_email, shipped_at)
+    SELECT n, n, 'kim@customers.example', now() FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO mail_email (kind, key, message_id, state, attempts, next_attempt_at, claimed_by, phase,
+        last_reply, sent_at)
+    SELECT 'order.shipped', n, '', state, 0,
+        now() + CASE WHEN is_due THEN -interval '1 minute' ELSE interval '1 hour' END, '', '', 'x',
+        CASE WHEN state = 'sent' THEN now() END
+    FROM (
+        SELECT n, n %% {ROWS // DUE} = 0 AS is_due, CASE WHEN n %% {ROWS // DUE} = 0 THEN 'pending' ELSE %s END AS state
+        FROM generate_series(1, {ROWS}) AS n
+    ) AS numbered
+"""
+
+
+@pytest.fixture(params=[State.SENT, State.PENDING])
+def _many(transactional_db: None, request: pytest.FixtureRequest) -> None:  # noqa: ARG001  must come first
+    """50 are due; the others are sent, or wait for their next attempt in an hour."""
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, [request.param])
+        cursor.execute("VACUUM ANALYZE orders_order, mail_email")
+
+
+def nodes(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
+    """Return the nodes of the plan for what claim() would execute."""
+    with transaction.atomic():  # else Django refuses to lock
+        return planned(queryset.select_for_update(of=("self",), skip_locked=True)[:50])
+
+
+def planned(queryset: QuerySet[Any]) -> list[dict[str, Any]]:
+    """Return the nodes of the queryset's plan."""
+    text, parameters = queryset.query.sql_with_params()
+    names = [f"p{number}" for number in range(len(parameters))]
+    return explain(text % tuple(f"%({name})s" for name in names), dict(zip(names, parameters, strict=True)))
+
+
+@pytest.mark.usefixtures("_many")
+def test_what_is_due_or_held_is_found_by_an_index() -> None:
+    """What is due in the order in which it is claimed: no sorting, and no look at what is not due."""
+    assert Email.objects.due().count() == DUE
+    plan = nodes(Email.objects.due())
+    indexes = {node["Relation Name"]: node["Index Name"] for node in plan if "Index Name" in node}
+    assert indexes["mail_email"] == "email_pending"
+    assert not {"Seq Scan", "Sort"} & {node["Node Type"] for node in plan}
+
+    for held in (
+        Email.objects.abandoned(),
+        Email.objects.silent(timedelta(seconds=900)),
+        Email.objects.unknown(),
+    ):
+        assert {node.get("Index Name", "email_held") for node in nodes(held)} == {"email_held"}
+        assert "Seq Scan" not in {node["Node Type"] for node in nodes(held)}
+
+
+@pytest.mark.usefixtures("_many")
+def test_the_email_about_an_order_is_found_by_indexes() -> None:
+    """By its kind and key, and by the beginning of the order's number as the admin searches: no table is scanned."""
+    (by_key,) = planned(Email.objects.filter(kind="order.shipped", key="4711"))
+    assert by_key["Index Name"] == "email_kind_key_unique"
+    listed = Email.objects.order_by("-pk")
+    found, _ = EmailAdmin(Email, site).get_search_results(HttpRequest(), listed, "4711")
+    assert found.count() == 11  # 4711 itself, and 47110 to 47119
+    assert "Seq Scan" not in {node["Node Type"] for node in planned(found)}

@@ -1,0 +1,103 @@
+"""resolve: what an operator says about an e-mail that is unknown or failed."""
+
+import pytest
+
+from demo.fakes.mail_server import MailServer
+from tests.integration.conftest import InThreads, Message
+from tests.integration.mail.shipments import DATABASE, accepted, ship
+from workers import task_names
+from workers.mail import resolving, sending
+from workers.mail.models import Email, Phase, Resolution, State
+from workers.mail.resolving import CannotBeResolved
+from workers.orders.models import Order
+
+pytestmark = DATABASE
+
+POKE = (task_names.SEND_EMAILS, ())
+
+
+def unknown(word: str = "cut-accepted") -> Email:
+    """Return an e-mail of which nobody knows whether it arrived."""
+    email = ship(word)
+    sending.send_due()
+    email.refresh_from_db()
+    assert email.state == State.UNKNOWN
+    return email
+
+
+@pytest.mark.usefixtures("messages")
+def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
+    """With the time at which its transmission began; the row keeps who said so, why, and what was known."""
+    email = unknown()
+    since = email.sending_since
+    resolved = resolving.resolve(email.pk, arrived=True, who="kim", why="In the mail server's log")
+    assert (resolved.state, resolved.sent_at, resolved.claim_token) == (State.SENT, since, None)
+    (said,) = Resolution.objects.filter(email=email)
+    assert (said.arrived, said.who, said.why) == (True, "kim", "In the mail server's log")
+    assert (said.state, said.phase, said.claimed_by) == (State.UNKNOWN, Phase.AFTER_DOT, email.claimed_by)
+    assert "closed" in said.last_reply
+    sending.send_due()
+    assert accepted(mail, email) == 1
+
+
+def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list[Message]) -> None:
+    """At once, with all attempts ahead of it, and under the same Message-ID."""
+    email = unknown("cut-accepted")
+    Order.objects.filter(pk=email.key).update(customer_email=f"plain.again-{email.pk}@customers.example")
+    messages.clear()
+    resolved = resolving.resolve(email.pk, arrived=False, who="kim", why="The customer says no")
+    assert (resolved.state, resolved.attempts, resolved.sending_since) == (State.PENDING, 0, None)
+    assert messages == [POKE]
+    assert sending.send_due().sent == 1
+    assert accepted(mail, email) == 2
+    assert Email.objects.get(pk=email.pk).message_id == email.message_id
+
+
+@pytest.mark.usefixtures("messages", "mail")
+def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
+    """A person has put the address right."""
+    email = ship("refuse")
+    sending.send_due()
+    with pytest.raises(CannotBeResolved, match="is failed"):
+        resolving.resolve(email.pk, arrived=True, who="kim", why="It seems so")
+    Order.objects.filter(pk=email.key).update(customer_email=f"plain.right-{email.pk}@customers.example")
+    resolving.resolve(email.pk, arrived=False, who="kim", why="The address is right now")
+    assert sending.send_due().sent == 1
+
+
+@pytest.mark.usefixtures("messages", "mail")
+def test_only_what_is_unknown_can_be_resolved_and_only_once(in_threads: InThreads) -> None:
+    """Of two at once, one is told that there is nothing left to say."""
+    waiting = ship()
+    for arrived in (True, False):
+        with pytest.raises(CannotBeResolved, match="is pending"):
+            resolving.resolve(waiting.pk, arrived=arrived, who="kim", why="Impatience")
+    sending.send_due()
+    email = unknown()
+
+    def say(number: int) -> bool:
+        try:
+            resolving.resolve(email.pk, arrived=bool(number % 2), who=f"{number}", why="It seems so")
+        except CannotBeResolved:
+            return False
+        return True
+
+    assert sum(in_threads(6, say)) == 1
+    assert Resolution.objects.count() == 1
+
+
+@pytest.mark.usefixtures("messages", "mail")
+@pytest.mark.parametrize(("who", "why"), [("", "x"), ("kim", ""), ("  ", "x"), ("kim", " \n")])
+def test_who_and_why_must_be_said(who: str, why: str) -> None:
+    """Else the row could not tell later."""
+    email = unknown()
+    with pytest.raises(ValueError, match="Say who"):
+        resolving.resolve(email.pk, arrived=True, who=who, why=why)
+    assert not Resolution.objects.exists()
+
+
+@pytest.mark.usefixtures("messages")
+def test_an_email_that_does_not_exist_cannot_be_resolved() -> None:
+    """The caller hears it."""
+    with pytest.raises(Email.DoesNotExist):
+        resolving.resolve(4711, arrived=True, who="kim", why="x")

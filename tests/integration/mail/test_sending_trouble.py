@@ -1,0 +1,313 @@
+"""send_due where PostgreSQL, the mail server or an e-mail do what nobody expects: nothing twice, nobody stuck."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import pytest
+from django.conf import LazySettings
+from django.core.mail import EmailMessage
+from django.db import InternalError, OperationalError
+
+from demo.fakes.mail_server import MailServer
+from tests.integration.conftest import Eventually, Message
+from tests.integration.mail.shipments import (
+    MARKS,
+    ConnectedTransport,
+    accepted,
+    scripted_server,
+    sending_meanwhile,
+    ship,
+    state,
+)
+from workers import task_names
+from workers.mail import kinds, message, outbox, sender, sending, tasks, transport
+from workers.mail.models import Email, Phase, State
+from workers.mail.outcomes import Outcome
+from workers.orders import shipping
+from workers.orders.models import Order
+
+pytestmark = MARKS
+GREETING = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
+OK = b"250 OK\r\n"
+
+
+def ship_to(address: str, number: str = "T") -> Email:
+    """Ship an order of this number to this address."""
+    order = Order.objects.create(number=number, customer_email=address)
+    shipping.ship(order.pk)
+    return order.shipped_email
+
+
+def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
+    mail: MailServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """The answer to its COMMIT was lost; meanwhile the same process has claimed the e-mail again, and transmits it."""
+    email, write = ship("greylist-1"), outbox._write
+    lost: list[Outcome] = []
+
+    def lose_the_first_answer(written: Email, outcome: Outcome) -> bool:
+        result = write(written, outcome)
+        if not lost:
+            lost.append(outcome)
+            Order.objects.filter(pk=email.key).update(customer_email=f"late-2500.{email.pk}@customers.example")
+            time.sleep(2.0)  # as long as a connection that is gone may take to be noticed
+            raise OperationalError("the connection is gone")
+        return result
+
+    monkeypatch.setattr(outbox, "_write", lose_the_first_answer)
+    eventually(lambda: sending.send_due() and state(email)[0] == State.SENT, "the e-mail to be sent")
+    assert lost[0].state == State.PENDING
+    assert accepted(mail, email) == 1
+
+
+def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was transmitted, so it is tried again, at no attempt's cost."""
+    email, begin = ship(), outbox.begin
+    lost: list[bool] = []
+
+    def lose_the_first_answer(begun: Email) -> None:
+        begin(begun)
+        if not lost:
+            lost.append(True)
+            raise OperationalError("the connection is gone")
+
+    monkeypatch.setattr(outbox, "begin", lose_the_first_answer)
+    sending.send_due()
+    assert state(email) == (State.PENDING, 0)
+    assert not accepted(mail, email)
+    Email.objects.update(next_attempt_at=email.created_at)
+    sending.send_due()
+    assert state(email) == (State.SENT, 1)
+
+
+def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does for a moment in a failover."""
+    email, write = ship(), outbox._write
+    tries: list[bool] = []
+
+    def only_read_at_first(written: Email, outcome: Outcome) -> bool:
+        tries.append(True)
+        if len(tries) < 3:
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+        return write(written, outcome)
+
+    monkeypatch.setattr(outbox, "_write", only_read_at_first)
+    monkeypatch.setattr(outbox, "TRY_EVERY_S", 0.01)
+    assert sending.send_due().sent == 1
+    assert state(email) == (State.SENT, 1)
+
+
+@pytest.mark.parametrize("reply", [b"250 OK\0queued\r\n", b"550 no\0no\r\n", b"451 \xff\xfelater\r\n"])
+def test_what_a_server_says_can_always_be_stored(settings: LazySettings, reply: bytes) -> None:
+    """Also what PostgreSQL would not take; and the next e-mail is sent."""
+    email, next_one = ship(), ship()
+    talk = [*GREETING, OK, OK, b"354 Go ahead\r\n", reply]
+    rset = [] if reply.startswith(b"2") else [OK]
+    with scripted_server(settings, [*talk, *rset, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]):
+        sending.send_due(limit=2)
+    expected = {b"2": State.SENT, b"5": State.FAILED, b"4": State.PENDING}[reply[:1]]
+    assert state(email) == (expected, 1)
+    assert "\N{REPLACEMENT CHARACTER}" in email.last_reply
+    assert state(next_one) == (State.SENT, 1)
+
+
+@pytest.mark.usefixtures("mail")
+def test_an_address_that_nobody_foresaw_blocks_no_other() -> None:
+    """Whatever it makes the mail client raise; here a character that is ASCII in another case only."""
+    bad, good = ship_to("\u017fam@customers.example"), ship()
+    sending.send_due()
+    assert state(bad) == (State.FAILED, 0)
+    assert state(good) == (State.SENT, 1)
+
+
+@pytest.mark.parametrize("after_begin", [False, True])
+def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before begin it is tried again, and counted; after it nobody knows; the next e-mail is sent."""
+    emails = [ship(), ship()]
+    submitted: list[str] = []
+
+    class Broken(ConnectedTransport):
+        def submit(self, written: message.Message, begin: Any) -> str:
+            submitted.append(written.recipient)
+            if len(submitted) == 1:
+                if after_begin:
+                    begin()
+                raise ZeroDivisionError
+            begin()
+            return "250 OK"
+
+    monkeypatch.setattr(transport, "new", Broken)
+    sending.send_due(limit=2)
+    assert state(emails[0]) == (State.UNKNOWN if after_begin else State.PENDING, 1)
+    assert emails[0].phase == (Phase.BEGUN if after_begin else Phase.NOT_BEGUN)
+    assert state(emails[1]) == (State.SENT, 1)
+
+
+def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: LazySettings) -> None:
+    """Only in reply to MAIL is it us who are refused."""
+    bad, good = ship(), ship()
+    talk = [*GREETING, OK, b"530 5.7.1 Log in to relay\r\n", OK, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]
+    with scripted_server(settings, talk):
+        sending.send_due()
+    assert state(bad) == (State.FAILED, 1)
+    assert state(good) == (State.SENT, 1)
+
+
+def test_a_login_that_is_wanted_again_and_again_opens_the_circuit(settings: LazySettings) -> None:
+    """That it can be connected to is no success."""
+    ship()
+    talk = [*GREETING, b"530 5.7.0 Authentication required\r\n"]
+    with scripted_server(settings, talk, talk, talk):
+        for _ in range(3):
+            sending.send_due()
+    assert sender.circuit_breaker.open_for_s(time.monotonic()) > 0
+
+
+def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: LazySettings) -> None:
+    """They wait until the setting is put right."""
+    email = ship()
+    right, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, "the shop"
+    assert "DEFAULT_FROM_EMAIL" in sending.send_due().stopped_because
+    assert state(email) == (State.PENDING, 0)
+    settings.DEFAULT_FROM_EMAIL = right
+    assert sending.send_due().sent == 1
+    assert accepted(mail, email) == 1
+
+
+@pytest.mark.usefixtures("mail")
+def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database is to blame: later, not never; the attempt counts, so that it cannot go on for ever."""
+    email = ship()
+
+    def fail(_draft: kinds.Draft, _identity: str) -> NoReturn:
+        raise OperationalError("the connection is gone")
+
+    monkeypatch.setattr(message, "_rendered", fail)
+    sending.send_due()
+    assert state(email) == (State.PENDING, 1)
+
+
+def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would hear of it else."""
+    emails = [ship(), ship()]
+
+    def fail(_email: Email, _outcome: Outcome) -> NoReturn:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(outbox, "record", fail)
+    with pytest.raises(LookupError, match="a bug"):
+        sending.send_due()
+    assert [state(email)[0] for email in emails] == [State.SENDING, State.PENDING]
+
+
+def test_a_template_that_takes_long_delays_no_other_by_a_second(
+    mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an e-mail that the mail server hangs on."""
+    slow, write = ship(), message._rendered
+
+    def write_slowly(draft: kinds.Draft, identity: str) -> EmailMessage:
+        if identity == slow.message_id:
+            time.sleep(2.5)
+        return write(draft, identity)
+
+    monkeypatch.setattr(message, "_rendered", write_slowly)
+    others = [ship() for _ in range(3)]
+    shipped_at = time.time_ns()
+    sending.send_due()
+    accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
+    assert all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others)
+    assert state(slow) == (State.SENT, 1)
+
+
+@pytest.mark.usefixtures("mail")
+def test_a_task_that_runs_out_of_time_leaves_a_message_for_the_next(
+    messages: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that a worker that is to stop can, and the rest does not wait for beat."""
+    ship()
+    messages.clear()
+    tasks.send_emails()
+    assert messages == []
+    ship()
+    messages.clear()
+    monkeypatch.setattr(tasks, "TURN_S", 0.0)
+    tasks.send_emails()
+    assert messages == [(task_names.SEND_EMAILS, ())]
+
+
+@contextmanager
+def few_connections(most: int) -> Iterator[tuple[int, list[int]]]:
+    """Run a mail server that refuses more connections than so many at once; yields port, and e-mails of each."""
+    free = threading.Semaphore(most)
+    served: list[int] = []
+
+    def serve(peer: socket.socket) -> None:
+        with peer, peer.makefile("rb") as commands:
+            peer.sendall(b"220 mail.example\r\n")
+            is_content, number = False, len(served)
+            served.append(0)
+            for line in commands:
+                if is_content:
+                    is_content = line != b".\r\n"
+                    reply = b"" if is_content else OK
+                    served[number] += not is_content
+                else:
+                    is_content = line.lower().startswith(b"data")
+                    reply = b"354 Go ahead\r\n" if is_content else OK
+                peer.sendall(reply)
+        free.release()
+
+    def accept() -> None:
+        while True:
+            try:
+                peer, _ = listener.accept()
+            except OSError:
+                return
+            if free.acquire(blocking=False):
+                threading.Thread(target=serve, args=(peer,), daemon=True).start()
+            else:
+                peer.sendall(b"421 Too many connections\r\n")
+                peer.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1], served
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: int, settings: LazySettings) -> None:
+    """The second one, for speed, is no condition."""
+    with few_connections(most) as (settings.EMAIL_PORT, served):
+        emails = [ship() for _ in range(200)]
+        report = sending.send_due()
+    assert len([number for number in served if number]) == most
+    assert (report.sent, report.given_back, report.stopped_because) == (len(emails), 0, "")
+    assert sender.circuit_breaker.open_for_s(time.monotonic()) == 0
+
+
+def test_where_the_only_connection_hangs_the_others_go_back_at_once(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """Other processes may send them; nobody waits for the one that hangs."""
+    email, *others = [ship() for _ in range(4)]
+    begin = outbox.begin
+
+    def begin_slowly(begun: Email) -> None:
+        if begun.pk == email.pk:
+            time.sleep(2.5)
+        begin(begun)
+
+    monkeypatch.setattr(outbox, "begin", begin_slowly)
+    with few_connections(1) as (settings.EMAIL_PORT, _), sending_meanwhile():
+        eventually(
+            lambda: {state(other)[0] for other in others} == {State.PENDING} and state(email)[0] == State.CLAIMED,
+            "the others to go back while one hangs",
+            seconds=2.0,
+        )
+    assert state(email) == (State.SENT, 1)

@@ -1,0 +1,60 @@
+"""What becomes of an e-mail after an attempt, as a table."""
+
+import pytest
+
+from workers.mail import outcomes
+from workers.mail.models import Phase, State
+from workers.mail.transport import BrokenOff, OutcomeUnknown, Refused
+
+LATER = Refused(451, "451 Come back later", Phase.NOT_BEGUN)
+NEVER = Refused(550, "550 No such recipient", Phase.NOT_BEGUN)
+AFTER_ALL = Refused(554, "554 Nobody wants this", Phase.AFTER_DOT)
+CUT = BrokenOff("SMTPServerDisconnected: gone", Phase.BEFORE_DOT)
+LOST = OutcomeUnknown("SMTPServerDisconnected: gone", Phase.AFTER_DOT)
+
+
+@pytest.mark.parametrize(
+    ("error", "earlier", "state", "phase"),
+    [
+        (LATER, 0, State.PENDING, Phase.NOT_BEGUN),
+        (LATER, 3, State.PENDING, Phase.NOT_BEGUN),
+        (LATER, 4, State.FAILED, Phase.NOT_BEGUN),
+        (LATER, 9, State.FAILED, Phase.NOT_BEGUN),
+        (CUT, 0, State.PENDING, Phase.BEFORE_DOT),
+        (CUT, 4, State.FAILED, Phase.BEFORE_DOT),
+        (NEVER, 0, State.FAILED, Phase.NOT_BEGUN),
+        (AFTER_ALL, 0, State.FAILED, Phase.AFTER_DOT),
+        (LOST, 0, State.UNKNOWN, Phase.AFTER_DOT),
+        (LOST, 4, State.UNKNOWN, Phase.AFTER_DOT),
+    ],
+)
+def test_what_is_certainly_not_accepted_is_tried_again_and_what_may_be_never(
+    error: Refused | BrokenOff | OutcomeUnknown, earlier: int, state: State, phase: Phase
+) -> None:
+    """Temporary refusals until the attempts are used up; permanent ones fail; nobody guesses after the dot."""
+    outcome = outcomes.of_failure(error, attempts=earlier, max_attempts=5, chance=0.0)
+    assert (outcome.state, outcome.phase, outcome.attempts) == (state, phase, 1)
+    assert str(error) in outcome.last_reply
+
+
+@pytest.mark.parametrize(
+    ("earlier", "chance", "seconds"),
+    [(0, 0.0, 1.0), (1, 0.0, 2.0), (2, 0.5, 3.0), (11, 0.0, 2_048.0), (12, 0.0, 3_600.0), (18, 0.99, 1_818.0)],
+)
+def test_the_next_attempt_comes_later_each_time_but_within_an_hour(earlier: int, chance: float, seconds: float) -> None:
+    """1, 2, 4, ... 3,600 seconds, of which chance takes up to half."""
+    outcome = outcomes.of_failure(LATER, attempts=earlier, max_attempts=20, chance=chance)
+    assert outcome.retry_in_s == pytest.approx(seconds)
+
+
+def test_what_could_not_be_written_fails_and_what_is_given_back_is_as_if_it_had_not_been_tried() -> None:
+    """Neither counts as an attempt."""
+    unwritten, back = outcomes.cannot_be_written("no address"), outcomes.given_back("the server is down")
+    assert (unwritten.state, unwritten.attempts, unwritten.last_reply) == (State.FAILED, 0, "no address")
+    assert (back.state, back.attempts, back.retry_in_s) == (State.PENDING, 0, 1.0)
+
+
+def test_who_gives_up_says_after_how_many_attempts() -> None:
+    """The operator sees both: that it is over, and what the server said last."""
+    outcome = outcomes.of_failure(LATER, attempts=4, max_attempts=5, chance=0.0)
+    assert outcome.last_reply == "Given up after 5 attempts: 451 Come back later"

@@ -1,0 +1,148 @@
+"""`install.py`: uv hears what pip's configuration says, and pip installs where uv cannot."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import install
+from install import NotWithUv, configuration, told
+
+# Stands in for a program: notes its arguments and the variables of uv, and ends as it is told.
+PROGRAM = """
+import json, os, sys
+file, status, says, *arguments = sys.argv[1:]
+told = {name: value for name, value in os.environ.items() if name.startswith("UV_")}
+with open(file, "a") as notes:
+    notes.write(json.dumps([arguments, told]) + "\\n")
+print(says)
+sys.exit(int(status) if "install" in arguments else 0)
+"""
+
+
+class Programs:
+    """Stands in for pip and uv; `ran` lists how they were called."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._notes = folder / "notes"
+        self._monkeypatch = monkeypatch
+        for name in [name for name in os.environ if name.startswith("UV_")]:
+            monkeypatch.delenv(name)
+
+    def set(self, name: str, *, status: int, says: str = "", first: tuple[str, ...] = ()) -> None:
+        command = (sys.executable, "-c", PROGRAM, str(self._notes), str(status), says, name, *first)
+        self._monkeypatch.setattr(install, name, command)
+
+    def ran(self) -> list[tuple[list[str], dict[str, str]]]:
+        return [(arguments, env) for arguments, env in map(json.loads, self._notes.read_text().splitlines())]
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    """Stand-ins: pip has an index of its own, and works; uv is there, and works."""
+    found = Programs(tmp_path, monkeypatch)
+    found.set("PIP", status=0, says="global.index-url='https://pypi.example/simple'")
+    found.set("UV", status=0, first=("install",))
+    monkeypatch.setattr(install, "find_spec", lambda _name: object())
+    return found
+
+
+def test_the_value_that_counts_is_the_one_pip_uses() -> None:
+    """Variables win over [install], and that over [global]; lists may stand on lines of their own."""
+    listing = """\
+:env:.find-links='/wheels'
+global.extra-index-url='\\nhttps://a.example/simple\\nhttps://b.example/simple'
+global.index-url='https://global.example/simple'
+global.find-links="/it's here"
+install.index-url='https://install.example/simple'
+freeze.index-url='https://freeze.example/simple'
+"""
+    assert configuration(listing) == {
+        "find-links": "/wheels",
+        "extra-index-url": "\nhttps://a.example/simple\nhttps://b.example/simple",
+        "index-url": "https://install.example/simple",
+    }
+
+
+def test_uv_is_told_what_pip_is_told() -> None:
+    """Each option goes into uv's own variable, its lists with uv's own separators."""
+    assert told(
+        {
+            "index-url": "https://pypi.example/simple",
+            "extra-index-url": "\nhttps://a.example/simple\nhttps://b.example/simple",
+            "find-links": "/wheels https://c.example/",
+            "trusted-host": "a.example\nb.example",
+            "cert": "/etc/ca.pem",
+            "timeout": "60",
+            "disable-pip-version-check": "1",
+        }
+    ) == {
+        "UV_DEFAULT_INDEX": "https://pypi.example/simple",
+        "UV_INDEX": "https://a.example/simple https://b.example/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_FIND_LINKS": "/wheels,https://c.example/",
+        "UV_INSECURE_HOST": "a.example b.example",
+        "SSL_CERT_FILE": "/etc/ca.pem",
+        "UV_HTTP_TIMEOUT": "60",
+    }
+
+
+def test_without_a_configuration_uv_is_told_nothing() -> None:
+    """Empty options are unset ones."""
+    assert told(configuration("")) == {}
+    assert told({"index-url": " "}) == {}
+
+
+@pytest.mark.parametrize("option", sorted(install.UNTOLD))
+def test_what_limits_the_choice_is_left_to_pip(option: str) -> None:
+    """An option that uv is not told, and that says what may be installed, is a reason to use pip."""
+    with pytest.raises(NotWithUv, match=option):
+        told({option: "x"})
+
+
+def test_uv_installs_with_pips_index(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    """It gets the extras, the constraints and pip's index, and is brief where no terminal is; pip installs nothing."""
+    assert install.main("embedded,dev") == 0
+
+    [(listed, _), (installed, env)] = programs.ran()
+    assert listed == ["PIP", "config", "list"]
+    assert installed == ["UV", "install", "--quiet", "-c", "constraints.txt", "-e", ".[embedded,dev]"]
+    assert env == {"UV_DEFAULT_INDEX": "https://pypi.example/simple"}
+    assert "Installing Weir [embedded,dev] into .venv with uv ..." in capfd.readouterr().out
+
+
+def test_a_users_own_setting_of_uv_stays(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has told uv about an index has told it more than pip's configuration knows."""
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://mine.example/simple")
+
+    install.main("embedded")
+
+    assert programs.ran()[-1][1] == {"UV_DEFAULT_INDEX": "https://mine.example/simple"}
+
+
+def test_pip_installs_where_uv_fails(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    """One sentence says so, and pip gets the same extras and constraints."""
+    programs.set("UV", status=2, first=("install",))
+
+    assert install.main("embedded") == 0
+
+    assert programs.ran()[-1][0] == ["PIP", "install", "--quiet", "-c", "constraints.txt", "-e", ".[embedded]"]
+    assert capfd.readouterr().out.count("uv is not used, as uv failed: pip installs the same") == 1
+
+
+def test_pip_installs_where_there_is_no_uv(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where pip finds no uv that it could install, uv is not called; pip's own failure is the exit status."""
+    monkeypatch.setattr(install, "find_spec", lambda _name: None)
+    programs.set("PIP", status=3)
+
+    assert install.main("embedded") == 3
+
+    asked, fetched, installed = [arguments for arguments, _ in programs.ran()]
+    assert asked == ["PIP", "config", "list"]
+    assert fetched[-1] == "uv"
+    assert installed[-1] == ".[embedded]"
+    assert "uv is not used, as pip install failed" in capfd.readouterr().out

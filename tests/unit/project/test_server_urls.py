@@ -1,0 +1,105 @@
+"""What a server's URL says, as Django and libpq get it; what is wrong with one, without a word of it."""
+
+from typing import Any
+
+import pytest
+
+from project.environment import urls
+
+BARE = {
+    "ENGINE": "django.db.backends.postgresql",
+    "NAME": "orders",
+    "USER": "",
+    "PASSWORD": "",
+    "HOST": "",
+    "PORT": "",
+    "OPTIONS": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("url", "differs"),
+    [
+        ("postgresql:///orders", {}),
+        ("psql://db.example/orders", {"HOST": "db.example"}),
+        (
+            "postgres://weir:word@db.example:5433/orders",
+            {"USER": "weir", "PASSWORD": "word", "HOST": "db.example", "PORT": "5433"},
+        ),
+        ("pgsql://db.example/two%20words", {"HOST": "db.example", "NAME": "two words"}),
+        ("postgresql://w%40:%2F%23+%25@h/orders", {"USER": "w@", "PASSWORD": "/#+%", "HOST": "h"}),
+        ("postgresql://weir:#[@h:1/orders", {"USER": "weir", "PASSWORD": "#[", "HOST": "h", "PORT": "1"}),
+        ("postgresql://[fd00::1]:5433/orders", {"HOST": "fd00::1", "PORT": "5433"}),
+        ("postgresql:////run/postgresql/orders", {"HOST": "/run/postgresql"}),
+        ("postgresql://weir@//run/postgresql/orders", {"USER": "weir", "HOST": "/run/postgresql"}),
+        ("postgresql://%2Frun%2Fpostgresql/orders", {"HOST": "/run/postgresql"}),
+        ("postgresql://a.example,b.example/orders", {"HOST": "a.example,b.example"}),
+        ("postgresql://a:1,b:2/orders", {"HOST": "a,b", "PORT": "1,2"}),
+        ("postgresql://a,[::1]:2/orders", {"HOST": "a,::1", "PORT": ",2"}),
+        (
+            "postgresql:///orders?sslmode=require&sslrootcert=/a%20b.pem&keepalives_idle=9&options=-c%20a%3Db&service=",
+            {"OPTIONS": {"sslmode": "require", "sslrootcert": "/a b.pem", "keepalives_idle": 9, "options": "-c a=b"}},
+        ),
+        (
+            "postgresql:///orders?conn_max_age=60&ATOMIC_REQUESTS=True&conn_health_checks=false&pool=true",
+            {"CONN_MAX_AGE": 60, "ATOMIC_REQUESTS": True, "CONN_HEALTH_CHECKS": False, "OPTIONS": {"pool": "true"}},
+        ),
+        ("postgresql:///orders?conn_max_age=None", {"CONN_MAX_AGE": None}),
+        ("postgresql:///?service=weir", {"NAME": "", "OPTIONS": {"service": "weir"}}),
+    ],
+)
+def test_a_database_url_is_what_django_needs(url: str, differs: dict[str, Any]) -> None:
+    """Each part is decoded; query parameters go to libpq, unless they are Django's own."""
+    assert urls.malformed("DATABASE_URL", url) is None
+    assert urls.database(url) == BARE | differs
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("DATABASE_URL", "postgres://weir@db.example/orders"),
+        ("DATABASE_URL", "postgresql:////var/run/postgresql/orders"),
+        ("DATABASE_URL", "postgresql://weir:%2F%23@[fd00::1]:5433/orders?sslmode=require"),
+        ("REDIS_URL", "redis://cache.example"),
+        ("REDIS_URL", "rediss://user:word@cache.example:6380/2"),
+        ("REDIS_URL", "unix:///run/valkey.sock?db=1"),
+        ("CELERY_BROKER_URL", "amqp://user:word@mq.example:5672/vhost"),
+        ("CELERY_BROKER_URL", "sentinel://a.example:26379;sentinel://b.example:26379"),
+    ],
+)
+def test_good_urls_have_no_fault(variable: str, url: str) -> None:
+    """What can be used is never called malformed."""
+    assert urls.malformed(variable, url) is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "url", "fault"),
+    [
+        ("DATABASE_URL", "weir:s3cret@h/orders", "does not name a PostgreSQL database: "),
+        ("DATABASE_URL", "mysql://weir:s3cret@h/orders", "does not name a PostgreSQL database: "),
+        ("DATABASE_URL", "postgresql://weir:s3cret@h", "is malformed (it names no database)"),
+        ("DATABASE_URL", "postgresql://weir:s3cret@h:port/orders", "is malformed (its host or port cannot be read;"),
+        ("DATABASE_URL", "postgresql://weir:s3cret@h:65536/orders", "is malformed (its host or port cannot be read;"),
+        ("DATABASE_URL", "postgresql://weir:s3cret@h:1:2/orders", "is malformed (its host or port cannot be read;"),
+        ("DATABASE_URL", "postgresql://weir:s3cret@a,[b/orders", "is malformed (its host or port cannot be read;"),
+        ("DATABASE_URL", "postgresql://weir:s3cret/x@h/orders", "is malformed (its host or port cannot be read;"),
+        ("REDIS_URL", "s3cret@h", "is malformed (it must begin with redis://)"),
+        ("REDIS_URL", "amqp://:s3cret@h", "is malformed (it must begin with redis://)"),
+        ("REDIS_URL", "redis://:s3cret@h:port/0", "is malformed (its host or port cannot be read;"),
+        ("REDIS_URL", "redis://:s3cret@h/zero", "is malformed (what follows the last / must be a number)"),
+        ("CELERY_BROKER_URL", "amqp:s3cret", "is malformed (it must begin with redis://)"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_told_without_a_word_of_it(variable: str, url: str, fault: str) -> None:
+    """The sentence names the variable, says what is wrong, and what to write."""
+    sentence = urls.malformed(variable, url)
+    assert sentence is not None
+    assert sentence.startswith(f"{variable} {fault}")
+    assert f"write {urls.EXAMPLES[variable]}" in sentence
+    assert "s3cret" not in sentence
+
+
+def test_every_spelling_of_a_password_is_a_secret() -> None:
+    """As it is written, and decoded; in the query, too, and where the URL is malformed."""
+    found = urls.secrets("postgresql://weir:a%2Fb@h/orders?password=c%20d", "redis://:e/f@h", "[g:h@i", "")
+    assert set(found) >= {"a%2Fb", "a/b", "c d", "e/f"}

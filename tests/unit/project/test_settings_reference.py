@@ -1,0 +1,47 @@
+"""The settings reference and .env.example say what the declarations of the variables say."""
+
+import re
+
+import pytest
+
+from project.environment import reference
+from project.environment.values import Wanted
+from project.environment.variables import GROUPS, Variables
+
+REMEDY = "run `python -m project.environment.reference` and commit what it wrote"
+
+
+def test_the_reference_is_what_the_declarations_make() -> None:
+    """Its chapters on variables are not edited by hand, nor forgotten."""
+    page = reference.PAGE.read_text()
+    assert reference.BEGIN in page
+    assert reference.END in page
+    assert reference.page(page) == page, f"{reference.PAGE.name} is out of date: {REMEDY}"
+
+
+def test_the_example_is_what_the_declarations_make() -> None:
+    """Nor is the example."""
+    assert reference.EXAMPLE.read_text() == reference.example(), f"{reference.EXAMPLE.name} is out of date: {REMEDY}"
+
+
+def test_what_stands_around_the_chapters_is_kept() -> None:
+    """Only what stands between the two marks is made anew."""
+    page = f"before\n{reference.BEGIN}\n| `OLD` | none | Gone. |\n{reference.END}\nafter\n"
+    made = reference.page(page)
+    assert made.startswith(f"before\n{reference.BEGIN}\n\n## Django")
+    assert made.endswith(f"{reference.END}\nafter\n")
+    assert "OLD" not in made
+    assert reference.page(made) == made
+
+
+def test_every_group_is_read() -> None:
+    """The variables are those of the groups, in the order of the reference."""
+    assert [*Variables.model_fields] == [name for group in GROUPS for name in group.model_fields]
+
+
+@pytest.mark.parametrize("name", Variables.model_fields)
+def test_a_variable_says_what_it_means_and_how_it_is_written(name: str) -> None:
+    """Its description is a sentence that fits into a table; at most one kind says what to write."""
+    field = Variables.model_fields[name]
+    assert re.fullmatch(r"[A-Z`][^|\n]*\.", field.description or "")
+    assert sum(isinstance(mark, Wanted) for mark in field.metadata) <= 1

@@ -1,0 +1,118 @@
+"""System checks of the e-mail settings."""
+
+import math
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
+from django.core.mail import get_connection
+from django.utils.module_loading import import_string
+
+from ratelimit import site_names
+from ratelimit.rates import InvalidRate, parse_rate
+from workers.mail import transport
+from workers.mail.message import CannotBeWritten, from_address
+from workers.mail.sender import FRESH
+
+TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
+
+
+@register
+def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E006: WEIR_MAIL_RATE must be readable, also where a settings module or a test sets it."""
+    try:
+        if settings.WEIR_MAIL_RATE:
+            parse_rate(settings.WEIR_MAIL_RATE)
+            site_names.canonical(transport.server_name())
+    except (InvalidRate, site_names.InvalidSiteName) as error:
+        return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
+    return []
+
+
+@register
+def mail_times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E007: time-outs and the number of attempts must be positive, whatever sets them."""
+    wrong = [
+        Error(f"{name} must be greater than 0 (seconds), but is {getattr(settings, name)}.", id="weir.E007")
+        for name in TIMES
+        if not _is_time(getattr(settings, name))
+    ]
+    if settings.WEIR_MAIL_MAX_ATTEMPTS < 1:
+        message = f"WEIR_MAIL_MAX_ATTEMPTS must be at least 1, but is {settings.WEIR_MAIL_MAX_ATTEMPTS}."
+        wrong.append(Error(message, id="weir.E007"))
+    return [*wrong]
+
+
+@register
+def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E008: WEIR_MAIL_UNKNOWN_AFTER must be longer than a transmission, and the wait for its reply, can take."""
+    if not all(_is_time(getattr(settings, name)) for name in TIMES):
+        return []  # which is weir.E007
+    longest = 2 * settings.EMAIL_TIMEOUT + settings.WEIR_MAIL_REPLY_TIMEOUT
+    if longest < settings.WEIR_MAIL_UNKNOWN_AFTER:
+        return []
+    message = (
+        f"WEIR_MAIL_UNKNOWN_AFTER must be longer than 2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT = {longest:g} "
+        f"(seconds), but is {settings.WEIR_MAIL_UNKNOWN_AFTER:g}."
+    )
+    hint = f"Set it to more than {longest:g}: else an e-mail that is still being sent is called unknown."
+    return [Error(message, hint=hint, id="weir.E008")]
+
+
+@register
+def lease_is_long_enough_to_begin(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E012: a lease, a quarter of which may be gone, must outlast the three answers that come before `begin`."""
+    if not all(_is_time(getattr(settings, name)) for name in TIMES):
+        return []  # which is weir.E007
+    shortest = 3 * settings.EMAIL_TIMEOUT / (1 - FRESH)
+    if shortest <= settings.WEIR_MAIL_LEASE:
+        return []
+    message = (
+        f"WEIR_MAIL_LEASE must be at least 4 * EMAIL_TIMEOUT = {shortest:g} (seconds), but is "
+        f"{settings.WEIR_MAIL_LEASE:g}."
+    )
+    hint = f"Set it to {shortest:g}: else another worker takes an e-mail back while a slow mail server still answers."
+    return [Error(message, hint=hint, id="weir.E012")]
+
+
+@register
+def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E009: DEFAULT_FROM_EMAIL must be an address."""
+    try:
+        from_address()
+    except CannotBeWritten as error:
+        return [Error(f"DEFAULT_FROM_EMAIL: {error}", hint="Write Name <name@example.com>.", id="weir.E009")]
+    return []
+
+
+@register
+def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E010: EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other."""
+    if settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL:
+        hint = "EMAIL_USE_TLS is STARTTLS, mostly on port 587; EMAIL_USE_SSL is TLS from the first byte, on port 465."
+        return [Error("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be true.", hint=hint, id="weir.E010")]
+    return []
+
+
+@register
+def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E011: EMAIL_BACKEND must work; weir.W001: it should know whether an e-mail can have been accepted."""
+    path = transport.backend_path()
+    try:
+        backend = import_string(path)
+        if not (settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL):  # which is weir.E010
+            get_connection(path)
+    except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
+        message = f"EMAIL_BACKEND: {path!r} cannot be used: {type(error).__name__}: {error}"
+        return [Error(message, id="weir.E011")]
+    if transport.tells_phase(backend):
+        return []
+    message = (
+        f"EMAIL_BACKEND: {path} cannot tell how far it came, so that every e-mail that it fails to send "
+        "becomes unknown, and waits for an operator."
+    )
+    return [Warning(message, hint="For SMTP: workers.mail.smtp.EmailBackend.", id="weir.W001")]
+
+
+def _is_time(value: float | None) -> bool:
+    return value is not None and 0 < value < math.inf  # which NaN is not

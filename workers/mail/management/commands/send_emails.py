@@ -1,0 +1,121 @@
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, NoReturn
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils.translation import ngettext
+
+from workers.mail import kinds, message, sending
+from workers.mail.kinds import Draft
+from workers.mail.models import Email
+from workers.terminal import printable
+
+AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
+STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"
+
+SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
+    "sent": ("e-mail was sent", "e-mails were sent"),
+    "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
+    "failed": 2 * ("failed: `manage.py emails --state failed` says why",),
+    "unknown": 2 * ("may have arrived, or not: `manage.py emails` shows what is known",),
+    "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
+}
+
+
+class Stopped(BaseException):
+    """A signal asks the command to end."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+class Command(BaseCommand):
+    help = (
+        "Send the e-mails that are due, in this process, and say what became of them. The schedule does it "
+        "every two seconds. Ctrl-C ends it after the e-mails that are in flight."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be sent, and what cannot be written; send nothing"
+        )
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        if options["dry_run"]:
+            self._rehearse()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        """Send everything that is due, until a signal asks to stop."""
+        try:
+            with _stopped_by_signals():
+                report = sending.send_due()
+        except Stopped as stopped:
+            self.stderr.write(f"Stopped: {_waiting()}.")
+            sys.exit(128 + stopped.signal_number)  # as the shell says it
+        became = {name: getattr(report, name) for name in SENTENCES}
+        for name, number in became.items():
+            if number:
+                self.stdout.write(f"{number:,} {ngettext(*SENTENCES[name], number)}.")
+        if not any(became.values()):
+            self.stdout.write("No e-mail was sent." if report.stopped_because else "No e-mail is due.")
+        if report.stopped_because:
+            raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
+
+    def _rehearse(self) -> None:
+        """Write each e-mail that is due, and throw it away."""
+        counted: Counter[bool] = Counter()
+        due = Email.objects.due().iterator(AT_ONCE)
+        while emails := list(islice(due, AT_ONCE)):
+            drafts = kinds.find_all(emails)
+            for email in emails:
+                counted[self._can_be_written(email, drafts.get(email.pk))] += 1
+        would_be_sent = f"{counted[True]:,} {ngettext('e-mail', 'e-mails', counted[True])} would be sent"
+        self.stdout.write(f"{would_be_sent}, {counted[False]:,} cannot be written.")
+
+    def _can_be_written(self, email: Email, draft: Draft | None) -> bool:
+        label, recipient = kinds.summary(email, draft)
+        what = printable(f"{email.pk}: {email.kind} {label} to {recipient}")
+        try:
+            message.write(email, draft)
+        except message.CannotBeWritten as error:
+            self.stdout.write(f"cannot be written: {what}: {printable(str(error))}")
+            return False
+        self.stdout.write(f"would be sent: {what}")
+        return True
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Raise Stopped at the first SIGINT or SIGTERM; a second one does what it always does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python hands signals to the main thread only
+        return
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        restore()
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, STOPPING)  # print() may not be interrupted by itself
+        raise Stopped(number)
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        restore()
+
+
+def _waiting() -> str:
+    number = Email.objects.due().count()
+    return f"{number:,} {ngettext('e-mail waits', 'e-mails wait', number)}"
