@@ -1,4 +1,4 @@
-"""The broker of a benchmark."""
+"""The broker of the benchmarks: the embedded Valkey."""
 
 import redis
 from django.conf import settings
@@ -7,11 +7,11 @@ from project import embedded
 
 
 def connect() -> redis.Redis:
-    """Return a connection to it."""
+    """Return a connection to the broker."""
     return redis.Redis(unix_socket_path=str(embedded.valkey_socket(settings.EMBEDDED_HOME)))
 
 
 def empty() -> None:
-    """Forget all messages: nobody is to do what they are about."""
+    """Delete all messages, so that no worker acts on them later."""
     with connect() as client:
         client.flushall()

@@ -1,4 +1,4 @@
-"""What a benchmark says: figures with names and units, printed and kept as JSON."""
+"""The results of a benchmark: figures with names and units, printed and written as JSON."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rounds: two or more sides take turns, so that a machine whose speed drifts drifts for all of them."""
+"""Rounds: two or more sides take turns, so that a change of the machine's speed affects all of them."""
 
 import time
 from collections.abc import Callable
@@ -8,9 +8,9 @@ Side = Callable[[], float]  # does one round, and returns its rate
 
 
 def take_turns(rounds: int, *sides: Side) -> list[tuple[float, ...]]:
-    """Let each side do so many rounds in turn; return their rates, round by round.
+    """Let the sides take so many turns each; return their rates, round by round.
 
-    Every round begins with another side: what one leaves behind is not always there for the same one.
+    Every round begins with another side, so that no side always runs after the same one.
     """
     rates = []
     for number in range(rounds):
@@ -31,7 +31,7 @@ def middle(rounds: list[tuple[float, ...]], side: int) -> float:
 
 
 def rate(done: int, work: Callable[[], object]) -> float:
-    """Return how much is done a second by work that does so much."""
+    """Return the rate of work that does `done` units: units a second."""
     began = time.perf_counter()
     work()
     return done / (time.perf_counter() - began)

@@ -1,14 +1,15 @@
-"""What a run of the demo came to: pure functions of the sites' log and of when each site had a backlog."""
+"""The figures of a run of the demo: pure functions of the sites' log and of when each site had a backlog."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from demo.fakes.gaps import NANOSECONDS, Arrival, early_starts, gap_ratios, times_by_host
+from demo.fakes.judge import NANOSECONDS, early_starts, gap_ratios, times_by_host
+from demo.fakes.site_log import Arrival
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Totals:
-    """What the database says of all fetches."""
+    """All fetches, by the database."""
 
     fetched: int = 0
     failed: int = 0
@@ -18,11 +19,11 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unread:
-    """What came of the users' notifications and of their unread numbers."""
+    """The users' notifications and unread numbers."""
 
     notified: int = 0  # notifications
     marked_read: int = 0
-    unread_reads: int = 0  # answers to how much is unread, for some users each
+    unread_reads: int = 0  # calls that asked for unread numbers, of some users each
     unread_flushes: int = 0
     unread_rows_written: int = 0  # of UnreadCount, by these flushes
     unread_drift: int = 0  # users whose unread number ever differed from COUNT(*)
@@ -30,25 +31,25 @@ class Unread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Emails:
-    """What came of shipped orders' e-mails, while processes that send them were killed."""
+    """The e-mails of shipped orders, while processes that send them are killed."""
 
     shipped: int = 0  # orders, with an e-mail each
     emails_sent: int = 0
     emails_failed: int = 0
     emails_unknown: int = 0
-    emails_received_twice: int = 0  # or more often, by the mail server's own list
-    emails_never_received: int = 0  # of those sent, by the same list; looked for at the end
+    emails_received_twice: int = 0  # or more often, by the mail server's list
+    emails_never_received: int = 0  # of those sent, by the same list; counted at the end
     mailers_killed: int = 0
 
     @property
     def pending(self) -> int:
-        """How many are still on their way."""
+        """How many have no final state yet."""
         return self.shipped - self.emails_sent - self.emails_failed - self.emails_unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
-    """Which hosts had fetches that were due, at one moment of the sites' clock."""
+    """The hosts with fetches that were due at one time of the sites' clock."""
 
     at_ns: int
     hosts: frozenset[str]
@@ -58,8 +59,8 @@ class Backlog:
 class Figures:
     """The figures of a run; the fields are those of `manage.py demo --json`.
 
-    `shortest_gap_ratio` is of the interval, `used_share` of what the rates allowed while there was a backlog; those
-    of unread numbers are described by Unread, those of e-mails by Emails.
+    `shortest_gap_ratio` is in intervals; `used_share` is the share of what the rates allowed while there was a backlog.
+    Unread and Emails describe the other fields.
     """
 
     fetched: int
@@ -86,7 +87,7 @@ class Figures:
 
     @property
     def broken(self) -> int:
-        """How many times a promise was."""
+        """How often a promise was broken."""
         return self.early_starts + self.unread_drift + self.emails_received_twice + self.emails_never_received
 
 
@@ -99,7 +100,7 @@ def measure(
     unread: Unread,
     emails: Emails,
 ) -> Figures | None:
-    """Return the figures, None if too little came to judge. `intervals` are each host's, in seconds."""
+    """Return the figures, None if too few requests came to judge. `intervals` are those of each host, in seconds."""
     times = times_by_host(arrivals)
     ratios = gap_ratios(arrivals, intervals)
     used = used_share(times, intervals, backlogs)
@@ -122,10 +123,10 @@ def measure(
 def used_share(
     times: Mapping[str, Sequence[int]], intervals: Mapping[str, float], backlogs: Sequence[Backlog]
 ) -> float | None:
-    """Return the requests that came over those that could have, while there was a backlog; None before any.
+    """Return the requests that came as a share of those that could have come while there was a backlog.
 
-    In each window a host could have been asked at its first request and every interval after it. Unlike the
-    share from first to last request, this also counts a site that came to a stand-still with work to do.
+    In each window a host could have been asked at its first request and every interval after it. Unlike the share from
+    the first request to the last, this counts a site that stands still with work to do. None before any request.
     """
     came = possible = 0
     for host, interval_s in intervals.items():
@@ -138,7 +139,7 @@ def used_share(
 
 
 def windows(backlogs: Iterable[Backlog], host: str) -> list[tuple[int, int]]:
-    """Return from when to when the host had a backlog at every look, each as (first, last) look."""
+    """Return the times of the first and the last of each series of looks at which the host had a backlog."""
     found: list[tuple[int, int]] = []
     is_open = False
     for backlog in backlogs:

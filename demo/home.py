@@ -1,4 +1,4 @@
-"""The demo's own place: a folder that each start wipes, and the environment that keeps everything in it."""
+"""The demo's own folder, which each start wipes, and the environment that keeps everything in it."""
 
 import os
 import sys
@@ -9,18 +9,18 @@ from project.checkout import CHECKOUT
 
 DEFAULT = CHECKOUT / ".weir" / "demo"
 _NOTE = "this-folder-is-wiped-by-manage.py-demo"
-_OWNER_LOCK = "owner.lock"  # all that a killed start can have left before the note was there
+_OWNER_LOCK = "owner.lock"  # the only file that a start can have left if it was killed before it wrote the note
 
 
-class NotTheDemos(Exception):
-    """The folder holds something that no demo put there; the message names it."""
+class NotADemoFolder(Exception):
+    """The folder holds something that no demo has written; the message names the folder."""
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return the variables with which settings and all children agree on this home.
+    """Return the variables with which settings and all child processes agree on this home.
 
-    Whatever the environment or .env says: the demo uses servers of its own, and fetches from loopback. What becomes of
-    e-mails whose worker was killed is to be seen within seconds.
+    They overrule .env: the demo uses servers of its own, fetches from loopback addresses, and decides within seconds
+    about e-mails whose worker was killed.
     """
     return {
         "WEIR_HOME": str(home),
@@ -48,7 +48,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def enter(home: Path) -> None:
-    """Start this program again, unless it runs already in the environment of this home."""
+    """Replace this process by one in the environment of this home, unless it is that already."""
     needed = environment(home)
     if any(os.environ.get(name) != value for name, value in needed.items()):
         sys.stdout.flush()
@@ -57,14 +57,14 @@ def enter(home: Path) -> None:
 
 
 def wipe(home: Path) -> None:
-    """Empty the home, and stop what an earlier demo that was killed left running there.
+    """Empty the home, and stop servers that a killed demo left running there.
 
-    Raises NotTheDemos, before anything is touched, and EmbeddedError while another demo is using it.
+    NotADemoFolder, before anything is changed; EmbeddedError while another demo uses the folder.
     """
     if home.exists():
         found = {entry.name for entry in home.iterdir()}
         if _NOTE not in found and found - {_OWNER_LOCK}:
-            raise NotTheDemos(f"{home} holds something that is not the demo's: choose another folder with --home.")
+            raise NotADemoFolder(f"{home} holds something that is not the demo's: choose another folder with --home.")
     embedded.discard(home)
     home.mkdir(parents=True)
     (home / _NOTE).touch()

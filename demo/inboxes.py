@@ -1,4 +1,4 @@
-"""The users' inboxes: what is known of their unread numbers."""
+"""The users' process as the observer sees it: what the users did, and how many unread numbers drifted."""
 
 import json
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from postgres import statements
 
 @dataclass(frozen=True, kw_only=True)
 class Inboxes:
-    """The inboxes of users who are at work, or have stopped."""
+    """The users' inboxes, while the users act or after they have stopped."""
 
     program: programs.Program
     _state: Path
 
     def have_begun(self) -> bool:
-        """Tell whether there is something to look at. Raises RuntimeError where the users ended by themselves."""
+        """Tell whether the users have written their state. RuntimeError if their process has ended by itself."""
         self.program.check()
         return self._state.exists()
 
     def look(self) -> Unread:
-        """Return what came of it so far; when they have stopped, everybody's number is checked once more."""
+        """Return the state so far; once the users have stopped, check all unread numbers again."""
         state = json.loads(self._state.read_text())
         drifted = set(state.pop("drifted"))
         if self.program.has_stopped:
-            drifted |= users.drifted(users.EVERYBODY)
+            drifted |= users.drifted(users.USER_IDS)
         row = statements.run("demo", "flushes", {})[0]
         return Unread(
             **state, unread_flushes=row.flushes, unread_rows_written=row.rows_written, unread_drift=len(drifted)
@@ -37,9 +37,9 @@ class Inboxes:
 
 @contextmanager
 def running(folder: Path, log: Path) -> Iterator[Inboxes]:
-    """Have users begin, who say in `folder` what came of it, and append to `log`; end them on leaving.
+    """Run the users, whose state is written to `folder` and whose output is appended to `log`; stop them on leaving.
 
-    RuntimeError if they end with an error.
+    RuntimeError if their process ends with an error.
     """
     state = folder / "users.json"
     with programs.running("users", str(state), log=log) as program:

@@ -1,4 +1,4 @@
-"""Ends the mailers' child processes with SIGKILL, as the kernel does where memory runs out. Celery starts new ones."""
+"""Kills the mailers' child processes with SIGKILL, as the kernel does when memory runs out. Celery starts new ones."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ from project.processes.procfile import Processes
 from project.processes.supervisor import descendants
 
 KILL_EVERY_S = 2.0
-MAILER = b"\0--queues\0mail\0"  # in a command line, as /proc has it; in a shell's own there are no such words
+MAILER = b"\0--queues\0mail\0"  # as in /proc/PID/cmdline; a shell's command line has no separate words
 SEED = 1
 
 
 class Killer:
-    """Kills one of the children now and then; `killed` counts them."""
+    """Kills one child every `KILL_EVERY_S`; `killed` counts them."""
 
     def __init__(self, running: Processes) -> None:
         self.killed = 0
@@ -25,7 +25,7 @@ class Killer:
         self._random = Random(SEED)  # noqa: S311  no secret
 
     def kill_if_due(self) -> None:
-        """Kill one, if the last one was killed long enough ago."""
+        """Kill a child chosen at random, unless the last kill was less than `KILL_EVERY_S` ago."""
         if time.monotonic() < self._kill_at:
             return
         self._kill_at = time.monotonic() + KILL_EVERY_S
@@ -36,7 +36,7 @@ class Killer:
 
 
 def mailers_children(pids: list[int]) -> list[int]:
-    """Return those of the processes that a mailer has forked: they have its command line."""
+    """Return the ids of the processes that a mailer has forked: they have the mailer's command line."""
     mailers = [pid for pid in pids if MAILER in _command_line(pid)]
     below = {child for pid in mailers for child in descendants(pid)}
     return [pid for pid in mailers if pid in below]

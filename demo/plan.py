@@ -1,4 +1,4 @@
-"""What one performance of the demo shows."""
+"""The options of one run of the demo."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be shown, and where its servers' folder is."""
+    """What a run shows, and the folder of its servers."""
 
     home: Path
     duration_s: float  # from the first request on
@@ -15,5 +15,5 @@ class Plan:
 
     @property
     def log(self) -> Path:
-        """Where the processes write."""
+        """The file to which Weir's processes write."""
         return self.home / "processes.log"

@@ -1,4 +1,4 @@
-"""Programs of the demo: each a process of its own, which ends with the demo at the latest."""
+"""Programs of the demo, each in a process of its own that does not outlive the demo."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 from demo.fakes.children import end
 from project.checkout import CHECKOUT
 
-# Models can be imported only when Django is set up, so the module cannot simply be run.
+# Models can be imported only once Django is set up, so `python -m demo.MODULE` would fail.
 START = """
 from demo.fakes.children import die_with_parent
 die_with_parent()
@@ -24,7 +24,7 @@ from demo import {module}
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A program that is at work, or has stopped; `name` is its module's."""
+    """A program that runs or has stopped; `name` is that of its module."""
 
     name: str
     _process: subprocess.Popen[bytes]
@@ -32,24 +32,24 @@ class Program:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it does nothing any more."""
+        """Whether its process has ended."""
         return self._process.poll() is not None
 
     def check(self) -> None:
-        """Raise RuntimeError if it ended by itself."""
+        """Raise RuntimeError if its process has ended by itself."""
         if self.has_stopped:
             raise RuntimeError(f"The demo's {self.name} ended: the last words are in {self._log}.")
 
     def stop(self) -> None:
-        """Have it finish what it is doing, and end."""
+        """Have it finish its current action, and end."""
         end(self._process)
 
 
 @contextmanager
 def running(name: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """Run `main` of the demo's module of this name, with Django; its output is appended to `log`. End it on leaving.
+    """Run `main` of a module of the demo, with Django set up and output appended to `log`; stop it on leaving.
 
-    RuntimeError if it ended with an error.
+    RuntimeError if its process ended with an error.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 our own code

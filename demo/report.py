@@ -1,4 +1,4 @@
-"""What the demo says at its end: a verdict, and a histogram of the gaps over the line that none may cross."""
+"""What the demo says at its end: a verdict on each promise, and a histogram of the gaps between requests."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from rich.text import Text
 
 from demo.figures import Figures
 from demo.screen import BAD, FIGURE, GOOD, workers_killed
-from demo.users import EVERYBODY
+from demo.users import USER_IDS
 
 LEAST_RATIO, LIMIT, MOST_RATIO, STEP = 0.90, 1.0, 1.30, 0.005
 HEIGHT = 13
@@ -14,7 +14,7 @@ MOST_WIDTH = 110
 
 
 def verdict(figures: Figures, requests: int) -> Text:
-    """Return the lines that say how it went: one for each promise."""
+    """Return one line for each promise: whether it was kept, and at what cost."""
     return Text.assemble(
         (f"{figures.early_starts:,} of {requests:,} requests came early", BAD if figures.early_starts else GOOD),
         "; ",
@@ -23,7 +23,7 @@ def verdict(figures: Figures, requests: int) -> Text:
         (f"{figures.shortest_gap_ratio:.4f}", FIGURE),
         " of its interval.\n",
         (
-            f"{figures.unread_drift:,} of {len(EVERYBODY):,} unread numbers drifted",
+            f"{figures.unread_drift:,} of {len(USER_IDS):,} unread numbers drifted",
             BAD if figures.unread_drift else GOOD,
         ),
         " from COUNT(*); ",
@@ -47,17 +47,17 @@ def verdict(figures: Figures, requests: int) -> Text:
 
 
 def histogram(ratios: Sequence[float], width: int) -> Text:
-    """Return how many gaps were how long, in intervals; those beyond the picture count as its edge."""
-    import plotext  # noqa: PLC0415  comes with the extra `embedded`, which nothing but the demo needs
+    """Return a histogram of the gaps, in intervals; gaps beyond its range are counted in the first or last bar."""
+    import plotext  # noqa: PLC0415  of the extra `embedded`; nothing but the demo needs it
 
     counts = [0] * round((MOST_RATIO - LEAST_RATIO) / STEP)
     for ratio in ratios:
-        # From the limit, so that rounding never puts a gap on its wrong side.
+        # Counted from the limit, so that rounding puts no gap on the wrong side of it.
         place = round((LIMIT - LEAST_RATIO) / STEP) + int((ratio - LIMIT) // STEP)
         counts[min(max(place, 0), len(counts) - 1)] += 1
     middles = [LEAST_RATIO + (place + 0.5) * STEP for place in range(len(counts))]
     most = max(counts)
-    red_line = plotext.marker("│", ("red", "default"))  # figure.line() paints its background white
+    red_line = plotext.marker("│", ("red", "default"))  # figure.line() would have a white background
     figure = plotext.figure
     figure.clear()
     figure.theme("colorless")

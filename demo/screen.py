@@ -8,21 +8,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from demo.director import SiteView, View
 from demo.figures import Emails, Unread
+from demo.observer import SiteView, View
 from demo.plan import Plan
 from workers import terminal
 
 GOOD, BAD, FIGURE, QUIET = "green", "bold red", "cyan", "bright_black"
 COLUMNS_AFTER_THE_BAR = ("shortest gap", "of interval", "backlog", "clears in")
-WIDE = 98  # columns: from here on there is room for bars
+WIDE = 98  # columns: a terminal of this width has room for bars
 BAR_WIDTH = 14
 LINES_AROUND_ROWS = 11  # title, head and totals with the gaps between them, and what is left free below
 LINE_EVERY_S = 2.0
 
 
 def frame(view: View, plan: Plan, width: int, height: int | None = None) -> RenderableType:
-    """Return the picture for a terminal of this size; sites that have no room in it are only counted."""
+    """Return the picture for a terminal of this size; sites for which it has no room are counted."""
     shown = view.sites
     if height is not None and len(view.sites) > (room := max(2, height - LINES_AROUND_ROWS)):
         shown = view.sites[: room - 1]
@@ -103,7 +103,7 @@ def _fetches_line(view: View, between: str, *, is_wide: bool) -> RenderableType:
 
 
 def unread_line(unread: Unread, between: str) -> Text:
-    """Return what users did, what flushes wrote of it, and how many numbers were wrong."""
+    """Return what users did, how many rows flushes wrote for it, and how many unread numbers drifted."""
     flushes = "flush" if unread.unread_flushes == 1 else "flushes"
     return Text.assemble(
         (f"{unread.notified:,}", FIGURE),
@@ -122,7 +122,7 @@ def unread_line(unread: Unread, between: str) -> Text:
 
 
 def emails_line(emails: Emails, between: str) -> Text:
-    """Return what came of the e-mails, and how many came twice."""
+    """Return how many e-mails are in each state, and how many were received twice."""
     return Text.assemble(
         (f"{emails.shipped:,}", FIGURE),
         f" shipped{between}",
@@ -140,12 +140,12 @@ def emails_line(emails: Emails, between: str) -> Text:
 
 
 def workers_killed(killed: int) -> str:
-    """Return how many processes were killed while they sent e-mails."""
+    """Return how many workers that send e-mails were killed, as the screen shows it."""
     return f"{killed:,} {'worker' if killed == 1 else 'workers'} killed"
 
 
 class LiveScreen:
-    """A picture that is redrawn in its place, until the `with` block ends; then it stays."""
+    """A picture that is redrawn in place until the `with` block ends; its last state stays on the terminal."""
 
     def __init__(self, console: Console, plan: Plan) -> None:
         self.view: View | None = None
@@ -163,12 +163,12 @@ class LiveScreen:
         self._live.stop()
 
     def note(self, text: str) -> None:
-        """Say what is going on, below the picture."""
+        """Write a line below the picture."""
         self._note = Text(text, style=QUIET)
         self._redraw()
 
     def show(self, view: View) -> None:
-        """Draw how everything stands."""
+        """Draw the state."""
         self.view, self._note = view, Text()
         self._redraw()
 
@@ -180,7 +180,7 @@ class LiveScreen:
 
 
 class Lines:
-    """A line now and then, for those who have no terminal."""
+    """A line every `LINE_EVERY_S`, for output that is not a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.view: View | None = None
@@ -191,14 +191,14 @@ class Lines:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Nothing to restore."""
+        """Leave the output as it is."""
 
     def note(self, text: str) -> None:
-        """Say what is going on."""
+        """Write a line."""
         self._console.print(text, soft_wrap=True)
 
     def show(self, view: View) -> None:
-        """Write a line, if the last one is old enough."""
+        """Write the state in one line, unless the last such line is too recent."""
         self.view = view
         if (view.elapsed_s or 0.0) >= self._next_at_s:
             self._next_at_s += LINE_EVERY_S

@@ -1,4 +1,4 @@
-"""The warehouse's shipments: what has become of their e-mails, by the database and by the mail server's own list."""
+"""The warehouse's process as the observer sees it: the state of its e-mails, by the database and the mail server."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from postgres import statements
 
 @dataclass(kw_only=True)
 class Shipments:
-    """The shipments of a warehouse that is at work, or has stopped."""
+    """The shipments of the warehouse, while it ships or after it has stopped."""
 
     program: programs.Program
     killer: Killer
@@ -24,15 +24,15 @@ class Shipments:
     _received: Counter[str] = field(default_factory=Counter)  # Message-IDs
 
     def have_begun(self) -> bool:
-        """Tell whether something was shipped. Raises RuntimeError where the warehouse ended by itself."""
+        """Tell whether an order was shipped. RuntimeError if the warehouse's process has ended by itself."""
         self.program.check()
         return self.look().shipped > 0
 
     def look(self) -> Emails:
-        """Return what came of it so far; when the warehouse has stopped, also what is `sent` and never came."""
+        """Return the state so far; once the warehouse has stopped, also how many sent e-mails were never received."""
         row = statements.run("demo", "emails", {})[0]
         sent = statements.run("demo", "sent_emails", {}) if self.program.has_stopped else []
-        twice = self.received_twice()  # reads the list after the database: all that is sent stands in it by now
+        twice = self.received_twice()  # the list is read after the database: it holds all e-mails that are sent
         return Emails(
             shipped=row.shipped,
             emails_sent=row.sent,
@@ -44,7 +44,7 @@ class Shipments:
         )
 
     def received_twice(self) -> int:
-        """Return how many e-mails the mail server has accepted more than once. Asks no server."""
+        """Return how many e-mails the mail server has accepted more than once, by its list. Needs no server."""
         events, self._offset = self._server.events_since(self._offset)
         self._received.update(event.message_id for event in events if event.event == ACCEPTED)
         return sum(times > 1 for times in self._received.values())
@@ -52,9 +52,9 @@ class Shipments:
 
 @contextmanager
 def running(log: Path, env: Mapping[str, str], server: MailServer, killer: Killer) -> Iterator[Shipments]:
-    """Have the warehouse begin, with this environment; its output is appended to `log`. End it on leaving.
+    """Run the warehouse in this environment, with its output appended to `log`; stop it on leaving.
 
-    RuntimeError if it ends with an error.
+    RuntimeError if its process ends with an error.
     """
     with programs.running("warehouse", log=log, env=env) as program:
         yield Shipments(program=program, killer=killer, _server=server)

@@ -1,7 +1,7 @@
-"""The demo's users: they are notified, read, and ask how much is unread; every answer is compared with COUNT(*).
+"""The demo's users: they are notified, read, and ask for unread numbers, each of which is compared with COUNT(*).
 
-They do one thing at a time, in one process: when a number is compared, nothing of theirs is under way, and whatever
-differs is drift. Flushes and reconciliation go on meanwhile, which must not show.
+One process acts for all of them, one action at a time. While it compares, no notification changes, so any difference is
+drift. Flushes and reconciliation continue meanwhile; they must not change an unread number.
 """
 
 import os
@@ -14,34 +14,34 @@ from random import Random
 
 from django.db import transaction
 
-from demo.fakes.children import write_whole
+from demo.fakes.files import write_whole
 from notifications import drift, inbox
 from postgres import statements
 
-EVERYBODY = range(1, 201)
+USER_IDS = range(1, 201)
 ACTIONS_PER_S = 100
-AT_ONCE = 20  # users who are notified, or asked about, together
+AT_ONCE = 20  # users that are notified, or whose numbers are asked for, together
 PAGE = 3
-SAY_EVERY_S = 0.2
+WRITE_EVERY_S = 0.2
 SEED = 1
 
 
 class Users:
-    """What they do, and what came of it."""
+    """All users: their actions, and the counts of these."""
 
     def __init__(self, random: Random) -> None:
         self.notified = 0
         self.marked_read = 0
         self.unread_reads = 0
-        self.drifted: set[int] = set()  # who was ever shown a wrong number
+        self.drifted: set[int] = set()  # users whose number was ever wrong
         self._random = random
 
     def act(self) -> None:
-        """Do one of the things that users do."""
+        """Do one action, chosen at random by its frequency."""
         self._random.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0](self)
 
     def state(self) -> dict[str, object]:
-        """Return what came of it so far, as JSON has it."""
+        """Return the counts so far, for JSON."""
         return {
             "notified": self.notified,
             "marked_read": self.marked_read,
@@ -50,49 +50,46 @@ class Users:
         }
 
     def notify_one(self) -> None:
-        """Tell one user something."""
-        inbox.notify(self._somebody(), "order.shipped", "Your order is on its way")
+        inbox.notify(self._one(), "order.shipped", "Your order is on its way")
         self.notified += 1
 
     def notify_some(self) -> None:
-        """Tell some users the same."""
         self.notified += inbox.notify_many(self._some(), "news", "We are open on Sunday")
 
     def read_page(self) -> None:
-        """Read the newest that is unread."""
-        user = self._somebody()
+        """Read a page of unread notifications, the newest."""
+        user = self._one()
         page = inbox.page(user, limit=PAGE, unread_only=True)
         self.marked_read += inbox.mark_read(user, [notification.pk for notification in page])
 
     def read_all(self) -> None:
-        """Mark everything as read."""
-        self.marked_read += inbox.mark_all_read(self._somebody())
+        self.marked_read += inbox.mark_all_read(self._one())
 
     def roll_back(self) -> None:
-        """Notify and read in a transaction that is rolled back: nobody's number may change."""
+        """Notify and read in a transaction that is rolled back, which may change no number."""
         with transaction.atomic():
             inbox.notify_many(self._some(), "news", "We are closed on Sunday")
-            inbox.mark_all_read(self._somebody())
+            inbox.mark_all_read(self._one())
             transaction.set_rollback(True)
 
     def delete(self) -> None:
-        """Delete the newest, which may be unread."""
-        for notification in inbox.page(self._somebody(), limit=1):
+        """Delete the newest notification, read or unread."""
+        for notification in inbox.page(self._one(), limit=1):
             notification.delete()
 
     def ask(self) -> None:
-        """Ask how much is unread, and check the answer."""
+        """Ask for some unread numbers, and check them."""
         self.drifted |= drifted(self._some())
         self.unread_reads += 1
 
-    def _somebody(self) -> int:
-        return self._random.choice(EVERYBODY)
+    def _one(self) -> int:
+        return self._random.choice(USER_IDS)
 
     def _some(self) -> list[int]:
-        return self._random.sample(EVERYBODY, AT_ONCE)
+        return self._random.sample(USER_IDS, AT_ONCE)
 
 
-ACTIONS: dict[Callable[[Users], None], int] = {  # and how often they are done, in percent
+ACTIONS: dict[Callable[[Users], None], int] = {  # and how frequent each is, in percent
     Users.notify_one: 46,
     Users.notify_some: 2,
     Users.read_page: 23,
@@ -104,9 +101,9 @@ ACTIONS: dict[Callable[[Users], None], int] = {  # and how often they are done, 
 
 
 def drifted(user_ids: Collection[int]) -> set[int]:
-    """Return the users whose unread number is not that of their unread rows. Nobody may be changing these.
+    """Return the users whose unread number is not the count of their unread rows, which must not change meanwhile.
 
-    Both the number that is shown, and what the counters hold: that shown could be counted from the rows.
+    Checks the number that is shown, and also the counters: the shown number may have been counted from the rows.
     """
     shown = inbox.unread_counts(user_ids)
     rows = statements.run("demo", "unread", {"users": list(user_ids)})
@@ -117,17 +114,17 @@ def drifted(user_ids: Collection[int]) -> set[int]:
 
 
 def main() -> None:
-    """Act at a steady rate until SIGTERM; the file that the command line names always says what came of it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # asked for between two actions, it cuts none off
+    """Act at a steady rate until SIGTERM, and keep the file that the command line names up to date."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two actions: it interrupts none
     state = Path(sys.argv[1])
     users = Users(Random(SEED))  # noqa: S311  no secret
     act_at = time.monotonic()
-    say_at = 0.0
+    write_at = 0.0
     while not signal.sigtimedwait({signal.SIGTERM}, max(0.0, act_at - time.monotonic())):
-        act_at = max(act_at + 1 / ACTIONS_PER_S, time.monotonic())  # who is late does not hurry
+        act_at = max(act_at + 1 / ACTIONS_PER_S, time.monotonic())  # a late action is not made up for
         users.act()
-        if time.monotonic() >= say_at:
-            say_at = time.monotonic() + SAY_EVERY_S
+        if time.monotonic() >= write_at:
+            write_at = time.monotonic() + WRITE_EVERY_S
             write_whole(state, users.state())
     write_whole(state, users.state())
-    os._exit(0)  # Python would take half a second to end, and everybody waits
+    os._exit(0)  # the interpreter's own shutdown would delay the end of the demo by half a second

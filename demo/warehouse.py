@@ -1,7 +1,7 @@
-"""The demo's warehouse: orders come in at a steady rate, and two clerks ship them.
+"""The demo's warehouse: orders arrive at a steady rate, and two clerks, each a thread, ship them.
 
-Both look for orders that are not shipped, and find the same ones; each order is shipped by one of them, and its e-mail
-is written with that. Customers' addresses say how the mail server treats their e-mail (`mail_server.py`).
+Both clerks look for orders that are not shipped, and find the same ones. Each order is shipped by one of them, in the
+transaction that writes its e-mail. A customer's address says how the mail server treats the e-mail (`mail_server.py`).
 """
 
 import os
@@ -16,7 +16,7 @@ from workers.orders.models import Order
 ORDERS_PER_S = 10
 CLERKS = 2
 CLERKS_LOOK_EVERY_S = 0.2
-ODD_ONE_IN = 10  # orders; as many are answered late, so that there is always an e-mail on its way
+ODD_ONE_IN = 10  # orders, one of which is odd; another is answered late, so that some e-mail is always in flight
 LATE = "late-700"
 ODD = (
     "cut-accepted",
@@ -39,24 +39,24 @@ def customer(number: int) -> str:
 
 
 def place_order(number: int) -> None:
-    """Order something."""
+    """Place an order of the customer with this number."""
     Order.objects.create(number=f"{number:06}", customer_email=customer(number))
 
 
 def ship_all() -> int:
-    """Ship all orders that the other clerk is not shipping; returns how many."""
+    """Ship all unshipped orders except those that another clerk has locked; return how many."""
     return claims.each_locked(Order.objects.unshipped(), lambda order: shipping.ship(order.pk))
 
 
 def ship_until(over: Event) -> None:
-    """Be a clerk until it is over."""
+    """Ship orders as one clerk does, until `over` is set."""
     while not over.wait(CLERKS_LOOK_EVERY_S):
         ship_all()
 
 
 def main() -> None:
-    """Take orders and have them shipped until SIGTERM."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # asked for between two orders, it cuts none off
+    """Place orders and run the clerks until SIGTERM."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # waited for between two orders: it interrupts none
     number = 0
     over = Event()
     with ThreadPoolExecutor(CLERKS) as pool:
@@ -67,7 +67,7 @@ def main() -> None:
                 place_order(number)
                 for clerk in clerks:
                     if clerk.done():
-                        clerk.result()  # raises what went wrong there
+                        clerk.result()  # raises the clerk's error
         finally:
             over.set()
-    os._exit(0)  # Python would take half a second to end, and everybody waits
+    os._exit(0)  # the interpreter's own shutdown would delay the end of the demo by half a second

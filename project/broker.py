@@ -1,18 +1,18 @@
-"""What a worker does with messages that wait in it when the broker goes away: it leaves them, and stays alive.
+"""A worker survives a lost broker with messages in its memory.
 
-Kombu (5.7) wants to give them back when it closes the channel, and has let go of the connection before: an
-AttributeError, which Celery takes for the end of the worker. The broker gives them back by itself, when their
-visibility time-out is over; what Weir sends is found by the sweep long before.
+Kombu 5.7 returns unacknowledged messages to the broker when it closes a channel. If the connection is gone then, this
+raises AttributeError, which ends the Celery worker. Here the messages are dropped instead: the broker redelivers them
+after their visibility time-out, and the sweep finds what Weir sent long before that.
 """
 
 from kombu.transport import redis
 
 
 class QoS(redis.QoS):
-    """Kombu's, for a connection that may be gone."""
+    """Kombu's record of unacknowledged messages, for a connection that may be gone."""
 
     def restore_unacked(self, *arguments: object) -> None:
-        """Give the messages back that are not acknowledged, unless the connection is gone."""
+        """Return unacknowledged messages to the broker; drop them if the connection is gone."""
         if self.channel.connection.client is not None:
             super().restore_unacked(*arguments)
         elif self._delivered is not None:
@@ -20,5 +20,5 @@ class QoS(redis.QoS):
 
 
 def outlive_lost_connections() -> None:
-    """Have all of Celery's connections to Redis do so. To be called before the first is made; may be called twice."""
+    """Make all channels to Redis that are opened from now on use this QoS. May be called twice."""
     redis.Channel.QoS = QoS

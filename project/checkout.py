@@ -1,4 +1,4 @@
-"""Where this checkout is."""
+"""The folder that holds this code, with manage.py and the Procfile."""
 
 from pathlib import Path
 

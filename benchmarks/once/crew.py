@@ -1,7 +1,7 @@
-"""Processes that send. Run as a script, one reads on its standard input what to do.
+"""Processes that send e-mails. Run as a script, this module is one of them.
 
-Each line names a side in `queues.SENDERS`; when the process has nothing left to send, it answers with a line. The
-environment says where the mail server and PostgreSQL are.
+Each line of its standard input is the name of a side in `queues.SENDERS`. The process sends until nothing is left,
+and then writes a line. The environment names the mail server and PostgreSQL.
 """
 
 import os
@@ -38,7 +38,7 @@ class Crew:
 
 @contextmanager
 def running(count: int, host: str, port: int) -> Iterator[Crew]:
-    """Run so many processes that send to this mail server; kill them on leaving, whatever they do then."""
+    """Run so many processes that send to this mail server; kill them on leaving."""
     environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port)}
     processes = [
         subprocess.Popen(
@@ -62,7 +62,7 @@ def running(count: int, host: str, port: int) -> Iterator[Crew]:
 
 
 def main() -> None:
-    """Run from the command line."""
+    """Send what the standard input says."""
     import django  # noqa: PLC0415  what follows needs Django's settings
 
     django.setup()

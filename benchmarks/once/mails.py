@@ -1,8 +1,8 @@
 """E-mails a second from the queue to a local sink: `send_due` against django-mailer and the published pattern.
 
-First by one process each, then by four at once. Two sides beyond those: the published pattern over one connection
-instead of one an e-mail, which is faster than what is published; and a loop of smtplib that knows no database and
-sends ready bytes, which is what the sink itself allows.
+First one process a side, then four at once. There are two more sides: the published pattern over one connection instead
+of one an e-mail, which is faster than the published code; and a loop of smtplib without a database, which sends
+prepared bytes and shows what the sink can accept.
 """
 
 import smtplib
@@ -74,12 +74,12 @@ def _alone(server: Sink) -> list[tuple[float, ...]]:
                 client.sendmail("shop@localhost", queues.ADDRESS % number, content)
 
     sides = [*(side(name) for name in queues.SENDERS), lambda: _rate(server, MAILS, lambda: None, bare)]
-    take_turns(1, *sides)  # what is loaded and connected once is so before anything counts
+    take_turns(1, *sides)  # imports and first connections are not measured
     return take_turns(ROUNDS, *sides)
 
 
 def _together(server: Sink, four: Crew) -> list[tuple[float, ...]]:
-    """Return the rates of several processes a side, that share out its queue."""
+    """Return the rates of several processes a side, which share one queue."""
 
     def side(name: str) -> Side:
         return lambda: _rate(
@@ -92,7 +92,7 @@ def _together(server: Sink, four: Crew) -> list[tuple[float, ...]]:
 
 
 def _rate(server: Sink, mails: int, fill: Callable[[], object], send: Callable[[], object]) -> float:
-    """Return e-mails a second, which the sink has counted."""
+    """Return e-mails a second; AssertionError if the sink has not counted all of them."""
     fill()
     before = server.accepted()
     found = rate(mails, send)

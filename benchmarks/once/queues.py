@@ -1,7 +1,7 @@
 """The queues of the sides, filled with as many e-mails as a round sends, and how each side sends what waits.
 
-What is timed is `SENDERS`. A queue is filled outside of that, so django-mailer, which keeps e-mails that are rendered
-already, renders nothing within its time, where the others render each.
+Only `SENDERS` is timed. django-mailer stores e-mails that are already rendered, so it renders nothing within its time;
+the other sides render each e-mail.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
-from benchmarks.published_shipped_email import BACKEND, PublishedShippedEmail, create_table
+from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
 from workers.mail import kinds, message, sending
 from workers.mail.models import Email
 
@@ -33,11 +33,10 @@ ADDRESS = "customer.%s@customers.example"
 def django_mailer(*, is_alone: bool) -> Iterator[None]:
     """Have django-mailer installed in this process, with its tables; with its lock file where it `is_alone`.
 
-    Its settings are its own defaults, but for the backend, which would not send, and for the lock's file, which would
-    be written to the current folder.
+    All of its settings are its defaults, except for the backend that sends and the place of the lock file.
     """
     with (
-        TemporaryDirectory() as folder,  # of this run: the lock of a run that was killed stops no other
+        TemporaryDirectory() as folder,  # the lock file of a run that was killed blocks no other run
         override_settings(
             MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=f"{folder}/django-mailer"
         ),
@@ -49,20 +48,20 @@ def django_mailer(*, is_alone: bool) -> Iterator[None]:
 
 
 def empty() -> None:
-    """Forget all orders and their e-mails."""
+    """Delete all orders and their e-mails."""
     with connection.cursor() as cursor:
         cursor.execute(EMPTY)
 
 
 def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
-    """Have so many orders, of which all are shipped, and the first `due` (all) have an e-mail that is due."""
+    """Store so many shipped orders, of which the first `due` (default: all) have an e-mail that is due."""
     empty()
     with connection.cursor() as cursor:
         cursor.execute(FILL, {"count": count, "address": address, "due": count if due is None else due})
 
 
 def fill_django_mailer(count: int) -> None:
-    """Have django-mailer store so many e-mails, as its users do: by its mail backend."""
+    """Have django-mailer store so many e-mails through its mail backend, as an application does."""
     fill(count)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
@@ -73,7 +72,7 @@ def fill_django_mailer(count: int) -> None:
 
 
 def fill_published(count: int, address: str = ADDRESS) -> None:
-    """Have so many orders in the table of the published pattern."""
+    """Store so many orders in the table of the published pattern."""
     create_table()
     PublishedShippedEmail().place(address % number for number in range(count))
 

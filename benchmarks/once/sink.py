@@ -1,8 +1,8 @@
-"""A mail server that costs next to nothing: it accepts all that it is sent, throws it away, and counts.
+"""A mail server that uses very little CPU time: it accepts, counts and discards every e-mail.
 
 It speaks the SMTP that clients may expect (RFC 5321 with PIPELINING, SIZE and 8BITMIME), over asyncio.Protocol and
-uvloop, in a process of its own. The demo's mail server, which keeps a list, takes about 0.8 ms an e-mail, and the sides
-of a benchmark would wait for it.
+uvloop, in a process of its own. The demo's mail server, which keeps a list, takes about 0.8 ms an e-mail, which the
+sides of a benchmark would have to wait for.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ UNKNOWN = b"500 What?\r\n"
 
 
 class Connection(asyncio.Protocol):
-    """One connection, on which lines come or, after DATA, content."""
+    """One connection, which receives lines or, after DATA, content."""
 
     accepted = 0  # e-mails, of all connections
     _transport: asyncio.Transport
@@ -44,7 +44,6 @@ class Connection(asyncio.Protocol):
         self._is_content = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.write(b"220 sink.example\r\n")
 
@@ -81,7 +80,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Say on which port, and serve until the process is ended."""
+    """Print the port, and serve until the process is ended."""
     server = await asyncio.get_running_loop().create_server(Connection, HOST, 0, backlog=1_000)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -1,11 +1,11 @@
-"""What it costs to change an order while the mail server hangs, against the same without mail.
+"""How long it takes to change an order while the mail server hangs, compared with the same without mail.
 
-One client changes orders, one UPDATE after the other, every second one an order whose e-mail is being sent or claimed.
-In each round the mail server lets every e-mail of two processes of `send_due` hang, at its recipient or after its final
-dot, for longer than the round lasts; then the processes are killed. Rounds without mail take turns with these, on the
-same rows.
+One client changes orders, one UPDATE after the other; every second UPDATE is of an order whose e-mail is being sent or
+claimed. In each round the mail server lets every e-mail of two processes of `send_due` hang, at its recipient or after
+its final dot, for longer than the round lasts; then the processes are killed. Rounds without mail take turns with
+these, on the same rows.
 
-The published pattern, for contrast: one UPDATE of the order whose e-mail is being sent, stopped by its `lock_timeout`.
+The published pattern, for comparison: an UPDATE of the order whose e-mail is being sent ends by its `lock_timeout`.
 """
 
 import time
@@ -18,10 +18,10 @@ from statistics import quantiles
 
 import psycopg
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.once import crew, queues
 from benchmarks.rounds import middle, ratio, take_turns
-from benchmarks.unread import stores
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from workers.mail.models import HELD, Email
@@ -31,9 +31,9 @@ ROUNDS = 6
 LASTS_S = 3.0
 ORDERS = 20_000
 PROCESSES = 2
-HELD_ORDERS = PROCESSES * BATCH  # the first ones: they alone have an e-mail
+HELD_ORDERS = PROCESSES * BATCH  # the first ones; no other order has an e-mail
 HANGS = cycle(("stall-30000.%s@customers.example", "late-30000.%s@customers.example"))
-HANGING = 6  # e-mails, before anything counts: a process tries a third one after a second
+HANGING = 6  # e-mails that hang before a round begins: a process tries a third one after a second
 LOCK_TIMEOUT_S = 5
 GIVE_UP_AFTER_S = 20.0
 UPDATE = "UPDATE {} SET placed_at = clock_timestamp() WHERE id = %s"
@@ -76,10 +76,10 @@ def compare(folder: Path) -> list[Figure]:
 
 
 def _updates_ms() -> list[float]:
-    """Change orders for the length of a round; return how long each UPDATE took, its COMMIT included."""
+    """Change orders for `LASTS_S`; return how long each UPDATE took, COMMIT included."""
     random = Random(0)  # noqa: S311  nothing secret
     times_ms = []
-    with stores.bare_postgres() as bare:
+    with database.connect() as bare:
         end_at = time.perf_counter() + LASTS_S
         for most in cycle((HELD_ORDERS, ORDERS)):
             began = time.perf_counter()
@@ -91,21 +91,21 @@ def _updates_ms() -> list[float]:
 
 
 def _published_ms(server: MailServer) -> float:
-    """Return how long an UPDATE of the order took whose e-mail the published pattern was sending."""
+    """Return how long an UPDATE of an order took while the published pattern was sending its e-mail."""
     queues.fill_published(1, next(HANGS))
     began = _began(server)
-    with crew.running(1, mail_server.HOST, server.port) as sender, stores.bare_postgres() as bare:
+    with crew.running(1, mail_server.HOST, server.port) as sender, database.connect() as bare:
         sender.begin("published")
         _wait_until(lambda: _began(server) > began)
         bare.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
         began_at = time.perf_counter()
-        with suppress(psycopg.errors.LockNotAvailable):  # it has waited as long as we do
+        with suppress(psycopg.errors.LockNotAvailable):  # expected: the UPDATE has waited for `LOCK_TIMEOUT_S`
             bare.execute(UPDATE.format("published_order"), [1])
         return (time.perf_counter() - began_at) * 1_000
 
 
 def _began(server: MailServer) -> int:
-    """Return how many e-mails the mail server has seen the beginning of."""
+    """Return how many e-mails the mail server has begun to receive."""
     return sum(event.event == "began" for event in server.events())
 
 

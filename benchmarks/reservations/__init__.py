@@ -1,4 +1,4 @@
-"""Reservations: what one costs, against the least that any limiter in PostgreSQL pays, and against other limiters."""
+"""Reservations: what one costs, compared with a bare upsert in PostgreSQL and with other limiters."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from benchmarks.figures import Figure
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return the figures of both; the second prints its tables, too."""
-    # The processes that ask import this package before Django is set up.
+    """Return the figures of both comparisons; the second also prints tables."""
+    # Not at the top: the processes of the callers import this package before Django is set up.
     from benchmarks.reservations import bare_upsert, contest  # noqa: PLC0415
 
     return [*bare_upsert.compare(), *contest.compare()]

@@ -1,7 +1,7 @@
-"""Reservations a second, against the least that any limiter in PostgreSQL pays: a bare upsert of one row.
+"""Reservations a second, compared with the least that a limiter in PostgreSQL can do: a bare upsert of one row.
 
-Both sides are one process that waits for each commit. They take turns in short rounds, so that a machine whose speed
-drifts drifts for both; the ratio is the median of the rounds'.
+Both sides are one process that waits for each commit. They take turns in short rounds, so that a change of the
+machine's speed affects both; the ratio is the median of the rounds' ratios.
 """
 
 import os
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from itertools import cycle
 from statistics import median
 
-import psycopg
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from ratelimit import site_settings, slots
 
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "9"))
 CALLS = 1_500
 SITES = 1_000
-FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
+FAR = 1e9  # seconds that a reservation may lie ahead; no caller waits for it
 
 UPSERT = """
     INSERT INTO bench_bare (name, next_start) VALUES (%s, clock_timestamp())
@@ -41,12 +41,7 @@ def _compare(sites: int) -> list[Figure]:
         cursor.execute("CREATE TABLE bench_bare (name text PRIMARY KEY, next_start timestamptz) WITH (fillfactor = 50)")
     for name in names:
         site_settings.set_rate(name, "1000/s")
-    parameters = {
-        key: value
-        for key, value in connection.get_connection_params().items()
-        if key not in ("context", "cursor_factory")
-    }
-    with psycopg.connect(**parameters, autocommit=True) as bare:
+    with database.connect() as bare:
         site_of_bare, site_of_weir = cycle(names), cycle(names)
 
         def upsert() -> None:
@@ -55,7 +50,7 @@ def _compare(sites: int) -> list[Figure]:
         def reserve() -> None:
             slots.reserve(next(site_of_weir), max_wait=FAR)
 
-        for _ in range(sites):  # rows exist and statements are prepared before anything counts
+        for _ in range(sites):  # the creation of rows and the preparation of statements are not measured
             upsert()
             reserve()
         rounds = [(_rate(upsert), _rate(reserve)) for _ in range(ROUNDS)]

@@ -1,8 +1,8 @@
-"""Processes that ask a limiter for starts. Run as a script, one does turns, each told on its standard input.
+"""Processes that ask a limiter for starts. Run as a script, this module is one of them, a *caller*.
 
-A turn is two lines: which limiter in which scenario, which is answered when the limiter is connected, and when to
-begin, which is answered with what was noted. Every caller has a backlog for every site: it asks again as soon as it has
-started.
+A turn of a caller is two lines of its standard input. The first names the limiter and the scenario; the caller answers
+when the limiter is connected. The second is the time to begin; the caller answers with its notes at the end of the
+turn. Every caller has a backlog for every site: it asks again as soon as it has started.
 """
 
 import json
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 READY = "ready\n"
 BEGIN_IN_S = 0.1
-NOW = 0.0  # a time that has come
+NOW = 0.0  # a time in the past, so that the next step is at once
 
 
 @dataclass(kw_only=True)
 class Notes:
-    """What one caller saw in one turn; times are ns on the monotonic clock, which is one for all processes."""
+    """The notes of one caller in one turn; times are ns of the monotonic clock, which all processes share."""
 
-    starts: list[tuple[str, int]] = field(default_factory=list)  # site, and when the caller could go ahead
+    starts: list[tuple[str, int]] = field(default_factory=list)  # the site, and when the caller could start
     granted: int = 0
     refusals: int = 0
-    granted_calls_ns: list[int] = field(default_factory=list)  # how long calls took that were granted
+    granted_calls_ns: list[int] = field(default_factory=list)  # how long each granted call took
 
 
 class Crew:
-    """Processes that are ready for a turn."""
+    """Callers that are ready for a turn."""
 
     def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
         self._processes = processes
 
     def take_turn(self, callers: int, limiter: str, scenario: str) -> list[Notes]:
-        """Have so many of them ask at the same time; return what each noted. RuntimeError if one ends instead."""
+        """Have so many callers ask at the same time; return their notes. RuntimeError if one of them ends instead."""
         asking = self._processes[:callers]
         for process in asking:
             print(json.dumps([limiter, scenario]), file=process.stdin, flush=True)
@@ -64,7 +64,7 @@ def _answer(process: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def running(count: int) -> Iterator[Crew]:
-    """Run so many processes; kill them on leaving, whatever they do then."""
+    """Run so many callers; kill them on leaving."""
     command = [sys.executable, "-m", "benchmarks.reservations.callers"]
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
@@ -79,7 +79,7 @@ def running(count: int) -> Iterator[Crew]:
 
 
 def keep_starting(limiter: "Limiter", sites: list[str], until: float) -> Notes:
-    """Start at all sites as often as the limiter lets it, each start at its time."""
+    """Start at all sites as often as the limiter grants it, each start at its time."""
     notes = Notes()
     due = [(NOW, place, _starts(limiter, site, notes)) for place, site in enumerate(sites)]
     while due[0][0] < until and time.monotonic() < until:
@@ -91,7 +91,7 @@ def keep_starting(limiter: "Limiter", sites: list[str], until: float) -> Notes:
 
 
 def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
-    """Start at one site again and again; yield when to go on."""
+    """Start at one site again and again; yield the time at which to continue."""
     while True:
         asked_ns = time.monotonic_ns()
         grant = limiter.ask(site)
@@ -110,7 +110,7 @@ def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
 
 
 def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]:
-    """Start in each of the slots, unless that has become too late: then the rest of the run is lost."""
+    """Start in each of the slots. If it is too late for a slot, the rest of the run is lost, and a refusal is noted."""
     from ratelimit import slots  # noqa: PLC0415  once Django is there
 
     run = reservation.run
@@ -128,7 +128,7 @@ def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]
 
 
 def keep_asking(limiter: "Limiter", site: str, until: float) -> Notes:
-    """Ask for starts, without a pause, and use none."""
+    """Ask for starts without a pause, and use none."""
     notes = Notes()
     while (asked_ns := time.monotonic_ns()) / 1e9 < until:
         if limiter.ask(site) is None:
@@ -148,7 +148,7 @@ def _take_turn(limiter: "Limiter", scenario: "Scenario", begin_at: float) -> Not
 
 
 def main() -> None:
-    """Run from the command line."""
+    """Take the turns that the standard input names."""
     import django  # noqa: PLC0415  what follows needs Django's settings
 
     django.setup()

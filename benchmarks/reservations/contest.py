@@ -1,6 +1,6 @@
-"""Limiters in turn: is the interval kept, how often is a caller refused, and what is granted a second?
+"""Limiters compared: is the interval kept, how often is a caller refused, and how many starts are granted a second?
 
-They take turns, with one process and with several; `limiters` says what each promises, `scores` how it is judged.
+They take turns, with one caller and with several. `limiters` says what each promises, `scores` how it is judged.
 """
 
 import os
@@ -39,7 +39,7 @@ def compare() -> list[Figure]:
 
 
 def _contest(crew: callers.Crew, scenario: Scenario, names: tuple[str, ...]) -> Scores:
-    """Let each limiter have its turns with each number of processes; every round begins with another one."""
+    """Let each limiter take its turns with each number of callers; every round begins with another limiter."""
     entries = list(product(names, PROCESSES))
     turns: dict[tuple[str, int], list[Score]] = {entry: [] for entry in entries}
     for number in range(ROUNDS):

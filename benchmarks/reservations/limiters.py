@@ -1,22 +1,22 @@
-"""The limiters, each behind the same two questions: may I start, and if not, when shall I ask again?
+"""The limiters, each with the same interface: ask for a start, and after a refusal, when to ask again.
 
-What each promises, and how it is brought as near to "never closer than the interval" as its documentation allows:
+Each is set as near to "never closer than the interval" as its documentation allows:
 
-- *Weir* grants a start that lies ahead, to one caller, and says until when it may be used; no two callers' times
-  overlap. The price is the grace between two reservations, 15 ms at the least: a site of 200/s is used to a quarter by
-  reservations of one start, and almost wholly by runs. PostgreSQL commits each reservation to disk.
-- *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; 1 in an interval
-  here. A table is one site; it is locked without waiting, and who finds it locked is refused. Commits to disk like
-  Weir. Its own blocking acquire is not used: what that tries again it stamps with the time at which it had planned to,
-  and so it lets the next one start too early even within one process.
-- *throttled-py*, Redis store: GCRA by the server's clock, in one script; burst 1 here. Its own blocking acquire is not
-  used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
-- *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds, so 1 a
-  second it can promise, but not 1 in 5 ms: 200 a second is the nearest, and lets 200 start at once. It has no
-  blocking acquire. In memory like throttled-py.
+- *Weir* grants one caller a start in the future, and the time until which it may be used; the times of two callers
+  never overlap. The cost is the grace between two reservations, at least 15 ms: reservations of one start use a quarter
+  of a site of 200/s, runs almost all of it. PostgreSQL commits each reservation to disk.
+- *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; here 1 in an
+  interval. Each site is a table, which is locked without waiting; a caller that finds it locked is refused. Commits to
+  disk like Weir. Its own blocking acquire is not used: that stamps a second try with the time for which it was planned,
+  and so lets the next caller start too early even within one process.
+- *throttled-py*, Redis store: GCRA by the server's clock, in one script; here with burst 1. Its own blocking acquire is
+  not used: it never waits less than 0.2 s. Its limits are in the server's memory, written to disk once a second.
+- *limits*, Redis storage: a moving window by the callers' clocks, in one script. Windows are whole seconds: it can
+  promise 1 a second, but not 1 in 5 ms. The nearest is 200 a second, which lets 200 start at once. It has no blocking
+  acquire. In memory like throttled-py.
 
-The last three say yes or no, as of now: a caller that is told yes starts as soon as it hears. Where nobody is to be
-refused, they are set to a million a second, and Weir books ahead.
+The last three grant a start now or refuse it: the caller starts as soon as it has the answer. In the scenario without
+refusals they are set to a million a second, and Weir reserves ahead.
 """
 
 import time
@@ -34,6 +34,7 @@ from psycopg_pool import ConnectionPool
 from pyrate_limiter import PostgresBucket, PostgresClock, Rate, RateItem
 from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, per_sec
 
+from benchmarks import database
 from benchmarks.reservations.scenarios import Scenario
 from ratelimit import site_settings, slots
 from ratelimit.models import SHORTEST_GRACE
@@ -48,7 +49,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grant:
-    """Starts that were granted: ahead, as a reservation says, or (without one) now."""
+    """Granted starts: those of a reservation, or without one a single start now."""
 
     reservation: Reservation | None = None
 
@@ -57,20 +58,20 @@ YES = Grant()
 
 
 class Limiter(Protocol):
-    """One process' limiter, connected, for one scenario's sites."""
+    """The limiter of one caller, connected, for the sites of one scenario."""
 
     def ask(self, site: str) -> Grant | None:
-        """Return what was granted, or None for a refusal."""
+        """Ask for a start; return what was granted, or None for a refusal."""
 
     def ask_again_at(self, site: str) -> float:
-        """Return when the site said that it would grant something, after a refusal: a point on the monotonic clock."""
+        """Return when to ask again after a refusal, on the monotonic clock."""
 
     def close(self) -> None:
-        """Leave the servers."""
+        """Disconnect."""
 
 
 class Weir:
-    """Weir's own, a number of starts at a time."""
+    """Weir's own limiter; each reservation is of so many starts."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -80,11 +81,10 @@ class Weir:
         return Grant(reservation=slots.reserve(site, count=self._count, max_wait=FAR))
 
     def ask_again_at(self, site: str) -> float:
-        """Refuse the question: nobody is refused."""
+        """Raise AssertionError: a reservation is never refused."""
         raise AssertionError(f"{site} refused a reservation that may lie as far ahead as it likes.")
 
     def close(self) -> None:
-        """Leave PostgreSQL."""
         connection.close()
 
 
@@ -92,11 +92,8 @@ class PyrateLimiter:
     """pyrate-limiter's PostgreSQL bucket, a table a site."""
 
     def __init__(self, scenario: Scenario) -> None:
-        parameters = connection.get_connection_params()
-        for of_django in ("context", "cursor_factory"):
-            del parameters[of_django]
         rate = Rate(1, round(scenario.interval_s * 1_000)) if scenario.interval_s else Rate(MILLION, 1_000)
-        self._pool = ConnectionPool(kwargs=parameters, min_size=1, max_size=1, open=True)
+        self._pool = ConnectionPool(kwargs=database.parameters(), min_size=1, max_size=1, open=True)
         self._clock = PostgresClock(self._pool)
         self._buckets = {site: PostgresBucket(self._pool, site, [rate]) for site in scenario.names}
         self._asked: dict[str, RateItem] = {}
@@ -108,14 +105,13 @@ class PyrateLimiter:
         return YES if bucket.put(self._asked[site]) else None
 
     def ask_again_at(self, site: str) -> float:
-        """Return what the bucket says of the item that it refused."""
+        """Return when the bucket has room for the item that it refused."""
         wait_ms = self._buckets[site].waiting(self._asked[site])
         if not isinstance(wait_ms, int):
             raise TypeError("A bucket of PostgreSQL answers at once.")
         return time.monotonic() + max(0, wait_ms) / 1_000
 
     def close(self) -> None:
-        """Leave PostgreSQL."""
         self._pool.close()
         connection.close()
 
@@ -130,7 +126,6 @@ class ThrottledPy:
         self._refused: dict[str, RateLimitResult] = {}
 
     def ask(self, site: str) -> Grant | None:
-        """Ask for one."""
         result = self._throttled.limit(site)
         if result.limited:
             self._refused[site] = result
@@ -138,12 +133,12 @@ class ThrottledPy:
         return YES
 
     def ask_again_at(self, site: str) -> float:
-        """Return what came with the refusal."""
+        """Return the time that came with the refusal."""
         wait_s: float = self._refused[site].state.retry_after
         return time.monotonic() + wait_s
 
     def close(self) -> None:
-        """Leave Redis to its pool."""
+        """Do nothing: the client's pool closes its connections."""
 
 
 class Limits:
@@ -155,7 +150,6 @@ class Limits:
         self._item = limits.RateLimitItemPerSecond(round(1 / scenario.interval_s) if scenario.interval_s else MILLION)
 
     def ask(self, site: str) -> Grant | None:
-        """Ask for one."""
         return YES if self._window.hit(self._item, site) else None
 
     def ask_again_at(self, site: str) -> float:
@@ -164,7 +158,7 @@ class Limits:
         return time.monotonic() + wait_s
 
     def close(self) -> None:
-        """Leave Redis to its pool."""
+        """Do nothing: the client's pool closes its connections."""
 
 
 LIMITERS: dict[str, Callable[[Scenario], Limiter]] = {
@@ -177,7 +171,7 @@ LIMITERS: dict[str, Callable[[Scenario], Limiter]] = {
 
 
 def set_up(scenario: Scenario) -> None:
-    """Forget what any limiter knows of the sites, and give Weir's their rate."""
+    """Delete the state of all limiters, and set the sites' rates for Weir."""
     tear_down(scenario)
     interval_s = scenario.interval_s or 1 / WEIR_FASTEST
     for site in scenario.names:
@@ -187,7 +181,7 @@ def set_up(scenario: Scenario) -> None:
 
 
 def tear_down(scenario: Scenario) -> None:
-    """Forget what any limiter knows of the sites."""
+    """Delete the state of all limiters."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
         for site in scenario.names:

@@ -1,8 +1,8 @@
-"""How callers' notes are judged: pure.
+"""How the notes of the callers are judged: pure functions.
 
-A violation is a start less than the interval after the site's start before it, by whichever process. The time of a
-start is when its caller could go ahead: Weir's caller has waited for its slot and found that it may still use it, the
-others' caller has just heard yes. All times are of one clock, CLOCK_MONOTONIC, which is the same in all processes.
+A violation is a start less than the interval after the previous start at the same site, by any caller. The time of a
+start is when its caller could start: with Weir, when it has waited for its slot and checked that the slot may still be
+used; with the others, when it has received the grant. All times are of CLOCK_MONOTONIC, which all processes share.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from statistics import median
 
 from benchmarks.reservations.callers import Notes
 from benchmarks.reservations.scenarios import Scenario
-from demo.fakes.gaps import percentile
+from demo.fakes.judge import percentile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """What so many callers got of one limiter, in one turn or in all."""
+    """The results of one limiter with so many callers, in one turn or in all."""
 
     starts: int
     violations: int
@@ -29,17 +29,17 @@ class Score:
 
     @property
     def refusals_per_grant(self) -> float:
-        """Return how often a caller had to ask again, for each time that it was granted something."""
+        """Refusals for each granted call."""
         return self.refusals / self.granted
 
     @property
     def p99_ms(self) -> float:
-        """Return how long a granted call took at the 99th percentile."""
+        """The 99th percentile of the time of a granted call."""
         return percentile(self.granted_calls_ns, 99) / 1e6
 
 
 def judge(noted: Iterable[Notes], scenario: Scenario) -> Score:
-    """Return what all callers of one turn got together."""
+    """Return the results of all callers in one turn."""
     noted = list(noted)
     sites: dict[str, list[int]] = {}
     for site, at_ns in (start for notes in noted for start in notes.starts):
@@ -59,7 +59,7 @@ def judge(noted: Iterable[Notes], scenario: Scenario) -> Score:
 
 
 def total(turns: list[Score]) -> Score:
-    """Return all turns of one limiter as one; the rate is the turns' median."""
+    """Return the results of all turns of one limiter; the rate is the median of the turns."""
     return Score(
         starts=sum(turn.starts for turn in turns),
         violations=sum(turn.violations for turn in turns),

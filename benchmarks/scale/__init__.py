@@ -1,4 +1,4 @@
-"""Scale: what runs all the time, among 100,000 sites and 1,000,000 queued fetches; and with a snapshot long open.
+"""Scale: what Weir runs all the time, with 100,000 sites and 1,000,000 queued fetches, and with an old snapshot open.
 
 `EXPLAIN (ANALYZE, BUFFERS)` of each statement is written to `<folder>/scale/<statement>.txt`.
 """

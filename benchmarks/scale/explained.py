@@ -1,6 +1,6 @@
-"""Statements of Weir's own: how long each takes, and what PostgreSQL says that it did.
+"""How long Weir's own statements take, and how PostgreSQL executes them.
 
-Their parameters are those that Weir's code last used: `recorded()` listens.
+Their parameters are those with which Weir's code last ran them within `recorded()`.
 """
 
 import time
@@ -23,7 +23,7 @@ _parameters: dict[str, Mapping[str, object]] = {}
 
 @contextmanager
 def recorded() -> Iterator[None]:
-    """Note with which parameters Weir's code runs its statements."""
+    """Record the parameters with which Weir's code runs its statements."""
     run_within = statements.run_within
 
     def noted(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
@@ -40,9 +40,9 @@ def recorded() -> Iterator[None]:
 def statement_takes(
     folder: Path, name: str, package: str, statement: str, changed: Mapping[str, object] | None = None
 ) -> Figure:
-    """Return the milliseconds that a statement takes (median), without its commit: each time it is rolled back.
+    """Return the median time of a statement in ms, without a commit: each execution is rolled back.
 
-    `changed` replaces parameters. How it was executed goes to `<folder>/<name>.txt`.
+    `changed` replaces parameters. The plan is written to `<folder>/<name>.txt`.
     """
     text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
     parameters = {**_parameters.get(f"{package}.{statement}", {}), **(changed or {})}
@@ -61,7 +61,7 @@ def statement_takes(
 
 
 def call_takes(name: str, call: Callable[[], object]) -> Figure:
-    """Return the milliseconds that a call takes, commits and messages included."""
+    """Return the time of a call in ms, commits and messages included."""
     began = time.perf_counter()
     call()
     return Figure(name=f"scale_{name}", value=(time.perf_counter() - began) * 1000, unit="ms")

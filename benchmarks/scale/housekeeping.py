@@ -1,4 +1,4 @@
-"""Sweep and purge, the list of sites and an estimate, among all the sites and fetches."""
+"""Sweep and purge, the list of sites and an estimate, with all sites and fetches in the tables."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
-from benchmarks.unread.stores import run_at_length
 from ratelimit import slots
 from workers.fetches import backlog
 from workers.fetches.maintenance import purge
@@ -23,7 +23,7 @@ LOST = int(10_000 * tables.SHARE)
 
 def measure(plans: Path) -> list[Figure]:
     """Return their times; two fetches of every site are held (ticks.py)."""
-    run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
+    database.run_at_length("UPDATE fetches_fetch SET lease_until = now() + interval '1 hour' WHERE state = 'reserved'")
     tables.vacuum()
     return [*_reading(plans), *_sweeping(plans), *_purging(plans)]
 
@@ -32,7 +32,7 @@ def _reading(plans: Path) -> list[Figure]:
     with recorded():
         slots.estimate("site-77.bench")
     return [
-        statement_takes(plans, "estimate", "ratelimit", "estimate"),
+        statement_takes(plans, "estimate", "ratelimit", "slots/estimate"),
         statement_takes(plans, "sites", "workers.fetches.reports", "site_status", {"limit": LISTED}),
         call_takes("sites_call", lambda: busiest_sites(LISTED)),
         call_takes("sites_call_all", lambda: busiest_sites(None)),
@@ -67,7 +67,7 @@ def _purging(plans: Path) -> list[Figure]:
     ended = {"older_than": settings.WEIR_FETCH_RETENTION, "batch": purge.BATCH}
     gone: list[int] = []
     figures = [
-        statement_takes(plans, "purge_slots_batch", "ratelimit", "purge", begin),
+        statement_takes(plans, "purge_slots_batch", "ratelimit", "slots/purge", begin),
         slots_purged := call_takes("purge_slots", lambda: gone.append(slots.purge(kept))),
         call_takes("purge_slots_again", lambda: slots.purge(kept)),
         statement_takes(plans, "purge_fetches_batch", "workers.fetches.maintenance", "purge_fetches", ended),

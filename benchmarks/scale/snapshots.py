@@ -1,8 +1,8 @@
-"""A snapshot that somebody holds open for ten minutes: what it costs those who reserve and dispatch meanwhile.
+"""A snapshot that a session holds open for ten minutes: what it costs reservations and dispatch meanwhile.
 
-Each reservation replaces the row of its site, and while a snapshot is open that may still see the old versions, nobody
-may clean them up: who looks the site up comes past all of them. Ten minutes are not waited for: the rows get as many
-versions as ten minutes of reservations, one by one, at several rates would give them.
+Each reservation replaces the row of its site. While a snapshot is open that may still see the old versions, vacuum
+cannot remove them, and each look-up of the site passes all of them. The benchmark does not wait for ten minutes: it
+gives the rows as many versions as ten minutes of single reservations would, at several rates.
 """
 
 from collections.abc import Iterator
@@ -13,20 +13,20 @@ from pathlib import Path
 
 from django.db import connection
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
 from benchmarks.scale import tables
 from benchmarks.scale.explained import recorded, statement_takes
-from benchmarks.unread.stores import bare_postgres, run_at_length
 from ratelimit import slots
 from workers.fetches.dispatch import dispatch
 
 HELD_S = 600
 RATES = (1, 3, 10, 30, 100)  # of the hot site, a second
-SITES = int(1_000 * tables.SHARE)  # each booked once a second, by dispatch
-QUEUES = int(200 * tables.SHARE)  # sites that have a queue, of which three fetches are done a second
-CALM = int(1_000 * tables.SHARE)  # sites that nobody reserves in but the measurement, for comparison
-FAR = 1e9  # seconds that a reservation may lie ahead here: nobody waits for it
+SITES = int(1_000 * tables.SHARE)  # each reserved once a second, by dispatch
+QUEUES = int(200 * tables.SHARE)  # sites with a queue, of which three fetches a second end
+CALM = int(1_000 * tables.SHARE)  # sites in which only the measurement reserves, for comparison
+FAR = 1e9  # seconds that a reservation may lie ahead; no caller waits for it
 ROUNDS, CALLS = 7, 40
 HOT = "hot-1.bench"
 
@@ -42,7 +42,7 @@ FILL = f"""
         now() - interval '1 day' + n * interval '1 ms'
     FROM generate_series(1, {QUEUES * HELD_S * 4}) AS n;
 """
-# As fast as can be, and never past the versions that are there already.
+# By ctid, so that no statement passes the old versions.
 REPLACE_HOT = f"""
     DO $$
     DECLARE place tid;
@@ -74,11 +74,11 @@ QUEUES_ARE_DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp() WHERE
 
 
 def measure(plans: Path) -> list[Figure]:
-    """Return the rates of reservations and the time of a tick: before, with the snapshot, and after it.
+    """Return the rates of reservations and the time of a tick: before, with and after the snapshot.
 
-    Each rate comes with how much slower it is than reserving in calm sites, in turns with it.
+    Each rate comes with its ratio to reservations in calm sites, which take turns with it.
     """
-    run_at_length(FILL)
+    database.run_at_length(FILL)
     tables.vacuum()
     with recorded():
         dispatch()
@@ -104,7 +104,7 @@ def measure(plans: Path) -> list[Figure]:
 @contextmanager
 def _snapshot() -> Iterator[None]:
     """Hold a snapshot open."""
-    with bare_postgres() as other:
+    with database.connect() as other:
         other.execute("SET idle_in_transaction_session_timeout = 0")
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute("SELECT count(*) FROM ratelimit_site")
@@ -113,15 +113,15 @@ def _snapshot() -> Iterator[None]:
 
 
 def _quickly(statement: str) -> None:
-    """Execute what only prepares something, without waiting for the disk at each commit."""
+    """Execute a statement without waiting for the disk at each commit."""
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off")
-        run_at_length(statement)
+        database.run_at_length(statement)
         cursor.execute("RESET synchronous_commit")
 
 
 def _reserving(names: list[str]) -> Side:
-    """Return what reserves at these sites in turn, and says how many a second."""
+    """Return a side that reserves at these sites in turn."""
     name = cycle(names)
 
     def reserve() -> None:

@@ -1,11 +1,10 @@
-"""The tables, full: sites, a queue, results and slots of the time before."""
+"""The tables of the benchmark: sites, a queue, results and past slots."""
 
 import os
 
 from django.db import connection
 
-from benchmarks import broker
-from benchmarks.unread.stores import run_at_length
+from benchmarks import broker, database
 
 SHARE = float(os.environ.get("WEIR_BENCH_SHARE", "1"))  # of these sizes; less while developing
 SITES = int(100_000 * SHARE)  # with ten fetches each
@@ -48,17 +47,17 @@ FILL = f"""
 def fill() -> None:
     """Fill empty tables, and have PostgreSQL gather their statistics."""
     empty()
-    run_at_length(FILL)
+    database.run_at_length(FILL)
     vacuum()
 
 
 def vacuum() -> None:
-    """Have the tables as autovacuum leaves them: without what was deleted and replaced, and with statistics."""
-    run_at_length(f"VACUUM ANALYZE {ALL}")
+    """Do what autovacuum would do: remove dead rows, and gather statistics."""
+    database.run_at_length(f"VACUUM ANALYZE {ALL}")
 
 
 def empty() -> None:
-    """Forget all sites, fetches and slots, and the messages about them."""
+    """Delete all sites, fetches and slots, and the messages about them."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {ALL} RESTART IDENTITY CASCADE")
     broker.empty()

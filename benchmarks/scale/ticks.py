@@ -1,31 +1,30 @@
-"""Dispatch's tick, with no site due, with one in a hundred, and with all."""
+"""A tick of dispatch, with no site due, with one site in a hundred, and with all."""
 
 from pathlib import Path
 
-from benchmarks import broker
+from benchmarks import broker, database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import call_takes, recorded, statement_takes
-from benchmarks.unread.stores import run_at_length
 from workers.fetches.dispatch import dispatch
 
 FEW = 100  # one site in so many
-BOOKED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
+RESERVED = "UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour'"
 DUE = "UPDATE ratelimit_site SET next_start = clock_timestamp()"
 
 
 def measure(plans: Path) -> list[Figure]:
     """Return the time of whole ticks, messages included, and of the statement; everything is due at the end."""
-    run_at_length(BOOKED)
+    database.run_at_length(RESERVED)
     tables.vacuum()
     with recorded():
         figures = [call_takes("tick_none_due", dispatch)]
     figures.append(statement_takes(plans, "dispatch_none_due", "workers.fetches", "dispatch"))
     first = {"after": 0}
-    run_at_length(f"{DUE} WHERE id % {FEW} = 0")
+    database.run_at_length(f"{DUE} WHERE id % {FEW} = 0")
     figures.append(statement_takes(plans, "dispatch_few_due", "workers.fetches", "dispatch", first))
     figures.append(call_takes("tick_few_due", dispatch))
-    run_at_length(DUE)
+    database.run_at_length(DUE)
     tables.vacuum()
     figures.append(statement_takes(plans, "dispatch_all_due_first_sites", "workers.fetches", "dispatch", first))
     sent: list[int] = []

@@ -1,15 +1,15 @@
-"""A site whose queue waits for later: 100,000 fetches, of which 10 are due; dispatch looks for these each second."""
+"""A site with 100,000 queued fetches, of which 10 are due, and which dispatch looks for each second."""
 
 from pathlib import Path
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.scale import tables
 from benchmarks.scale.explained import statement_takes
-from benchmarks.unread.stores import run_at_length
 
 WAITING = int(100_000 * tables.SHARE)
 DUE = 10
-# The other sites are booked for an hour, so that the statement books this site alone.
+# The other sites are reserved for an hour, so that the statement reserves only at this site.
 FILL = f"""
     UPDATE ratelimit_site SET next_start = clock_timestamp() + interval '1 hour';
     INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
@@ -29,7 +29,9 @@ def measure(plans: Path) -> list[Figure]:
         ("dispatch_many_wait", "n % 3", WAITING),
         ("dispatch_many_wait_in_1000_priorities", "n % 1000", WAITING),
     ):
-        run_at_length(FILL % {"name": name, "priority": priority, "fetches": fetches, "one_in": fetches // DUE})
+        database.run_at_length(
+            FILL % {"name": name, "priority": priority, "fetches": fetches, "one_in": fetches // DUE}
+        )
         tables.vacuum()
         figures.append(statement_takes(plans, name, "workers.fetches", "dispatch", {"after": 0}))
     return figures

@@ -1,4 +1,4 @@
-"""Counted notifications: what it costs to change, to flush, to read and to write many, against what others pay."""
+"""Counted notifications: adding a delta, flushing, reading a number and notifying many, each compared with peers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Deltas a second through `counters.add`, one at a time, against a loop of bare ZINCRBY: the least that Redis asks for.
+"""Deltas a second through `counters.add`, one at a time, compared with bare ZINCRBY, the least that Redis can do.
 
 One process each, over the same number of users; both wait for every answer.
 """
@@ -28,7 +28,7 @@ def compare() -> list[Figure]:
             for _ in range(CALLS):
                 bare.zincrby("bench:deltas", 1, str(next(user_of_bare)))
 
-        add()  # the sets and the script exist before anything counts
+        add()  # the creation of the sets and the script is not measured
         zincrby()
         rounds = take_turns(ROUNDS, lambda: rate(CALLS, add), lambda: rate(CALLS, zincrby))
         bare.delete("bench:deltas")

@@ -1,8 +1,8 @@
-"""Rows a second that a flush brings from Valkey to PostgreSQL, for users who have a number already.
+"""Rows a second that a flush writes from Valkey to PostgreSQL, for users that have a row already.
 
 Weir's side is all of a flush: seal, read, apply, drop. Three peers:
 
-- a loop of one UPDATE a user as Django writes it, in one transaction, with deltas that it gets for nothing;
+- a loop of one UPDATE a user as Django writes it, in one transaction, with deltas that it need not read;
 - the same loop at its best: without Django, prepared;
 - the published flush, as it is published: it takes each delta from Valkey, and commits each UPDATE.
 """
@@ -12,10 +12,11 @@ from random import Random
 from django.db import transaction
 from django.db.models import F
 
+from benchmarks import database
 from benchmarks.figures import Figure
-from benchmarks.published_unread import PublishedUnread, create_table
 from benchmarks.rounds import middle, rate, ratio, take_turns
 from benchmarks.unread import stores
+from benchmarks.unread.published import PublishedUnread, create_table
 from notifications import counters, flush
 from notifications.models import UnreadCount
 
@@ -27,12 +28,12 @@ LOOP = "UPDATE notifications_unreadcount SET unread_count = unread_count + %s WH
 
 
 def compare() -> list[Figure]:
-    """Return the rates, the ratios, and Weir's rate for users who are new."""
+    """Return the rates, the ratios, and Weir's rate for users without a row."""
     inserts = take_turns(ROUNDS, _flush_new)
     users = list(range(USERS))
     Random(0).shuffle(users)  # noqa: S311  nothing secret
     create_table()
-    with stores.bare_postgres() as bare, stores.bare_redis() as client:
+    with database.connect() as bare, stores.bare_redis() as client:
         published = PublishedUnread(client)
 
         def loop() -> None:
@@ -54,12 +55,12 @@ def compare() -> list[Figure]:
                 published.add(user_id, 1)
             return rate(PUBLISHED, published.flush)
 
-        stores.run_at_length("VACUUM ANALYZE notifications_unreadcount")
-        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # rows exist before anything counts
+        database.run_at_length("VACUUM ANALYZE notifications_unreadcount")
+        take_turns(1, flush_again, lambda: rate(LOOPED, loop), flush_published)  # the creation of rows is not measured
         rounds = take_turns(
             ROUNDS, flush_again, lambda: rate(LOOPED, loop), flush_published, lambda: rate(LOOPED, loop_in_django)
         )
-    stores.run_at_length("DROP TABLE published_unread")
+    database.run_at_length("DROP TABLE published_unread")
     return [
         Figure(name="flush", value=middle(rounds, 0), unit="rows/s"),
         Figure(name="flush_of_new_users", value=middle(inserts, 0), unit="rows/s"),

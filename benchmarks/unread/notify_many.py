@@ -1,13 +1,13 @@
-"""Rows a second of one `notify_many`, its deltas included, against COPY and against Django's own `bulk_create`.
+"""Rows a second of one `notify_many`, its deltas included, compared with COPY and Django's own `bulk_create`.
 
 All three write into the same table of five million rows with the same indexes; the peers count nothing.
 """
 
 from django.db.models import QuerySet
 
+from benchmarks import database
 from benchmarks.figures import Figure
 from benchmarks.rounds import middle, rate, ratio, take_turns
-from benchmarks.unread import stores
 from notifications import inbox
 from notifications.models import Notification
 
@@ -20,7 +20,7 @@ COPY = "COPY notifications_notification (user_id, kind, title, body, url) FROM S
 
 def compare() -> list[Figure]:
     """Return the three rates and two ratios."""
-    with stores.bare_postgres() as bare:
+    with database.connect() as bare:
 
         def notify_many() -> None:
             inbox.notify_many(range(USERS), KIND, TITLE, body=BODY, url=URL)

@@ -1,6 +1,6 @@
-"""Milliseconds to learn a user's unread number, among five million notifications, against Django's `count()`.
+"""Milliseconds to read a user's unread number, with five million notifications, compared with Django's `count()`.
 
-The peer has its best day: the table is vacuumed, so that it counts from the partial index alone.
+The table is vacuumed, which is best for the peer: it counts from the partial index alone.
 """
 
 import time
@@ -30,7 +30,7 @@ def _compare(unread: int, user_id: int) -> list[Figure]:
 
     if (found := (ours(), count())) != (unread, unread):
         raise AssertionError(f"{unread} rows are unread, but the sides say {found}")
-    for _ in range(CALLS):  # what is prepared after some calls is prepared before anything counts
+    for _ in range(CALLS):  # psycopg prepares statements after some calls, which are not measured
         ours()
         count()
     rounds = [(_times(ours), _times(count)) for _ in range(ROUNDS)]

@@ -1,19 +1,17 @@
-"""What the benchmarks of notifications run on: PostgreSQL's tables and Valkey, empty or full, and bare clients."""
+"""What the benchmarks of notifications run on: the tables and Valkey, empty or full, and a plain client of Valkey."""
 
-from typing import Any
-
-import psycopg
 import redis
 from django.conf import settings
 from django.db import connection
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from benchmarks.database import run_at_length
 from notifications import counters, reconcile
 
 ROWS = 5_000_000
 USERS = 100_000
-# Users of whom this many rows are unread, spread over the whole table as they would be in time.
+# Users by their number of unread rows, which are spread over the whole table.
 PROBED = {10: 1, 10_000: 2}
 UNREAD_OF_OTHERS = 5  # one in so many
 PASSES = 20  # in which Redis must have become trusted
@@ -22,7 +20,7 @@ EMPTY = """
     TRUNCATE notifications_notification, notifications_unreadcount, notifications_flushedepoch, notifications_doubt,
         notifications_reconciliation RESTART IDENTITY
 """
-# Their times are long ago: reconciliation looks at recent changes, and there is none.
+# The times are long ago, so that reconciliation finds no recent change.
 FILL = f"""
     INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
@@ -48,7 +46,7 @@ INDEXES = """
 
 
 def empty() -> None:
-    """Forget all notifications and all that Valkey holds."""
+    """Delete all notifications and all keys of Valkey."""
     with connection.cursor() as cursor:
         cursor.execute(EMPTY)
     with bare_redis() as client:
@@ -56,12 +54,12 @@ def empty() -> None:
 
 
 def fill() -> None:
-    """Write the notifications and what was flushed of them, and reconcile all users until Redis is trusted."""
+    """Write the notifications and their flushed counts, and reconcile until Redis is trusted."""
     empty()
     with connection.cursor() as cursor:
         cursor.execute(INDEXES)
         names, definitions = zip(*cursor.fetchall(), strict=True)
-    # Built at once, indexes cost a fraction of what five million insertions into each would.
+    # Building an index costs a fraction of five million insertions into it.
     run_at_length(f"DROP INDEX {', '.join(names)}; {FILL}; {'; '.join(definitions)}")
     run_at_length("VACUUM ANALYZE notifications_notification, notifications_unreadcount")
     for _ in range(PASSES):
@@ -71,22 +69,8 @@ def fill() -> None:
     raise TimeoutError(f"Redis was not trusted after {PASSES} passes")
 
 
-def run_at_length(statements: str) -> None:
-    """Execute what takes longer than statements may."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0")
-        cursor.execute(statements)
-        cursor.execute("RESET statement_timeout")
-
-
-def bare_postgres() -> psycopg.Connection[Any]:
-    """Connect as Django does, without Django."""
-    parameters = connection.get_connection_params()
-    return psycopg.connect(**{**parameters, "cursor_factory": psycopg.Cursor, "context": None}, autocommit=True)
-
-
 def bare_redis() -> redis.Redis:
-    """Return a client with the settings of the counters' own."""
+    """Return a client with the settings of the counters' client."""
     return redis.Redis.from_url(
         settings.REDIS_URL,
         decode_responses=True,

@@ -1,7 +1,4 @@
-"""What the demo's web sites answer: the first part of a path says how a site behaves; any other path is a page.
-
-No Django, no asyncio, no `project`: sites.py runs with this beside it, and nothing else of ours.
-"""
+"""The answers of the fake sites: the first part of a path says how the site behaves; any other path is a page."""
 
 import time
 import zlib
@@ -22,7 +19,7 @@ NO_LENGTH = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What goes back: after `delay_s` head and body, then the stream, `pause_s` before each of its pieces."""
+    """An answer: `delay_s` later head and body, then the pieces of the stream, each after `pause_s`."""
 
     head: bytes
     body: bytes = b""
@@ -33,12 +30,12 @@ class Answer:
 
     @property
     def status(self) -> bytes:
-        """Return the status as it is sent; empty where nothing is."""
+        """The status as it is sent; empty if nothing is sent."""
         return self.head[STATUS]
 
 
 def answer(status: int, body: bytes = b"", *headers: bytes) -> Answer:
-    """Return an answer whose length is stated, or that has no body because its status allows none."""
+    """Return an answer with a Content-Length, or without a body if its status allows none."""
     start = b"HTTP/1.1 %d %s" % (status, REASONS.get(status, b"Unknown"))
     if status in HAVE_NO_BODY:
         return Answer(head=b"\r\n".join((start, *headers, b"", b"")))
@@ -47,7 +44,7 @@ def answer(status: int, body: bytes = b"", *headers: bytes) -> Answer:
 
 
 class Answers:
-    """How one site answers: by the path, and by what it was asked before."""
+    """How one site answers: depending on the path, and on its earlier requests."""
 
     def __init__(self, body_size: int) -> None:
         headers = (b"Content-Type: text/html", b'ETag: "w"', b"Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT")
@@ -57,7 +54,7 @@ class Answers:
         self.busy_since: dict[bytes, float] = {}
 
     def to(self, method: bytes, path: bytes) -> Answer:
-        """Return what this site says to a request; to HEAD the same without a body."""
+        """Return the answer to a request; that to HEAD has no body."""
         if method not in {b"GET", b"HEAD"}:
             return replace(answer(405 if method else 400), closes=True)
         name, _, rest = path[1:].partition(b"/")
@@ -69,20 +66,20 @@ class Answers:
 
 
 def number(rest: bytes) -> int:
-    """Return the number that the rest of a path begins with; ValueError if there is none."""
+    """Return the number at the beginning of the rest of a path; ValueError if there is none."""
     return int(rest.partition(b"?")[0].partition(b"/")[0])
 
 
 def flaky(site: Answers, rest: bytes) -> Answer:
-    """Return 500 for the first n requests of a key at this site, then the page."""
+    """Answer 500 to the first n requests of the same path at this site, then the page."""
     site.times_asked[rest] += 1
     return answer(500, b"not yet") if site.times_asked[rest] <= number(rest) else site.page
 
 
 def busy(site: Answers, rest: bytes) -> Answer:
-    """Return the page, but from the n-th request on, for some ms, a status: `n/ms/status/seconds` and anything.
+    """Answer the page, but from the n-th request on, for so many ms, a status: `n/ms/status/seconds/...`.
 
-    What is asked with the same four counts together at this site. The seconds are its Retry-After; `-` is none.
+    Requests with the same four values are counted together. `seconds` is the Retry-After, or `-` for none.
     """
     first, ms, status, seconds = rest.split(b"/")[:4]
     key = b"/".join((first, ms, status, seconds))
@@ -97,12 +94,12 @@ def busy(site: Answers, rest: bytes) -> Answer:
 
 
 def drip(site: Answers, _rest: bytes) -> Answer:
-    """Return the page at a byte a second."""
+    """Answer the page, one byte a second."""
     return replace(site.page, body=b"", stream=repeat(b"w", len(site.page.body)), pause_s=1.0)
 
 
 def big(_site: Answers, rest: bytes) -> Answer:
-    """Return so many bytes, made while they are sent."""
+    """Answer so many bytes, which are generated while they are sent."""
     size = number(rest)
     pieces, last = divmod(size, len(PIECE))
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
@@ -111,7 +108,7 @@ def big(_site: Answers, rest: bytes) -> Answer:
 
 @cache
 def gzipped_zeros(megabytes: int) -> bytes:
-    """Return so many megabytes of zeros, gzipped to a thousandth; at first this takes 3 ms a megabyte."""
+    """Return so many megabytes of zeros, gzipped to a thousandth; the first call takes 3 ms a megabyte."""
     gzip = zlib.compressobj(wbits=31)
     megabyte = bytes(1_000_000)
     return b"".join((*(gzip.compress(megabyte) for _ in range(megabytes)), gzip.flush()))

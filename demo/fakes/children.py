@@ -1,4 +1,4 @@
-"""Child processes of the demo and of tests: they end with their parent, and say in a file when they are ready."""
+"""Child processes of the demo, of tests and of benchmarks: they end with their parent, and say when they are ready."""
 
 import ctypes
 import json
@@ -16,17 +16,23 @@ START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 4.0
 POLL_S = 0.01
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
-CHECKOUT = Path(__file__).resolve().parents[2]
+# A child runs in this folder: Python finds the package `demo` there, whatever the parent's current folder is.
+ABOVE_DEMO = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def child(name: str, command: Sequence[str], ready: Path) -> Iterator[dict[str, Any]]:
-    """Run a process that writes the JSON file `ready`, and yield what that says; end the process on leaving.
+def child(
+    name: str, module: str, arguments: Sequence[str], ready: Path, *, inside: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Run `python -m module`, which writes the JSON file `ready`; yield its content; end the process on leaving.
 
-    RuntimeError if it does not start, or ends with an error.
+    `inside` is what the command begins with, such as `nsenter` and its options. Paths in `arguments` are absolute.
+    RuntimeError if the process does not start, or ends with an error; `name` is what the error calls it.
     """
     ready.unlink(missing_ok=True)
-    process = subprocess.Popen(command, cwd=CHECKOUT)  # noqa: S603 our own code
+    process = subprocess.Popen(  # noqa: S603  our own code
+        [*inside, sys.executable, "-m", module, *arguments], cwd=ABOVE_DEMO
+    )
     try:
         give_up_at = time.monotonic() + START_TIMEOUT_S
         while not ready.exists():
@@ -41,22 +47,15 @@ def child(name: str, command: Sequence[str], ready: Path) -> Iterator[dict[str, 
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when the thread that started it ends."""
+    """Have the kernel send SIGTERM to this process when the thread that started it ends."""
     parent = os.getppid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
+    if os.getppid() != parent:  # it ended before the kernel was told
         sys.exit()
 
 
-def write_whole(path: Path, state: dict[str, object]) -> None:
-    """Write JSON that a reader finds whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(state))
-    partial.replace(path)
-
-
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Have a process end, by force where that takes too long."""
+    """Ask a process to end with SIGTERM, and kill it if it has not ended after `STOP_TIMEOUT_S`."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)

@@ -1,21 +1,21 @@
-"""The demo's mail server: accepts e-mails, or misbehaves as the address says, and is the judge of what came twice.
+"""A fake mail server: it accepts e-mails, or misbehaves as the recipient's address says, and lists what it accepted.
 
-It keeps a list of what happened, one JSON object a line, each written before the client hears of it. How it treats an
-e-mail is the first word of the address, as in `late-300.17@example.com`:
+The list has one JSON object a line, each written before the client gets the reply. The first word of the address says
+how the server treats the e-mail, as in `late-300.17@example.com`:
 
 | word | what happens |
 |---|---|
 | (any other) | it is accepted |
-| `late-MS` | it is accepted, and the reply comes so many milliseconds later |
-| `cut-before-dot` | the first time, the connection is cut before the content has come; then it is accepted |
-| `cut-unaccepted` | it is thrown away when the dot has come, and the connection cut without a reply |
-| `cut-accepted` | it is accepted, and the connection cut without a reply |
-| `cut-after-reply` | it is accepted, and the connection cut after the reply |
-| `closing` | the first time, 421 instead of an answer to its recipient, and the connection ends; then it is accepted |
-| `greylist-N` | the first N times, 451 |
-| `refuse` | 550: there is no such recipient |
-| `refuse-content` | 554, after the dot |
-| `stall-MS` | its recipient is answered so many milliseconds later; then it is accepted |
+| `late-MS` | it is accepted, and the reply is sent MS milliseconds later |
+| `cut-before-dot` | the first time, the connection is cut before the content is received; later it is accepted |
+| `cut-unaccepted` | it is discarded after the final dot, and the connection is cut without a reply |
+| `cut-accepted` | it is accepted, and the connection is cut without a reply |
+| `cut-after-reply` | it is accepted, and the connection is cut after the reply |
+| `closing` | the first time, its recipient is answered with 421 and the connection is cut; later it is accepted |
+| `greylist-N` | the first N times, its recipient is answered with 451; later it is accepted |
+| `refuse` | its recipient is answered with 550 |
+| `refuse-content` | it is answered with 554 after the final dot |
+| `stall-MS` | its recipient is answered MS milliseconds later, and it is accepted |
 """
 
 import argparse
@@ -25,7 +25,6 @@ import logging
 import os
 import re
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -36,7 +35,8 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from demo.fakes.children import child, die_with_parent, write_whole
+from demo.fakes.children import child, die_with_parent
+from demo.fakes.files import read_whole_lines, write_whole
 
 HOST = "127.0.0.1"
 MESSAGE_ID = re.compile(rb"^Message-ID:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
@@ -44,28 +44,27 @@ ACCEPTED = "accepted"
 
 
 class Record:
-    """The list of what happened."""
+    """The list, as the server writes it."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", buffering=1)
 
     def add(self, event: str, recipient: str, message_id: str = "") -> None:
-        """Note an event."""
         entry = {"at_ns": time.time_ns(), "event": event, "recipient": recipient, "message_id": message_id}
         self._file.write(json.dumps(entry) + "\n")
 
 
 class Handler:
-    """What the server does with e-mails; for all of its connections."""
+    """How the server treats e-mails, on all of its connections."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
-        self.seen: Counter[str] = Counter()  # recipients
+        self.seen: Counter[str] = Counter()  # how often each recipient was named
 
     async def handle_MAIL(  # noqa: N802  aiosmtpd's name
         self, _server: SMTP, _session: Session, envelope: Envelope, sender: str, options: list[str]
     ) -> str:
-        """Note when an e-mail begins."""
+        """Accept the sender, and note that an e-mail begins."""
         self.record.add("began", "")
         envelope.mail_from = sender
         envelope.mail_options.extend(options)
@@ -74,7 +73,7 @@ class Handler:
     async def handle_RCPT(  # noqa: N802  aiosmtpd's name
         self, server: SMTP, _session: Session, envelope: Envelope, recipient: str, _options: list[str]
     ) -> str:
-        """Accept the recipient, or refuse it."""
+        """Answer the recipient as its address says."""
         word, number = behaviour(recipient)
         self.seen[recipient] += 1
         if word == "stall":
@@ -90,12 +89,12 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's name
-        """Accept the e-mail, or do not; the dot has come."""
+        """Answer the e-mail, of which the final dot has come, as its address says."""
         (recipient,) = envelope.rcpt_tos
         word, number = behaviour(recipient)
         message_id = _message_id(envelope)
         if word == "refuse-content":
-            return self._refused("554 5.6.0 Nobody wants to read this", recipient, message_id)
+            return self._refused("554 5.6.0 The content is refused", recipient, message_id)
         if word == "cut-unaccepted":
             self.record.add("cut", recipient, message_id)
             _cut(server)
@@ -115,12 +114,12 @@ class Handler:
 
 
 class Server(SMTP):
-    """One connection."""
+    """aiosmtpd's protocol, one instance a connection."""
 
     event_handler: Handler
 
     async def smtp_DATA(self, arg: str) -> None:  # noqa: N802  aiosmtpd's name
-        """Let the content come, or cut the connection when it is to come."""
+        """Receive the content, or cut the connection before it."""
         recipients = self.envelope.rcpt_tos if self.envelope else []
         if (
             recipients
@@ -140,7 +139,7 @@ def behaviour(recipient: str) -> tuple[str, int]:
 
 
 def _cut(server: SMTP) -> None:
-    """End the connection, and what is being done for it."""
+    """End the connection, and the coroutine that serves it."""
     if isinstance(server.transport, asyncio.WriteTransport):
         server.transport.abort()
     raise asyncio.CancelledError
@@ -168,14 +167,14 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser(description="Accept e-mails, or misbehave as their addresses say.")
-    parser.add_argument("--record", type=Path, required=True, help="the list of what happened; it is appended to")
+    """Serve as the command line says."""
+    parser = argparse.ArgumentParser(description="Accept e-mails, or misbehave as their recipients' addresses say.")
+    parser.add_argument("--record", type=Path, required=True, help="the list of events; it is appended to")
     parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when the server listens")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
     arguments = parser.parse_args()
     die_with_parent()
-    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # cut connections are what it is for
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # a cut connection is no error here
     asyncio.run(serve(arguments))
 
 
@@ -198,19 +197,16 @@ class MailServer:
     record: Path
 
     def events(self) -> list[Event]:
-        """Return everything that happened so far."""
+        """Return all events so far."""
         return self.events_since(0)[0]
 
     def events_since(self, start_offset: int) -> tuple[list[Event], int]:
-        """Return what happened since an offset in the list, and the offset to go on from.
+        """Return the events that follow an offset in the list, and the offset to continue from.
 
-        A last line that is only half written is left for the next time.
+        A last line that is only half written is left for the next call.
         """
-        with self.record.open("rb") as record:
-            record.seek(start_offset)
-            written = record.read()
-        whole = written[: written.rfind(b"\n") + 1]
-        return [Event(**json.loads(line)) for line in whole.splitlines()], start_offset + len(whole)
+        whole, end_offset = read_whole_lines(self.record, start_offset)
+        return [Event(**json.loads(line)) for line in whole.splitlines()], end_offset
 
     def received(self) -> Counter[str]:
         """Return how often each Message-ID was accepted."""
@@ -221,12 +217,11 @@ class MailServer:
 def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
     """Run a mail server in a process of its own, which keeps its list in `folder`; end it on leaving.
 
-    RuntimeError if it does not start, or ends with an error.
+    `port` 0 picks a free one. RuntimeError if the process does not start, or ends with an error.
     """
     record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
     words = ["--record", str(record), "--ready", str(ready), "--port", str(port)]
-    command = [sys.executable, "-m", "demo.fakes.mail_server", *words]
-    with child("demo's mail server", command, ready) as state:
+    with child("fake mail server", "demo.fakes.mail_server", words, ready) as state:
         yield MailServer(port=state["port"], pid=state["pid"], record=record)
 
 

@@ -1,11 +1,11 @@
-"""The process of the fake sites: one process, many loopback addresses, and the judge of how well they were paced.
+"""The process of the fake sites: it listens on many loopback addresses, and logs when each request arrived.
 
-Who times requests when it gets around to reading them also measures its own lateness. These sites log when
-the *kernel* received a request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so a busy or even stopped
-process judges no differently. The kernel gives one time a read, that of the last segment read: a request sent
-as one segment is timed exactly; segments that were read together count from the last of them.
+A process that notes the time when it reads a request also measures its own lateness. This one logs when the *kernel*
+received the request's first byte (`SO_TIMESTAMPNS`, by CLOCK_REALTIME), so the log is right even if the process was
+busy or stopped. The kernel gives one time a read, that of the last segment read. A request sent as one segment is timed
+exactly; segments that are read together have the time of the last of them.
 
-What was answered is in a log of its own, by this process's clock: only a client can be late with a request.
+Answers are in a log of their own, with the time by this process's clock.
 """
 
 import argparse
@@ -24,19 +24,21 @@ from pathlib import Path
 import uvloop
 
 from demo.fakes.answers import PIECE, Answer, Answers
-from demo.fakes.children import die_with_parent, write_whole
+from demo.fakes.children import die_with_parent
+from demo.fakes.files import write_whole
 from demo.fakes.hosts import LOOPBACK, host
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 TIMESPEC = struct.Struct("@ll")
 FLUSH_EVERY_S = 0.05
-TIMERS_FIRE_EARLY_S = 0.002  # uvloop's: up to 1.4 ms
+TIMERS_FIRE_EARLY_S = 0.002  # those of uvloop, by up to 1.4 ms
 
 
 class Log:
-    """The judge's record: `<arrival ns> <host> <path> <client> <n>` for the n-th request of a client's connection.
+    """Writes both logs (`site_log` reads them).
 
-    Beside it the answers, `<ns> <host> <path> <status>`, with the time right before they are sent.
+    Requests: `<arrival ns> <host> <path> <client> <n>`, for the n-th request of a connection. Answers:
+    `<ns> <host> <path> <status>`, with the time right before the answer is sent.
     """
 
     def __init__(self, requests: Path, answers: Path) -> None:
@@ -47,7 +49,7 @@ class Log:
         self.reads_without_kernel_time = 0
 
     def read_at_ns(self, ancillary: list[tuple[int, int, bytes]]) -> int:
-        """Return the kernel's time of a read; if it gave none, the process's own, and count that."""
+        """Return the kernel's time of a read; if there is none, count that, and return this process's time."""
         for _, kind, data in ancillary:
             if kind == SO_TIMESTAMPNS:
                 seconds, nanoseconds = TIMESPEC.unpack(data)
@@ -56,18 +58,17 @@ class Log:
         return time.time_ns()
 
     def asked(self, at_ns: int, site_host: bytes, path: bytes, client: bytes, place: int) -> None:
-        """Note a request."""
         self._requests.write(b"%d %s %s %s %d\n" % (at_ns, site_host, path, client, place))
         self.requests += 1
         self.connections += place == 1
 
     def answered(self, site_host: bytes, path: bytes, status: bytes) -> None:
-        """Note an answer that goes out now; one without a status is none."""
+        """Note an answer that is sent now, unless it has no status."""
         if path and status:
             self._answers.write(b"%d %s %s %s\n" % (time.time_ns(), site_host, path, status))
 
     async def keep_writing(self) -> None:
-        """Write what was noted, again and again; for the last time when cancelled."""
+        """Write both logs to their files every `FLUSH_EVERY_S`, and once more when cancelled."""
         try:
             while True:
                 await asyncio.sleep(FLUSH_EVERY_S)
@@ -81,7 +82,7 @@ class Log:
 
 
 class Site:
-    """One address: accepts connections."""
+    """One address that accepts connections."""
 
     def __init__(self, listener: socket.socket, answers: Answers, log: Log) -> None:
         self.host: bytes = listener.getsockname()[0].encode()
@@ -89,7 +90,7 @@ class Site:
         self.log = log
         self._listener = listener
         listener.setblocking(False)
-        listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both
+        listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both options
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
@@ -109,7 +110,7 @@ class Connection:
         self._client = client.encode()
         self._site = site
         self._loop = asyncio.get_running_loop()
-        self._partial = b""  # of a request that has begun to arrive
+        self._partial = b""  # the part of the next request that has arrived
         self._began_ns = 0
         self._requests = 0
         self._unanswered: deque[tuple[bytes, bytes, bool]] = deque()  # method, path, whether it is the last
@@ -138,11 +139,11 @@ class Connection:
         *requests, self._partial = (self._partial + data).split(b"\r\n\r\n")
         for request in requests:
             self._take(request)
-            self._began_ns = read_ns  # the first byte of the next one came in this read
+            self._began_ns = read_ns  # the first byte of the next request was in this read
         self._answer()
 
     def _take(self, request: bytes) -> None:
-        """Log a request and queue it for its answer; what is not HTTP has no path to log."""
+        """Log a request, and queue it for its answer; what is not HTTP is answered, but not logged."""
         line, _, headers = request.partition(b"\r\n")
         match line.split():
             case method, path, version:
@@ -154,7 +155,7 @@ class Connection:
                 self._unanswered.append((b"", b"", True))
 
     def _answer(self) -> None:
-        """Answer in the order of arrival; what cannot go out at once holds back those behind it."""
+        """Answer in the order of arrival; an answer that cannot be sent at once delays those behind it."""
         while self._unanswered and not self._sending:
             method, path, is_last = self._unanswered.popleft()
             reply = self._site.answers.to(method, path)
@@ -170,14 +171,14 @@ class Connection:
                 self._close()
 
     async def _send(self, path: bytes, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
-        """Send in the background what waits for its time or for the client; then go on with the next."""
+        """Send an answer that waits for its time or for the client; then continue with the next."""
         try:
             if reply.delay_s:
                 await asyncio.sleep(reply.delay_s + TIMERS_FIRE_EARLY_S)
                 self._site.log.answered(self._site.host, path, reply.status)
             await self._loop.sock_sendall(self._socket, unsent)
             for piece in reply.stream:
-                await asyncio.sleep(reply.pause_s)  # of 0 seconds, too: others have their turn
+                await asyncio.sleep(reply.pause_s)  # also if 0: other connections get their turn
                 await self._loop.sock_sendall(self._socket, piece)
         except OSError:
             ends = True
@@ -188,7 +189,7 @@ class Connection:
 
 
 def listen(hosts: list[str], port: int) -> list[socket.socket]:
-    """Listen on one port of all hosts; port 0 is any that is free on all of them."""
+    """Listen on the same port of all hosts; port 0 picks one that is free on all of them."""
     listeners: list[socket.socket] = []
     try:
         for address in hosts:
@@ -204,7 +205,7 @@ def listen(hosts: list[str], port: int) -> list[socket.socket]:
 
 
 def die_of_bug(loop: asyncio.AbstractEventLoop, bug: dict[str, object]) -> None:
-    """Say what happened, and end: a judge that may be wrong must not go on."""
+    """Report the error and end the process: its logs might be wrong."""
     loop.default_exception_handler(bug)
     os._exit(1)
 
@@ -214,9 +215,9 @@ async def serve(arguments: argparse.Namespace) -> None:
     log = Log(arguments.log, arguments.answers)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(die_of_bug)
-    judging = loop.create_task(log.keep_writing())
-    loop.add_signal_handler(signal.SIGTERM, judging.cancel)
-    loop.add_signal_handler(signal.SIGINT, judging.cancel)
+    writing = loop.create_task(log.keep_writing())
+    loop.add_signal_handler(signal.SIGTERM, writing.cancel)
+    loop.add_signal_handler(signal.SIGINT, writing.cancel)
     hosts = [host(index, arguments.network) for index in range(arguments.hosts)]
     listeners = listen(hosts, arguments.port)
     for listener in listeners:
@@ -224,7 +225,7 @@ async def serve(arguments: argparse.Namespace) -> None:
     state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
     write_whole(arguments.ready, state)
     with suppress(asyncio.CancelledError):
-        await judging
+        await writing
     counts = {
         "requests": log.requests,
         "connections": log.connections,
@@ -234,7 +235,7 @@ async def serve(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run from the command line."""
+    """Serve as the command line says."""
     parser = argparse.ArgumentParser(description="Serve fake web sites, and log when each request arrived.")
     parser.add_argument("--log", type=Path, required=True, help="the request log; it is appended to")
     parser.add_argument("--answers", type=Path, required=True, help="the log of answers; it is appended to")

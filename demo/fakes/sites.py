@@ -1,6 +1,5 @@
-"""Fake sites for the demo, tests and benchmarks: one process, many loopback addresses (see site_server)."""
+"""Fake sites for the demo, tests and benchmarks: one process, many addresses (`site_server`)."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from demo.fakes.hosts import LOOPBACK
 
 @dataclass(frozen=True, kw_only=True)
 class Sites:
-    """Sites that are running."""
+    """Sites that are running; `log` holds the arrivals, `answers` the answers (`site_log`)."""
 
     port: int
     hosts: tuple[str, ...]
@@ -29,10 +28,10 @@ class Sites:
 def running(
     hosts: int, folder: Path, *, body_size: int = 2_000, network: str = LOOPBACK, inside: Sequence[str] = ()
 ) -> Iterator[Sites]:
-    """Run sites in a process of their own, which writes its logs to `folder`; end it on leaving.
+    """Run sites in one process, which writes its logs to `folder`; end it on leaving.
 
     `inside` is what the command begins with, such as `nsenter` and its options for a network of their own.
-    RuntimeError if they do not start, or end with an error.
+    RuntimeError if the process does not start, or ends with an error.
     """
     folder = folder.absolute()
     log, answers, ready = folder / "requests.log", folder / "answers.log", folder / "sites.json"
@@ -45,6 +44,6 @@ def running(
         "--body-size": body_size,
     }
     words = [str(word) for option in options.items() for word in option]
-    command = [*inside, sys.executable, "-m", "demo.fakes.site_server", "--die-with-parent", *words]
-    with child("fake sites", command, ready) as state:
+    arguments = ["--die-with-parent", *words]
+    with child("process of the fake sites", "demo.fakes.site_server", arguments, ready, inside=inside) as state:
         yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, answers=answers, pid=state["pid"])

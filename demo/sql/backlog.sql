@@ -1,4 +1,4 @@
--- How much every site still has before it: what dispatch could take now, and all that waits for its start.
+-- Each site's fetches: those that dispatch could reserve now, and all that wait for their start.
 SELECT
     site.name,
     count(*) FILTER (WHERE job.state = 'queued' AND job.not_before <= clock_timestamp()) AS due,

@@ -1,4 +1,4 @@
--- What has become of all orders' e-mails so far; the others are on their way.
+-- How many e-mails have each final state, of all that were written.
 SELECT
     count(*) AS shipped,
     count(*) FILTER (WHERE state = 'sent') AS sent,

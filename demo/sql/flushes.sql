@@ -1,3 +1,3 @@
--- How often deltas of unread numbers were brought to PostgreSQL, and how many rows that wrote.
+-- How many flushes wrote deltas of unread numbers to PostgreSQL, and how many rows.
 SELECT count(*) AS flushes, coalesce(sum(users), 0) AS rows_written FROM notifications_flushedepoch
-WHERE users > 0  -- epochs that reconciliation refuses are noted without users
+WHERE users > 0  -- an epoch that reconciliation refuses has no users

@@ -1,4 +1,4 @@
--- What has become of all fetches so far, and how late their requests were written; NULL before the first.
+-- How many fetches have ended, and how late their requests were written, in ms; NULL before the first request.
 SELECT
     count(*) FILTER (WHERE state = 'done') AS fetched,
     count(*) FILTER (WHERE state = 'failed') AS failed,

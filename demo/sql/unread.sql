@@ -1,4 +1,4 @@
--- The truth that unread numbers are compared with: these users' unread rows; nothing for users who have none.
+-- The number of unread rows of these users, with which unread numbers are compared; no row for a user without any.
 SELECT user_id, count(*) AS unread
 FROM notifications_notification
 WHERE user_id = ANY(%(users)s::bigint[]) AND read_at IS NULL

@@ -1,9 +1,9 @@
 """PostgreSQL and Valkey from pip wheels, on Unix sockets below one folder: the *home* of a checkout.
 
-The first process that enters `servers()` owns the home: it starts what is missing, takes over what a killed owner left
-running, and stops both at the end. Every other process waits until the servers answer and leaves them alone.
-No folder that was not made here ever has its owner or permissions changed, and no user is created.
-Authentication is by the folder: only the server's own user and root can reach the sockets.
+The first process that enters `servers()` is the *owner* of the home: it starts the servers, adopts those that a killed
+owner left running, and stops them at the end. Every other process is a *guest*: it waits until the servers answer, and
+never stops them. No user is created, and no folder that was not made here has its owner or permissions changed. The
+permissions of the sockets' folders are the authentication: only the server's own user and root can connect.
 """
 
 from project.embedded.places import EmbeddedError

@@ -1,8 +1,8 @@
-"""A server process that outlives whoever started it, and is still known to be ours.
+"""A server process that may outlive the process that started it, and can then be adopted.
 
-Pids come round again and pid files stay behind, so neither says whether a server runs. Here the server itself
-holds a file lock, through a descriptor that it inherits: the lock is taken exactly as long as one of its
-processes lives, ``kill -9`` or not, and whoever finds it taken may trust the pid file beside it.
+Process ids are reused and pid files stay behind, so neither says whether a server runs. Here the server itself holds a
+file lock, through a descriptor that it inherits. The lock is held exactly as long as one of the server's processes
+lives, also after ``kill -9`` of the starter. While it is held, the pid file beside it can be trusted.
 """
 
 import fcntl
@@ -18,35 +18,35 @@ from pathlib import Path
 
 from project.embedded.places import Account, EmbeddedError
 
-START_TIMEOUT_S = 60.0  # PostgreSQL may have a crash to recover from before it answers
+START_TIMEOUT_S = 60.0  # PostgreSQL may first have to recover from a crash
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.02
 
-# Neither server needs anything of our environment, which holds passwords that `nobody` must not see.
+# Not the environment of this process: it holds passwords that the servers' user must not see.
 ENVIRONMENT = {"LC_ALL": "C", "PATH": os.defpath}
 
 
 @dataclass(kw_only=True)
 class Daemon:
-    """One server: `ensure_running` and `stop` are for the owner of the home, the rest is for everybody."""
+    """One server. Only the owner of the home may call `ensure_running` and `stop`."""
 
     name: str
-    instead: str  # the variable that names a server of one's own
+    instead: str  # the environment variable that names another server instead
     command: Sequence[str]
     account: Account
     lock: Path
     log: Path
     pid_file: Path
     socket: Path
-    stop_signals: tuple[signal.Signals, signal.Signals]  # the orderly one, then the one that always works
+    stop_signals: tuple[signal.Signals, signal.Signals]  # for an orderly shutdown, then for an immediate one
     prepare: Callable[[], None]  # makes folders and data; called only while the server does not run
     answers: Callable[[], bool]
-    complete: Callable[[], None] = lambda: None  # adds to a server that answers what its users expect in it
+    complete: Callable[[], None] = lambda: None  # called when the server answers: creates what clients expect in it
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _pid: int | None = field(default=None, init=False)
 
     def ensure_running(self) -> None:
-        """Return when the server answers and runs with `command`: adopted if it is up, started if not."""
+        """Return when the server answers and runs with `command`; adopt it if it runs, else start it."""
         if not self._adopt():
             self._clear_socket()
             self.prepare()
@@ -55,7 +55,7 @@ class Daemon:
         self.complete()
 
     def stop(self) -> None:
-        """Shut the server down in order, by force if that takes too long; nothing to do if it is not up."""
+        """Shut the server down if it runs: in order, or at once where that takes longer than `STOP_TIMEOUT_S`."""
         if self._is_gone():
             return
         pid = self._pid or self._wait_for_pid()
@@ -66,12 +66,12 @@ class Daemon:
         raise EmbeddedError(f"{self.name} (process {pid}) does not stop: end it with `kill -9 {pid}`.")
 
     def _send(self, stop_signal: signal.Signals, pid: int) -> None:
-        """Send a signal as the server's own user, so that a wrong pid file of `nobody` hits nobody else."""
+        """Send a signal as the server's user: a pid file that names a process of another user then harms none."""
         command = ["/bin/sh", "-c", 'kill -s "$0" "$1"', stop_signal.name.removeprefix("SIG"), str(pid)]
         subprocess.run(command, check=False, stderr=subprocess.DEVNULL, **self.account.switch())  # noqa: S603
 
     def _adopt(self) -> bool:
-        """Take over a server that a killed owner left; one that is hung or set up otherwise is stopped."""
+        """Adopt a server that a killed owner left, and return True; stop one that hangs or has other settings."""
         if not is_locked(self.lock):
             return False
         if self.lock.read_text() == self._recorded_command() and self.socket.exists():
@@ -86,7 +86,7 @@ class Daemon:
         return "\n".join(self.command)
 
     def _clear_socket(self) -> None:
-        """Remove what a killed server left; whatever else stands there is not ours to remove."""
+        """Remove the socket of a killed server. EmbeddedError for anything else at its path, which is left alone."""
         if not os.path.lexists(self.socket):
             return
         if not stat.S_ISSOCK(self.socket.lstat().st_mode):
@@ -103,7 +103,7 @@ class Daemon:
     def _start(self) -> None:
         lock = try_lock(self.lock)
         if lock is None:
-            raise EmbeddedError(f"{self.name} was started by someone else just now: try again.")
+            raise EmbeddedError(f"Another process started {self.name} just now: try again.")
         try:
             os.ftruncate(lock, 0)
             os.write(lock, self._recorded_command().encode())
@@ -119,7 +119,7 @@ class Daemon:
                     cwd="/",
                     env=ENVIRONMENT,
                     umask=0o077,
-                    start_new_session=True,  # Ctrl-C is for the owner, who stops the servers in order
+                    start_new_session=True,  # Ctrl-C reaches the owner, which stops the servers in order
                     pass_fds=(lock,),
                     **self.account.switch(),
                 )
@@ -159,12 +159,12 @@ class Daemon:
         return pid
 
     def pid(self) -> int | None:
-        """Return the process id that the server wrote down; only to be trusted while it runs."""
+        """Return the id in the server's pid file, which is right only while the server runs."""
         return read_pid(self.pid_file)
 
 
 def read_pid(pid_file: Path) -> int | None:
-    """Return the number in the first line, None if there is none (yet)."""
+    """Return the number in the first line, None if there is none."""
     try:
         return int(pid_file.read_text().partition("\n")[0])
     except (FileNotFoundError, ValueError):
@@ -172,7 +172,7 @@ def read_pid(pid_file: Path) -> int | None:
 
 
 def try_lock(path: Path) -> int | None:
-    """Return a descriptor that holds the lock on ``path`` until it is closed, None where another holds it."""
+    """Return a descriptor that holds the lock on ``path`` until it is closed; None if a process holds the lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -183,7 +183,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Tell whether a process holds the lock; takes it for a moment, so only the owner of the home may ask."""
+    """Tell whether a process holds the lock. Takes it for a moment, so only the owner of the home may call this."""
     if not path.exists():
         return False
     descriptor = try_lock(path)
@@ -194,7 +194,7 @@ def is_locked(path: Path) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Return True as soon as ``condition`` holds, False if it does not within ``timeout_s``."""
+    """Return True as soon as ``condition()``, False if that takes longer than ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -204,13 +204,13 @@ def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def accepts_connections(path: Path) -> bool:
-    """Tell whether some process listens on the socket."""
+    """Tell whether a process listens on the socket."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:
             client.connect(os.fspath(path))
         except TimeoutError:
-            return True  # it listens, and its queue is full
+            return True  # a process listens, and its queue is full
         except OSError:
             return False
     return True

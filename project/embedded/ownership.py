@@ -1,4 +1,7 @@
-"""The owner of a home: the one process that starts and stops its servers, known by a file lock."""
+"""The owner of a home: the one process that starts and stops its servers. It holds the lock on ``owner.lock``.
+
+The owner writes its state into the lock file, for guests, which wait until it is RUNNING.
+"""
 
 import os
 import time
@@ -7,13 +10,16 @@ from pathlib import Path
 from project.embedded.daemon import POLL_S, Daemon, try_lock
 from project.embedded.places import EmbeddedError, make_passable_folder
 
-WAIT_TIMEOUT_S = 20.0  # how long a process that does not own the home waits for the servers
-# What the owner says of itself in its lock file.
+WAIT_TIMEOUT_S = 20.0  # for which a guest waits for the servers
+# The states of an owner.
 STARTING, RUNNING, STOPPING = "starting", "running", "stopping"
 
 
 def own_or_wait(home: Path, daemons: list[Daemon]) -> int | None:
-    """Return the held lock of the home, or None once the servers of its owner answer."""
+    """Return the lock of the home once this process holds it, or None once the servers of another owner answer.
+
+    A guest whose owner ends while it waits becomes the owner. EmbeddedError after `WAIT_TIMEOUT_S`.
+    """
     deadline = time.monotonic() + WAIT_TIMEOUT_S
     while (lock := try_to_own(home)) is None and not _in_service(home, daemons):
         if time.monotonic() > deadline:
@@ -27,11 +33,15 @@ def own_or_wait(home: Path, daemons: list[Daemon]) -> int | None:
 
 
 def _in_service(home: Path, daemons: list[Daemon]) -> bool:
-    """Tell whether the owner has all ready; its own word counts, for it may be about to restart a server."""
+    """Tell whether the owner is RUNNING and all servers answer; one that answers may still be about to stop."""
     return read_state(home).startswith(RUNNING) and all(daemon.answers() for daemon in daemons)
 
 
 def try_to_own(home: Path) -> int | None:
+    """Return a descriptor that holds the lock of the home until it is closed, None if another process holds it.
+
+    Makes the folder if it does not exist. EmbeddedError if it cannot be used.
+    """
     try:
         _make_home(home)
         return try_lock(home / "owner.lock")
@@ -49,9 +59,14 @@ def _make_home(home: Path) -> None:
 
 
 def read_state(home: Path) -> str:
+    """Return the state of the owner and its process id, such as ``running process 4711``.
+
+    It is that of the last owner if none holds the lock.
+    """
     return (home / "owner.lock").read_text().strip()
 
 
 def write_state(lock: int, state: str) -> None:
+    """Replace the state in the lock file, through the descriptor that holds the lock."""
     os.ftruncate(lock, 0)
     os.pwrite(lock, f"{state} process {os.getpid()}\n".encode(), 0)

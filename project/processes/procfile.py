@@ -1,7 +1,7 @@
-"""The Procfile's processes, run by honcho: they stop, all of them, when the block that runs them is left.
+"""The Procfile's processes, run by honcho; all of them stop when the block that runs them is left.
 
-They also stop when the process that runs them is killed (`supervisor.py`). Ctrl-C does not reach them: they
-have a session of their own, so that whoever started them stops them in order.
+They also stop when the process that runs them is killed (`supervisor.py`). They have a session of their own, so that
+Ctrl-C reaches only the process that started them, which stops them in order.
 """
 
 import http.client
@@ -23,16 +23,16 @@ from project.processes import supervisor
 POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
-WORKERS = ("worker", "fetcher", "mailer")  # those of the Procfile's processes that are Celery workers
+WORKERS = ("worker", "fetcher", "mailer")  # the processes of the Procfile that are Celery workers
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 
 class ProcessesEnded(Exception):
-    """One of the processes ended, and honcho has stopped the others with it."""
+    """One of the processes ended, and honcho has stopped the others."""
 
 
 class NotReady(Exception):
-    """What was waited for did not happen in time; the message says what."""
+    """A condition did not come true in time; the message names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +44,11 @@ class Processes:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Return those that are Celery workers; also the first part of their Celery names."""
+        """The names of the Celery workers among them: the part before the @ of Celery's own names."""
         return tuple(name for name in self.names if name.partition(".")[0] in WORKERS)
 
     def pids(self) -> list[int]:
-        """Return all processes that belong to them now, those of Celery's pools too. Linux only."""
+        """Return the ids of all of them, including the processes of Celery's pools. Linux only."""
         return supervisor.descendants(self._supervisor.pid)
 
     def end(self) -> None:
@@ -56,16 +56,19 @@ class Processes:
         self._supervisor.terminate()
 
     def check(self) -> None:
-        """Raise ProcessesEnded if they run no more."""
+        """Raise ProcessesEnded if they have ended."""
         if self._supervisor.poll() is not None:
             raise ProcessesEnded
 
     def wait(self) -> None:
-        """Return when they run no more."""
+        """Return when they have ended."""
         self._supervisor.wait()
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Return as soon as `ready()`. Raises ProcessesEnded, and NotReady, naming `what`, after a minute."""
+        """Return as soon as `ready()`.
+
+        ProcessesEnded if they end before; NotReady, with `what` in its message, after `READY_TIMEOUT_S`.
+        """
         give_up_at = time.monotonic() + READY_TIMEOUT_S
         while not ready():
             self.check()
@@ -76,11 +79,11 @@ class Processes:
 
 @contextmanager
 def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | None = None) -> Iterator[Processes]:
-    """Run so many of each of the Procfile's processes, such as `{"web": 1, "fetcher": 2}`.
+    """Run so many processes of each kind, such as `{"web": 1, "fetcher": 2}`.
 
-    `env` is their environment; the first kind gets its PORT (the next ones 100 more each, as honcho has it).
-    They write to our output, or append to `log`. Leaving the block asks them to end, and kills what has not
-    ended 4 seconds later.
+    `env` is their environment. The first kind gets its PORT; honcho adds 100 for each kind after it. Output goes to
+    that of this process, or is appended to `log`. Leaving the block asks the processes to end, and kills what has not
+    ended after `supervisor.STOP_TIMEOUT_S`.
     """
     names = tuple(f"{kind}.{number + 1}" for kind, count in counts.items() for number in range(count))
     with _supervised(_honcho(counts), env, log) as process:
@@ -88,7 +91,7 @@ def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | No
 
 
 def release(env: Mapping[str, str]) -> bool:
-    """Run the Procfile's `release` line to its end; tell whether it succeeded."""
+    """Run the Procfile's `release` line; tell whether it succeeded."""
     line = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes["release"]
     with _supervised(["/bin/sh", "-c", line], env) as process:
         return process.wait() == 0
@@ -123,13 +126,13 @@ def _supervised(
 def _honcho(counts: Mapping[str, int]) -> list[str]:
     kinds = [kind for kind, count in counts.items() if count]
     concurrency = ",".join(f"{kind}={counts[kind]}" for kind in kinds)
-    # Not with honcho's own reading of .env, which would overrule `env`: project.settings reads it, too.
+    # honcho is not to read .env, which would overrule `env`; project.settings reads it.
     options = ["--env", os.devnull, "--procfile", "Procfile", "--concurrency", concurrency]
     return [sys.executable, "-m", "honcho", "start", *options, *kinds]
 
 
 def web_answers(host: str, port: int) -> bool:
-    """Tell whether the web process answers, whatever it says."""
+    """Tell whether the web process answers, with whatever status."""
     connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
     try:
         connection.request("GET", "/healthz")
@@ -142,7 +145,7 @@ def web_answers(host: str, port: int) -> bool:
 
 
 def workers_answer(app: Celery, names: Iterable[str]) -> bool:
-    """Tell whether all these workers answer through the broker; asks for a second at most."""
+    """Tell whether all these workers answer a ping through the broker within `ANSWER_TIMEOUT_S`."""
     expected = set(names)
     replies = app.control.ping(timeout=ANSWER_TIMEOUT_S, limit=len(expected))
     return expected <= {worker.partition("@")[0] for reply in replies or () for worker in reply}

@@ -1,12 +1,12 @@
-"""Runs one command, and lets nothing of it live on: not after an order to stop, nor after its starter died.
+"""Runs one command, and ends all of its processes: after SIGTERM, and after the death of the process that started it.
 
-`python -P supervisor.py STARTER_PID COMMAND...`; `project.processes` starts it, in a session of its own.
-Linux hands orphans to the nearest *subreaper* above them, which this process is (prctl(2)): whatever the
-command's processes start, in whichever session, stays below this one and is found there. Elsewhere it only
-passes the order to stop on.
+`python -P supervisor.py STARTER_PID COMMAND...`; `procfile.py` starts it, in a session of its own. On Linux, orphans
+become children of the nearest *subreaper* above them (prctl(2)), which this process is. So all that the command's
+processes start, in any session, stays below this process and is found there. On other systems the supervisor only
+passes SIGTERM on to the command.
 
-1. Start the command; wait until it ends, or SIGTERM comes, which the kernel also sends when the starter dies.
-2. Ask the command to end, which is to stop what it started; then what it left behind.
+1. Start the command. Wait until it ends, or SIGTERM arrives, which the kernel also sends when the starter dies.
+2. Ask the command to end, which is to stop what it started; then ask what it left behind.
 3. Kill what has not ended within `STOP_TIMEOUT_S`.
 """
 
@@ -24,8 +24,8 @@ from types import FrameType
 
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
 PR_SET_CHILD_SUBREAPER = 36
-STOP_TIMEOUT_S = 4.0  # a fetcher that stops gives the answers under way 3 s
-KILL_TIMEOUT_S = 0.5  # the kernel ends a process within this, unless it hangs in the kernel itself
+STOP_TIMEOUT_S = 4.0  # a fetcher that stops waits 3 s for the answers in flight
+KILL_TIMEOUT_S = 0.5  # SIGKILL takes effect within this, unless the process hangs in the kernel
 POLL_S = 0.04
 
 
@@ -52,7 +52,7 @@ def _adopt_orphans_and_follow(starter_pid: int) -> None:
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != starter_pid:  # it died before the kernel was told
+    if os.getppid() != starter_pid:  # the starter died before the prctl
         sys.exit(0)
 
 
@@ -72,7 +72,7 @@ def _stop(process: subprocess.Popen[bytes] | None) -> None:
 
 
 def _left(process: subprocess.Popen[bytes] | None) -> set[int]:
-    """Return what runs below us; those that have ended are reaped first."""
+    """Return the processes below this one; those that have ended are reaped first."""
     if sys.platform != "linux":
         return {process.pid} if process and process.poll() is None else set()
     with suppress(ChildProcessError):
@@ -88,15 +88,15 @@ def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
 
 
 def descendants(of_pid: int) -> list[int]:
-    """Return the processes that this one started, those that these started, and so on. Linux only."""
+    """Return the ids of all processes below this one in the tree of processes. Linux only."""
     children = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended meanwhile
-            # pid (name) state parent ...: the name may contain anything, brackets too
+            # "pid (name) state parent ...": the name may contain anything, including parentheses
             parent = int(stat.read_bytes().rpartition(b")")[2].split()[1])
             children[parent].append(int(stat.parent.name))
     found = [of_pid]
-    for pid in found:  # grows while it is walked
+    for pid in found:  # which grows meanwhile
         found.extend(children[pid])
     return found[1:]
 

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from demo.fakes.children import die_with_parent
 from project import embedded
 from ratelimit import site_settings
@@ -34,7 +34,7 @@ READY = {"fetcher": "ready.", "mailer": "ready.", "worker": "ready.", "beat": "b
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Return as soon as the condition is true; fails, saying for what, after `seconds`."""
+    """Return as soon as the condition is true; fail after `seconds`, with `what` in the message."""
     give_up_at = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > give_up_at:
@@ -57,7 +57,7 @@ class Cluster:
         self.broker.enter_context(embedded.servers(self.broker_home, postgres=False, durable=False))
 
     def stop_broker(self) -> None:
-        """Stop the broker: nobody listens on its socket any more."""
+        """Stop the broker: no process listens on its socket any more."""
         self.broker.close()
 
     def start(self, kind: str, name: str, *options: str, celery: Sequence[str] = CELERY) -> None:
@@ -165,16 +165,16 @@ def wait_for_progress(more: int, seconds: float, what: str) -> None:
     wait_for(lambda: states()["done"] > goal, seconds, what)
 
 
-def used_share(arrivals: list[gaps.Arrival], intervals: Mapping[str, float], from_ns: int, until_ns: int) -> float:
+def used_share(arrivals: list[site_log.Arrival], intervals: Mapping[str, float], from_ns: int, until_ns: int) -> float:
     """Return the share of what all rates together allow in a window that the sites saw."""
     window_s = (until_ns - from_ns) / 1e9
     seen = Counter(arrival.host for arrival in arrivals if from_ns <= arrival.at_ns < until_ns)
     return sum(seen[host] * interval for host, interval in intervals.items()) / (window_s * len(intervals))
 
 
-def early(arrivals: list[gaps.Arrival], intervals: Mapping[str, float]) -> int:
+def early(arrivals: list[site_log.Arrival], intervals: Mapping[str, float]) -> int:
     """Return how many requests reached a site sooner after the last than its interval, by the site's own log."""
-    return sum(judged.early_starts for judged in gaps.judge(arrivals, intervals).values())
+    return sum(judged.early_starts for judged in judge.verdicts(arrivals, intervals).values())
 
 
 __all__ = [

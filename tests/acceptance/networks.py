@@ -1,7 +1,7 @@
-"""Networks for the processes of a test: the sites have one, each client another, joined by virtual cables.
+"""Networks for the processes of a test: one for the sites and one for each client, joined by virtual cables.
 
-Each is a network namespace of Linux. It lasts as long as a process in it: one that waits for the end of this one.
-Nothing of the host's own network changes, and nothing is left, even of a test that was killed.
+Each is a network namespace of Linux, which lasts as long as a process in it: one that ends with this process. The
+host's own network does not change, and nothing is left, even if the test was killed.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 SITES = "198.18"  # this network and the next are for tests of networks (RFC 2544)
 CABLES = "198.19"
 ALLOW_NETS = f"{SITES}.0.0/16"
-# Who is not root is it in a user namespace, where that is permitted.
+# A user other than root is root in a user namespace, where the system permits that.
 AS_ROOT = () if os.geteuid() == 0 else ("--user", "--map-root-user")
 ENTER_AS_ROOT = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
 

@@ -1,4 +1,4 @@
-"""Processes that are there to be killed. They are forked: a start costs little.
+"""Processes that tests kill. They are forked, so that a start costs little.
 
 A process can be told to kill itself at a step of its work; steps are found by wrapping what the code calls.
 """
@@ -51,7 +51,7 @@ class Processes:
         self.gone(process)
 
     def gone(self, process: ForkServerProcess) -> None:
-        """Wait until a process was killed, by whomever."""
+        """Wait until a process was killed, by itself or by a test."""
         process.join(END_WITHIN_S)
         assert process.exitcode == -signal.SIGKILL
         self._running.remove(process)
@@ -82,7 +82,7 @@ def _begin(
 
 
 def goes_on(stop: Path) -> bool:
-    """Tell whether to go on: nobody said stop, and those who started us are there."""
+    """Tell whether to continue: the file `stop` does not exist, and the parent lives."""
     return os.getppid() != ORPHANED and not stop.exists()
 
 

@@ -10,17 +10,17 @@ from rich.console import Console, RenderableType
 
 from demo import home as demo_home
 from demo import report
-from demo.fakes.gaps import gap_ratios
+from demo.fakes.judge import gap_ratios
 from demo.figures import Figures
-from demo.performance import Performance
 from demo.plan import Plan
+from demo.run import Run
 from demo.screen import Lines, LiveScreen, frame
 from project.processes import interrupts, procfile
 from workers import terminal
 from workers.arguments import at_least_one, seconds
 
 CAPTURE_WIDTH = 100
-BROKEN = 1  # exit status: a promise was
+BROKEN = 1  # exit status: a promise was broken
 
 
 class Command(BaseCommand):
@@ -39,11 +39,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--sites", type=at_least_one, default=24, help="how many sites (default 24)")
         parser.add_argument("--fetchers", type=at_least_one, default=2, help="how many fetcher processes (default 2)")
-        parser.add_argument("--headless", action="store_true", help="no live view: a line now and then on stderr")
+        parser.add_argument("--headless", action="store_true", help="no live view: a line every 2 seconds on stderr")
         parser.add_argument("--json", metavar="OUT", help="write the figures to a file; - is stdout")
         parser.add_argument("--capture", metavar="SVG", help="write the last picture and the verdict to a file")
         parser.add_argument(
-            "--home", type=Path, default=demo_home.DEFAULT, help="its own folder, wiped (default .weir/demo)"
+            "--home", type=Path, default=demo_home.DEFAULT, help="its own folder, which is wiped (default .weir/demo)"
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -58,16 +58,16 @@ class Command(BaseCommand):
         console = terminal.console(stderr=options["headless"])
         live = console.is_terminal and not options["headless"]
         screen = LiveScreen(console, plan) if live else Lines(console)
-        performance = Performance(plan, screen)
-        status = perform(performance, screen)
-        director = performance.director
-        figures = director.figures() if director else None
-        if director is None or figures is None:
+        run = Run(plan, screen)
+        status = perform(run, screen)
+        observer = run.observer
+        figures = observer.figures() if observer else None
+        if observer is None or figures is None:
             console.print("Stopped before there was anything to judge.")
             sys.exit(status)
-        verdict = report.verdict(figures, len(director.arrivals()))
+        verdict = report.verdict(figures, len(observer.arrivals()))
         console.print(verdict, soft_wrap=not live)
-        ratios = gap_ratios(director.arrivals(), director.intervals)
+        ratios = gap_ratios(observer.arrivals(), observer.intervals)
         if live:
             console.print(report.histogram(ratios, console.width))
         if options["capture"] and screen.view:
@@ -85,26 +85,23 @@ def check_folders(*files: str | None) -> None:
             raise CommandError(f"There is no folder {Path(file).parent} to write {Path(file).name} in.")
 
 
-def perform(performance: Performance, screen: LiveScreen | Lines) -> int:
-    """Run it and return the exit status so far; everything has stopped by then."""
+def perform(run: Run, screen: LiveScreen | Lines) -> int:
+    """Perform the run, and return the exit status so far. Everything has stopped by then."""
     try:
         with interrupts.raised_once(), screen:
-            performance.run()
+            run.perform()
     except interrupts.Interrupted as interrupted:
         return interrupted.exit_code
     except procfile.ProcessesEnded:
-        raise CommandError(f"One of the processes ended: its last words are in {performance.plan.log}.") from None
-    except (
-        demo_home.NotTheDemos,
-        procfile.NotReady,
-        RuntimeError,
-    ) as error:  # the last comes from sites, mail server, users and warehouse
+        raise CommandError(f"One of the processes ended: its last words are in {run.plan.log}.") from None
+    except (demo_home.NotADemoFolder, procfile.NotReady, RuntimeError) as error:
+        # RuntimeError is that of sites, mail server, users and warehouse.
         raise CommandError(str(error)) from error
     return 0
 
 
 def capture(file: Path, *parts: RenderableType) -> None:
-    """Write what a terminal shows of these parts as a picture."""
+    """Write these parts to an SVG file, as a terminal shows them."""
     recorder = Console(record=True, width=CAPTURE_WIDTH, file=StringIO(), force_terminal=True, highlight=False)
     for part in parts:
         recorder.print(part)

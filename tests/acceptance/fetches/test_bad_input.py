@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
@@ -83,8 +83,8 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
     header = dict(Fetch.objects.get(pk=odd[0].pk).headers)["X-Bad"]
     assert header.encode("latin-1") == b"\xff\xfe"
 
-    arrivals, _ = gaps.read_log(running.log)
+    arrivals, _ = site_log.read_arrivals(running.log)
     assert early(arrivals, intervals) == 0
-    used = [share for host in running.hosts[:GOOD] if (share := gaps.judge(arrivals, intervals)[host].used_share)]
+    used = [share for host in running.hosts[:GOOD] if (share := judge.verdicts(arrivals, intervals)[host].used_share)]
     print(f"\nused by the good sites, which also redirected: {used}")
     assert min(used) >= 0.9, "a good site was held up"

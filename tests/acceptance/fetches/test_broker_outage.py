@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from demo.fakes import gaps, sites
+from demo.fakes import site_log, sites
 from project import embedded
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for, wait_for_progress
 from workers.fetches.enqueue import request_fetches
@@ -48,7 +48,7 @@ def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster
                     broker.flushall()
         wait_for(all_ended, 120, "all fetches to end")
 
-    arrivals, _ = gaps.read_log(running.log)
+    arrivals, _ = site_log.read_arrivals(running.log)
     print(
         f"\nrequests: {len(arrivals)}  early: {early(arrivals, intervals)}  done at each event: {done_at}  {states()}"
     )

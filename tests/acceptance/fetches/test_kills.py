@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.fakes import gaps, sites
+from demo.fakes import site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for, wait_for_progress
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
@@ -41,7 +41,7 @@ def test_every_url_ends_and_none_is_early_whatever_is_killed(cluster: Cluster, t
                 cluster.start_together(name)
         wait_for(all_ended, 180, f"all fetches to end after {killed}: {states()}")
 
-    arrivals, _ = gaps.read_log(running.log)
+    arrivals, _ = site_log.read_arrivals(running.log)
     lost_attempts = sum(Fetch.objects.values_list("attempts", flat=True)) - len(urls)
     print(
         f"\nkilled: {killed}  requests: {len(arrivals)}  early: {early(arrivals, intervals)}  repeated: {lost_attempts}"

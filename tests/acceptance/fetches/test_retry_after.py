@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from django.db.models import Q
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, used_share, wait_for
 from workers.fetches.enqueue import request_fetches
@@ -86,8 +86,8 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
         request_fetches(urls, max_attempts=20)
         wait_for(all_ended, 60, f"all fetches to end: {states()}")
 
-    arrivals, _ = gaps.read_log(running.log)
-    answers, _ = gaps.read_answers(running.answers)
+    arrivals, _ = site_log.read_arrivals(running.log)
+    answers, _ = site_log.read_answers(running.answers)
     rests = {host: _rest(running, host, busy, arrivals, answers) for host, busy in busy_hosts.items()}
     _report(busy_hosts, rests)
     for rest in rests.values():
@@ -106,10 +106,10 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
 
 
 def _rest(
-    running: sites.Sites, host: str, busy: Busy, arrivals: list[gaps.Arrival], answers: list[gaps.Answered]
+    running: sites.Sites, host: str, busy: Busy, arrivals: list[site_log.Arrival], answers: list[site_log.Answered]
 ) -> Rest:
     """Judge the rest of one site by the logs."""
-    times = gaps.times_by_host(arrivals)[host]
+    times = judge.times_by_host(arrivals)[host]
     refused = sorted(answer.at_ns for answer in answers if answer.host == host and answer.status == busy.status)
     # Each Retry-After counts from its own refusal; where nothing is said, refusals at once are one.
     counting = refused if busy.retry_after.isdigit() else refused[:1]
@@ -120,7 +120,7 @@ def _rest(
         refusals=len(refused),
         disturbed=sum(any(begin < at_ns < end for begin, end in asked_for) for at_ns in times),
         goes_on_ns=goes_on_ns,
-        late_s=(goes_on_ns - counting[-1]) / gaps.NANOSECONDS - busy.at_most_s,
+        late_s=(goes_on_ns - counting[-1]) / judge.NANOSECONDS - busy.at_most_s,
         held=Slot.objects.filter(
             Q(finished_at__isnull=True) | Q(finished_at__gt=_time(refused[0])),
             site__name=f"{host}:{running.port}",
@@ -143,8 +143,8 @@ def _report(busy_hosts: Mapping[str, Busy], rests: Mapping[str, Rest]) -> None:
 
 
 def _ns(seconds: float) -> int:
-    return round(seconds * gaps.NANOSECONDS)
+    return round(seconds * judge.NANOSECONDS)
 
 
 def _time(at_ns: int) -> datetime:
-    return datetime.fromtimestamp(at_ns / gaps.NANOSECONDS, UTC)
+    return datetime.fromtimestamp(at_ns / judge.NANOSECONDS, UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.fakes import gaps, sites
+from demo.fakes import site_log, sites
 from ratelimit import site_settings
 from tests.acceptance.conftest import Cluster, set_rates, wait_for
 from workers.fetches.cancelling import cancel
@@ -16,9 +16,9 @@ from workers.fetches.models import Fetch, State
 RATED, CANCELLED, STEADY = range(3)
 
 
-def arrivals_at(running: sites.Sites, place: int) -> list[gaps.Arrival]:
+def arrivals_at(running: sites.Sites, place: int) -> list[site_log.Arrival]:
     """Return what a site has seen, in order."""
-    seen = [arrival for arrival in gaps.read_log(running.log)[0] if arrival.host == running.hosts[place]]
+    seen = [arrival for arrival in site_log.read_arrivals(running.log)[0] if arrival.host == running.hosts[place]]
     return sorted(seen, key=lambda arrival: arrival.at_ns)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from ratelimit.models import Slot
 from tests.acceptance import networks
 from tests.acceptance.conftest import CELERY, Cluster, all_ended, early, set_rates, states, used_share, wait_for
@@ -79,12 +79,12 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
 
     arrivals = _seen(running)
     share = used_share(arrivals, intervals, from_ns, until_ns)
-    judge = json.loads((tmp_path / "sites.json").read_text())
+    counts = json.loads((tmp_path / "sites.json").read_text())
     print(f"\nkilled: {killed}  used afterwards: {share:.1%}")
     _report(arrivals, intervals)
     _report_lateness(running, [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns])
     assert early(arrivals, intervals) == 0
-    assert judge["reads_without_kernel_time"] == 0
+    assert counts["reads_without_kernel_time"] == 0
     assert backlog == SITES, "every site must have had work for the whole measured time"
     assert share >= LEAST_SHARE
     assert {arrival.place > 1 for arrival in arrivals} == {False, True}, "new and kept connections"
@@ -128,34 +128,34 @@ def _request(running: sites.Sites, intervals: dict[str, float], seconds: float, 
     return urls
 
 
-def _url(running: sites.Sites, arrival: gaps.Arrival) -> str:
+def _url(running: sites.Sites, arrival: site_log.Arrival) -> str:
     return f"http://{arrival.host}:{running.port}{arrival.path}"
 
 
-def _seen(running: sites.Sites) -> list[gaps.Arrival]:
-    return gaps.read_log(running.log)[0]
+def _seen(running: sites.Sites) -> list[site_log.Arrival]:
+    return site_log.read_arrivals(running.log)[0]
 
 
 def _wait_for_requests(running: sites.Sites, more: int) -> None:
     """Return when the sites have seen so many more."""
     so_far = running.log.stat().st_size
-    wait_for(lambda: len(gaps.read_log(running.log, so_far)[0]) >= more, 30, f"{more} requests")
+    wait_for(lambda: len(site_log.read_arrivals(running.log, so_far)[0]) >= more, 30, f"{more} requests")
 
 
-def _report(arrivals: list[gaps.Arrival], intervals: dict[str, float]) -> None:
+def _report(arrivals: list[site_log.Arrival], intervals: dict[str, float]) -> None:
     """Print how the sites were asked, and how often the site went from one host to another."""
     in_turn = sorted(arrivals, key=lambda arrival: (arrival.host, arrival.at_ns))
     hand_overs = sum(one.host == other.host and one.client != other.client for one, other in pairwise(in_turn))
     print(
         f"requests: {len(arrivals)} to {len(intervals)} sites by {len({a.client for a in arrivals})} hosts  "
         f"early: {early(arrivals, intervals)}  "
-        f"shortest gap / interval: {min(gaps.gap_ratios(arrivals, intervals)):.4f}  "
+        f"shortest gap / interval: {min(judge.gap_ratios(arrivals, intervals)):.4f}  "
         f"from one host to another: {hand_overs}  "
         f"asked again: {len(arrivals) - len({(a.host, a.path) for a in arrivals})}"
     )
 
 
-def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
+def _report_lateness(running: sites.Sites, calm: list[site_log.Arrival]) -> None:
     """Print how punctual these requests were, by the sites' clock, which is PostgreSQL's, too, and by the fetchers'.
 
     And how near to the end of its run any request came: what came after it would have been late for the next run.
@@ -172,7 +172,7 @@ def _report_lateness(running: sites.Sites, calm: list[gaps.Arrival]) -> None:
         "kept connections": [ms for url, ms in late.items() if arrived[url].place > 1],
         "all, as the fetchers have it": [noted[url][2] for url in arrived],
     }.items():
-        p50, p99 = (gaps.percentile(late_ms, q) for q in (50, 99))
+        p50, p99 = (judge.percentile(late_ms, q) for q in (50, 99))
         print(f"lateness ms, {what} ({len(late_ms)}): p50 {p50:.1f}  p99 {p99:.1f}  most {max(late_ms):.1f}")
     left_ms = min((until - start).total_seconds() * 1e3 - ms for start, until, ms in noted.values())
     print(f"least time left of a run when a request was written, as the fetchers have it: {left_ms:.1f} ms")

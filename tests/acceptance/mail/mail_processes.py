@@ -13,7 +13,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from benchmarks.published_shipped_email import PublishedShippedEmail
+from benchmarks.once.published import PublishedShippedEmail
 from workers.mail import outbox, sending
 from workers.mail.models import State
 from workers.orders import shipping

@@ -13,7 +13,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import connection
 
-from benchmarks import published_shipped_email
+from benchmarks.once import published as published_shipped_email
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from tests.acceptance.conftest import wait_for

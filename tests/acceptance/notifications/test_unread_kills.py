@@ -14,7 +14,7 @@ import pytest
 import redis
 from django.conf import settings
 
-from benchmarks import published_unread
+from benchmarks.unread import published as published_unread
 from notifications import drift, flush, inbox, reconcile
 from notifications.models import Doubt, FlushedEpoch
 from tests.acceptance.conftest import wait_for

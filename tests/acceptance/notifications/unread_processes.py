@@ -16,7 +16,7 @@ from tests.acceptance.processes import die, die_around, goes_on  # isort: skip  
 
 from django.db import transaction
 
-from benchmarks.published_unread import PublishedUnread
+from benchmarks.unread.published import PublishedUnread
 from notifications import counters, flush, inbox, reconcile
 from notifications.models import Notification
 from postgres import statements

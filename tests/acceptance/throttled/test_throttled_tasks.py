@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from project.celery import app
 from ratelimit import site_settings
 from tests.acceptance.conftest import Cluster, early, set_rates, wait_for
@@ -43,18 +43,18 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
         visits = PostponedTask.objects.filter(task=visit.name)
         wait_for(lambda: visits.waiting().count() == TASKS, 10, "all tasks to be put back")
         site_settings.resume(site)
-        wait_for(lambda: len(gaps.read_log(running.log)[0]) >= TASKS, 30, "all tasks to ask the site")
+        wait_for(lambda: len(site_log.read_arrivals(running.log)[0]) >= TASKS, 30, "all tasks to ask the site")
         wait_for(lambda: not visits.exists(), 5, "the last row to go")
         unknown = PostponedTask.objects.filter(pk=removed.pk, publications__gt=1)
         wait_for(unknown.exists, 5, "workers to throw a message away, and another one")
 
-    arrivals, _ = gaps.read_log(running.log)
+    arrivals, _ = site_log.read_arrivals(running.log)
     asked = [arrival.path.rpartition("/")[2].split("?") for arrival in arrivals]
     numbers = [int(number) for number, _worker in asked]
     took_s = (arrivals[-1].at_ns - arrivals[0].at_ns) / 1e9
     print(
         f"\nrequests: {len(arrivals)} in {took_s:.2f} s  early: {early(arrivals, intervals)}  "
-        f"shortest gap / interval: {min(gaps.gap_ratios(arrivals, intervals)):.4f}  order: {numbers}"
+        f"shortest gap / interval: {min(judge.gap_ratios(arrivals, intervals)):.4f}  order: {numbers}"
     )
     assert early(arrivals, intervals) == 0
     assert sorted(numbers) == list(range(TASKS))

@@ -83,7 +83,7 @@ def test_old_fetches_and_their_bodies_are_found_by_indexes() -> None:
 
 
 def test_old_slots_are_found_by_their_ids() -> None:
-    nodes = reads("ratelimit", "purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
+    nodes = reads("ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
     assert {node["Index Name"] for node in nodes} == {"ratelimit_slot_pkey"}
 
 

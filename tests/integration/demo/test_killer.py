@@ -13,7 +13,7 @@ from demo.killer import Killer, mailers_children
 from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually
 
-# Forks two children, as Celery's prefork pool does; all three say which queue they serve and who they are.
+# Forks two children, as Celery's prefork pool does; each child writes its queue and its process id.
 POOL = """
 import os, signal, sys
 for _ in range(2):
@@ -48,7 +48,7 @@ def supervisor() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def children(supervisor: subprocess.Popen[bytes]) -> dict[str, set[int]]:
-    """Return the children of each queue's process, when all have said that they are there."""
+    """Return the children of each queue's process, when all have written their line."""
     found: dict[str, set[int]] = {"mail": set(), "default": set()}
     assert supervisor.stdout is not None
     for _ in range(4):
@@ -60,25 +60,25 @@ def children(supervisor: subprocess.Popen[bytes]) -> dict[str, set[int]]:
 def test_it_kills_children_of_mailers_only(
     supervisor: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
-    """One at a time: not the mailer itself, not its shell, and nobody who serves another queue."""
+    """One at a time: not the mailer itself, not its shell, and no worker of another queue."""
     monkeypatch.setattr(killer, "KILL_EVERY_S", 0.0)
     expected = children(supervisor)
     running = Processes(names=(), _supervisor=supervisor)
     assert set(mailers_children(running.pids())) == expected["mail"]
-    murderer = Killer(running)
+    killing = Killer(running)
     for left in (1, 0):
-        murderer.kill_if_due()
+        killing.kill_if_due()
         eventually(lambda left=left: len(mailers_children(running.pids())) == left, "the end of one")
-    murderer.kill_if_due()  # nobody is left
-    assert murderer.killed == 2
+    killing.kill_if_due()  # no child is left
+    assert killing.killed == 2
     assert expected["default"] <= set(running.pids())
 
 
 def test_it_leaves_time_between_two_kills(supervisor: subprocess.Popen[bytes]) -> None:
-    """Right after its start nobody is due."""
+    """Right after its start no kill is due."""
     expected = children(supervisor)
     running = Processes(names=(), _supervisor=supervisor)
-    murderer = Killer(running)
-    murderer.kill_if_due()
-    assert murderer.killed == 0
+    killing = Killer(running)
+    killing.kill_if_due()
+    assert killing.killed == 0
     assert set(mailers_children(running.pids())) == expected["mail"]

@@ -1,4 +1,4 @@
-"""The demo's shipments: each order is shipped once, and what the mail server got twice, or never, is found."""
+"""The demo's shipments: each order is shipped once; e-mails that are received twice, or never, are found."""
 
 import os
 import smtplib
@@ -51,7 +51,7 @@ def shipments(server: MailServer, tmp_path: Path) -> Iterator[Shipments]:
 
 
 def deliver(server: MailServer, *emails: Email) -> None:
-    """Submit e-mails, whatever became of them before."""
+    """Submit e-mails, whatever their state is."""
     with smtplib.SMTP("127.0.0.1", server.port) as client:
         for email in emails:
             client.sendmail("orders@shop.example", "customer@customers.example", f"Message-ID: {email.message_id}\n\n.")
@@ -65,7 +65,7 @@ def shipped(number: int) -> Email:
 
 
 def test_two_clerks_at_once_ship_each_order_once(messages: list[Message], in_threads: InThreads) -> None:
-    """Both find the same orders; each has one e-mail in the end, and was counted by one of them."""
+    """Both find the same orders; each order has one e-mail at the end, and one clerk has counted it."""
     for number in range(40):
         warehouse.place_order(number)
     counts = in_threads(2, lambda _: warehouse.ship_all())
@@ -98,7 +98,7 @@ def test_every_state_is_counted(shipments: Shipments) -> None:
 
 @pytest.mark.usefixtures("messages")
 def test_an_email_that_comes_twice_is_found(shipments: Shipments, server: MailServer) -> None:
-    """Also where the second comes after a look; the mail server's list decides, not the database."""
+    """Also if the second comes after a look; the mail server's list decides, not the database."""
     twice, once = shipped(1), shipped(2)
     deliver(server, twice, once)
     assert shipments.look().emails_received_twice == 0
@@ -109,8 +109,10 @@ def test_an_email_that_comes_twice_is_found(shipments: Shipments, server: MailSe
 
 
 @pytest.mark.usefixtures("messages")
-def test_an_email_that_is_sent_and_never_came_is_found_at_the_end(shipments: Shipments, server: MailServer) -> None:
-    """Of two that are said to be sent the mail server has one in its list; asked when the warehouse has stopped."""
+def test_an_email_that_is_sent_and_was_never_received_is_found_at_the_end(
+    shipments: Shipments, server: MailServer
+) -> None:
+    """Of two e-mails that are `sent`, the mail server's list has one; compared when the warehouse has stopped."""
     deliver(server, shipped(1), shipped(3))
     shipped(2)
     Email.objects.exclude(key=str(Order.objects.get(number="000003").pk)).update(state=State.SENT, sent_at=Now())
@@ -120,7 +122,7 @@ def test_an_email_that_is_sent_and_never_came_is_found_at_the_end(shipments: Shi
 
 
 @pytest.mark.usefixtures("messages")
-def test_what_weir_sends_came_once(shipments: Shipments, server: MailServer, settings: LazySettings) -> None:
+def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServer, settings: LazySettings) -> None:
     """Weir's own mailer and the mail server's list agree."""
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
@@ -132,7 +134,7 @@ def test_what_weir_sends_came_once(shipments: Shipments, server: MailServer, set
 
 
 def test_a_line_that_is_half_written_waits_for_its_end(tmp_path: Path) -> None:
-    """The offset stays before it, and the next reading has it whole."""
+    """The offset stays before it, and the next call returns it whole."""
     record = tmp_path / "mail.jsonl"
     server = MailServer(port=0, pid=0, record=record)
     listed = mail_server.Record(record)
@@ -147,8 +149,8 @@ def test_a_line_that_is_half_written_waits_for_its_end(tmp_path: Path) -> None:
     assert len(server.events()) == 2
 
 
-def test_a_warehouse_that_ends_by_itself_is_told(tmp_path: Path, eventually: Eventually) -> None:
-    """Without a database it cannot go on, and the sentence says where its last words are."""
+def test_a_warehouse_that_ends_by_itself_is_an_error(tmp_path: Path, eventually: Eventually) -> None:
+    """Without a database it ends, and the sentence names the file with its last words."""
     log = tmp_path / "processes.log"
     env = {**os.environ, "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
     told = rf"The demo's warehouse ended: the last words are in {log}\."

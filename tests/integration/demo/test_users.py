@@ -1,11 +1,11 @@
-"""The demo's users: what they do changes no number wrongly, and a number that is wrong they find."""
+"""The demo's users: their actions cause no drift, and they find drift that something else causes."""
 
 from random import Random
 
 import pytest
 from django.db import connection
 
-from demo.users import ACTIONS, AT_ONCE, EVERYBODY, Users, drifted
+from demo.users import ACTIONS, AT_ONCE, USER_IDS, Users, drifted
 from notifications import flush, inbox
 
 pytestmark = pytest.mark.usefixtures("valkey")
@@ -22,22 +22,22 @@ def test_users_find_no_drift_in_what_they_do() -> None:
     assert state["notified"] == 5 * (1 + AT_ONCE)
     assert state["unread_reads"] == 5
     assert state["drifted"] == []
-    assert drifted(EVERYBODY) == set()
+    assert drifted(USER_IDS) == set()
 
 
 def test_users_find_a_number_that_is_wrong() -> None:
-    """Rows that raw SQL deleted behind the counter's back are drift of all who are asked about."""
+    """Rows that raw SQL deletes, past the counters, are drift for every user that is checked."""
     users = Users(Random(1))  # noqa: S311  no secret
-    inbox.notify_many(EVERYBODY, "news", "Hello")
+    inbox.notify_many(USER_IDS, "news", "Hello")
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM notifications_notification")
     users.ask()
     found = users.state()["drifted"]
     assert isinstance(found, list)
     assert len(found) == AT_ONCE
-    assert drifted(EVERYBODY) == set(EVERYBODY)
+    assert drifted(USER_IDS) == set(USER_IDS)
 
 
 def test_the_actions_are_shared_out() -> None:
-    """They are given in percent."""
+    """Their frequencies are percentages."""
     assert sum(ACTIONS.values()) == 100

@@ -28,8 +28,9 @@ ROOT = os.geteuid() == 0
 # What `make up` does, in one process: own the home until the standard input ends.
 OWNER = """
 import pathlib, signal, sys
-from project import embedded, embedded_postgres
-embedded_postgres._SHARED = pathlib.Path(sys.argv[2])
+from project import embedded
+from project.embedded import postgres
+postgres._SHARED = pathlib.Path(sys.argv[2])
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 with embedded.servers(pathlib.Path(sys.argv[1])) as running:
     print(running.postgres_pid, running.valkey_pid, "owner" if running.owner else "guest", flush=True)
@@ -39,7 +40,7 @@ with embedded.servers(pathlib.Path(sys.argv[1])) as running:
 
 @pytest.fixture(scope="module")
 def open_folder() -> Iterator[Path]:
-    """Return a folder that everybody may pass, which pytest's own are not."""
+    """Return a folder that all users may pass, unlike those of pytest."""
     folder = Path(tempfile.mkdtemp(prefix="weir-test-"))
     folder.chmod(0o711)
     yield folder
@@ -48,7 +49,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def shared(open_folder: Path) -> Iterator[Path]:
-    """Return the place of what `nobody` must reach, kept away from the real one in /var/lib."""
+    """Return the folder for what `nobody` must reach, in place of the real one in /var/lib."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postgres, "_SHARED", open_folder / "shared")
         yield open_folder / "shared"
@@ -89,7 +90,7 @@ def owner_process(home: Path, shared: Path) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def bystander(account: Account) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that has nothing to do with the servers."""
+    """Run a process that is not one of the servers."""
     with subprocess.Popen(["sleep", "60"], **account.switch()) as process:
         try:
             yield process
@@ -125,7 +126,7 @@ def data_folder(home: Path) -> Path:
 
 @contextmanager
 def content(path: Path, text: str) -> Iterator[None]:
-    """Have another text in the file for a while."""
+    """Replace the text of a file until the block ends."""
     before = path.read_text()
     path.write_text(text)
     try:

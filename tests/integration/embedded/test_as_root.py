@@ -19,7 +19,7 @@ from project.embedded import EmbeddedError, postgres
 from project.embedded.places import Account
 from tests.integration.embedded.conftest import OWNER, ROOT, bystander, data_folder, modes, sql
 
-only_root = pytest.mark.skipif(not ROOT, reason="needs root, for whom PostgreSQL must run as another user")
+only_root = pytest.mark.skipif(not ROOT, reason="needs root: then PostgreSQL must run as another user")
 
 
 @only_root
@@ -50,7 +50,7 @@ class TestAsRoot:
             os.umask(umask)
         assert modes(open_folder) == before
 
-    def test_binaries_that_nobody_can_reach_are_copied_once(
+    def test_binaries_that_the_user_cannot_reach_are_copied_once(
         self, new_home: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         """A virtualenv private to root stays private; the copy is made once, whole, and works."""
@@ -96,8 +96,8 @@ class TestAsRoot:
         with pytest.raises(EmbeddedError, match=sentence), embedded.servers(opened / ".weir"):
             pass
 
-    def test_a_wrong_pid_file_of_nobody_hits_nobody_else(self, home: Path) -> None:
-        """Root stops PostgreSQL with the rights of PostgreSQL, so its pid file cannot aim at others."""
+    def test_a_wrong_pid_file_stops_no_process_of_another_user(self, home: Path) -> None:
+        """Root signals PostgreSQL as PostgreSQL's own user, so a wrong pid file cannot name a process of another."""
         daemon = postgres.postgres_daemon(home, durable=False)
         with bystander(Account.ours()) as other:
             daemon._send(signal.SIGTERM, other.pid)

@@ -50,7 +50,7 @@ class TestErrors:
             assert sql(running, "SELECT 1") == (1,)
 
     def test_a_socket_path_where_another_program_answers(self, home: Path) -> None:
-        """Whoever listens there keeps its socket."""
+        """The program that listens there keeps its socket."""
         path = embedded.postgres_socket_dir(home) / ".s.PGSQL.5432"
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(path))
@@ -123,7 +123,7 @@ class TestErrors:
         with pytest.raises(EmbeddedError, match=sentence), embedded.servers(new_home, postgres=False):
             pass
 
-    def test_the_hint_for_who_finds_no_server(self) -> None:
+    def test_the_hint_where_no_server_runs(self) -> None:
         """One sentence with both ways out."""
         assert "`make up`" in embedded.not_running_hint()
         assert "DATABASE_URL" in embedded.not_running_hint()

@@ -1,4 +1,4 @@
-"""Who starts the embedded servers, adopts them from a killed owner, shares and stops them."""
+"""The owner of a home starts or adopts the embedded servers, and stops them; guests share them."""
 
 import os
 import signal
@@ -48,7 +48,7 @@ class TestOwner:
         assert seen == [("on", "on", "on", "yes"), ("off", "off", "off", "no")]
 
     def test_one_server_can_be_left_out(self, home: Path) -> None:
-        """Who has a PostgreSQL of their own gets Valkey alone."""
+        """Where DATABASE_URL names a PostgreSQL, Valkey runs alone."""
         with embedded.servers(home, postgres=False) as running:
             assert running.postgres_pid is None
             assert valkey(running).ping()
@@ -76,7 +76,7 @@ class TestOwner:
                 assert "DJANGO_SECRET_KEY" not in psutil.Process(pid).environ()
 
     def test_discard_leaves_nothing_and_refuses_a_home_in_use(self, new_home: Path) -> None:
-        """A throw-away home can be deleted with all that belongs to it, but not under somebody's feet."""
+        """A home is deleted with all that belongs to it, but not while a process owns it."""
         with embedded.servers(new_home, durable=False):
             with pytest.raises(EmbeddedError, match=f"in use .running process {os.getpid()}.: stop that process"):
                 embedded.discard(new_home)
@@ -111,7 +111,7 @@ class TestAdoption:
         assert not any(runs(pid) for pid in pids)
 
     def test_servers_with_other_settings_are_restarted_not_adopted(self, home: Path, shared: Path) -> None:
-        """An owner who wants other settings than the killed one had gets them."""
+        """The settings are those of the new owner, not those of the killed one."""
         with owner_process(home, shared) as owner:
             *pids, _ = report(owner)
             owner.kill()
@@ -133,7 +133,7 @@ class TestAdoption:
 
     @only_linux
     def test_a_stale_pid_that_another_program_has_now_is_no_obstacle(self, home: Path) -> None:
-        """After a restart of the machine, the number in a pid file may be anybody's."""
+        """After a restart of the machine, the number in a pid file may be that of any process."""
         pid_file = data_folder(home) / "postmaster.pid"
         with bystander(postgres._account()) as other:
             pid_file.write_text(f"{other.pid}\n{data_folder(home)}\n1\n5432\n\n\n\nready\n")
@@ -142,7 +142,7 @@ class TestAdoption:
             assert other.poll() is None
 
     def test_a_killed_initdb_leaves_nothing_harmful(self, home: Path) -> None:
-        """Half a data folder never stands where the whole one should, and is cleared away."""
+        """Half a data folder is never in the place of the whole one, and is removed."""
         half = data_folder(home).with_name("initdb-half")
         data_folder(home).rename(half)
         (half / "PG_VERSION").unlink()

@@ -64,7 +64,7 @@ class TestPlaces:
         assert not running.valkey_socket.parent.exists()
 
     def test_a_short_folder_that_is_not_ours_alone_is_refused(self, open_folder: Path) -> None:
-        """Somebody else may have put a folder of that name into /tmp."""
+        """Another user may have made a folder of that name in /tmp."""
         home = open_folder / ("b" * 120)
         folder = embedded.valkey_socket(home).parent
         folder.mkdir()

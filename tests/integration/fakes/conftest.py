@@ -1,4 +1,4 @@
-"""The fake sites judge pacing, so they are judged first: a real process, spoken to over real sockets."""
+"""The fake sites, whose log decides other tests, are tested themselves: a real process, over real sockets."""
 
 import socket
 import time
@@ -8,7 +8,7 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from demo.fakes.gaps import Arrival, read_log
+from demo.fakes.site_log import Arrival, read_arrivals
 from demo.fakes.sites import Sites, running
 
 TIMEOUT_S = 10.0
@@ -34,7 +34,7 @@ def logged(sites: Sites, path: str, count: int = 1) -> list[Arrival]:
 
 
 def logged_now(sites: Sites, path: str) -> list[Arrival]:
-    return [arrival for arrival in read_log(sites.log)[0] if arrival.path == path]
+    return [arrival for arrival in read_arrivals(sites.log)[0] if arrival.path == path]
 
 
 def client(sites: Sites, host_index: int = 0) -> HTTPConnection:

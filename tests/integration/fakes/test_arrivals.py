@@ -10,7 +10,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from demo.fakes.gaps import Answered, read_answers, read_log
+from demo.fakes.site_log import Answered, read_answers, read_arrivals
 from demo.fakes.sites import Sites
 from tests.integration.fakes.conftest import ask, client, connect, head_of, logged, read_to_end, wait_until
 
@@ -23,7 +23,7 @@ def stop(pid: int) -> None:
 
 
 def test_a_request_is_logged_with_its_site_and_path_when_it_arrives(sites: Sites) -> None:
-    """The log has the address that was asked, whatever the Host header says, whose request it was, and its time."""
+    """The log has the address that was asked, whatever the Host header says, the client's address, and the time."""
     with connect(sites) as connection:
         client_address, _ = connection.getsockname()
         before_ns = time.time_ns()
@@ -36,8 +36,8 @@ def test_a_request_is_logged_with_its_site_and_path_when_it_arrives(sites: Sites
 
 
 @pytest.mark.parametrize("connected", ["before", "meanwhile"])
-def test_a_stalled_judge_still_knows_when_a_request_arrived(sites: Sites, connected: str) -> None:
-    """A process that was stopped when a request came logs the arrival, not its own awakening."""
+def test_a_stopped_process_still_logs_when_a_request_arrived(sites: Sites, connected: str) -> None:
+    """A process that was stopped when a request arrived logs the arrival, not the time at which it continued."""
     path = f"/ok/stalled/{connected}"
     with connect(sites) as early_connection:
         early_connection.sendall(head_of("/ok/warm"))
@@ -59,7 +59,7 @@ def test_a_stalled_judge_still_knows_when_a_request_arrived(sites: Sites, connec
 
 
 def test_a_request_in_pieces_counts_from_its_first_byte(sites: Sites) -> None:
-    """A request that trickles in arrived when it began to; the next one, when that one began to."""
+    """A request that comes in pieces has the time of its first byte; so has the next request behind it."""
     with connect(sites) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(b"GET /ok/pieces HTTP/1.1\r\n")
@@ -87,7 +87,7 @@ def test_a_connection_is_kept_for_more_requests(sites: Sites) -> None:
 
 
 def test_pipelined_requests_are_answered_in_order_and_logged_at_once(sites: Sites) -> None:
-    """A slow answer holds back those behind it, but not the log of their arrival."""
+    """A slow answer delays those behind it, but not the log of their arrival."""
     with connect(sites) as connection:
         before_ns = time.time_ns()
         requests = [
@@ -104,7 +104,7 @@ def test_pipelined_requests_are_answered_in_order_and_logged_at_once(sites: Site
 
 
 def test_what_is_not_a_request_is_not_logged(sites: Sites) -> None:
-    """Neither a connection that says nothing, nor half a request, nor what is not HTTP has an arrival."""
+    """Neither an empty connection, nor half a request, nor what is not HTTP has an arrival."""
     before = sites.log.stat().st_size
     connect(sites).close()
     with connect(sites) as half:
@@ -114,11 +114,11 @@ def test_what_is_not_a_request_is_not_logged(sites: Sites) -> None:
         assert read_to_end(nonsense).startswith(b"HTTP/1.1 400 ")
     ask(sites, "/ok/after-nonsense")
     logged(sites, "/ok/after-nonsense")
-    assert [arrival.path for arrival in read_log(sites.log, before)[0]] == ["/ok/after-nonsense"]
+    assert [arrival.path for arrival in read_arrivals(sites.log, before)[0]] == ["/ok/after-nonsense"]
 
 
 def test_an_answer_is_logged_with_its_status_when_it_is_sent(sites: Sites) -> None:
-    """The time is that of the sending, not of the request: after what held it up, and before it is there."""
+    """The time is that of the sending: after the delay, and before the client has the answer."""
     before_ns = time.time_ns()
     ask(sites, "/slow/200/answered")
     answered_ns = time.time_ns()
@@ -129,7 +129,7 @@ def test_an_answer_is_logged_with_its_status_when_it_is_sent(sites: Sites) -> No
     assert [answered.status for answered in answers(sites, "/status/429/answered")] == [429]
 
 
-def test_what_gets_no_answer_has_none_in_the_log(sites: Sites) -> None:
+def test_a_request_without_an_answer_has_none_in_the_log(sites: Sites) -> None:
     """Neither a connection that closes without a byte nor what is no request is answered at a path."""
     before = sites.answers.stat().st_size
     with connect(sites) as closing_one, connect(sites) as nonsense:

@@ -46,7 +46,7 @@ def test_urllib_can_read_a_site(sites: Sites) -> None:
         assert read_to_end(connection).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_a_slow_page_comes_late_and_keeps_nobody_else_waiting(sites: Sites) -> None:
+def test_a_slow_page_comes_late_and_delays_no_other_connection(sites: Sites) -> None:
     """The answer waits at least so many ms; another connection is answered meanwhile."""
     with closing(client(sites)) as waiting:
         began = time.monotonic()
@@ -59,8 +59,8 @@ def test_a_slow_page_comes_late_and_keeps_nobody_else_waiting(sites: Sites) -> N
     assert answered_another_after_s < 0.3 <= slow_after_s
 
 
-def test_a_client_that_does_not_wait_for_a_slow_page_harms_nobody(sites: Sites) -> None:
-    """What is still to be sent to a closed connection is dropped, and the judge goes on."""
+def test_a_client_that_gives_up_on_a_slow_page_harms_no_other(sites: Sites) -> None:
+    """What is still to be sent to a closed connection is dropped, and the site keeps answering."""
     with connect(sites) as impatient:
         impatient.sendall(head_of("/slow/100/given-up"))
         logged(sites, "/slow/100/given-up")
@@ -130,7 +130,7 @@ def test_a_closing_path_answers_nothing_but_has_arrived(sites: Sites) -> None:
 
 
 def test_a_dripping_body_comes_at_a_byte_a_second(sites: Sites) -> None:
-    """The headers come at once, the body byte by byte; who gives up on it leaves the site in order."""
+    """The headers come at once, the body byte by byte; the site keeps answering when a client gives up."""
     with closing(client(sites)) as connection:
         began = time.monotonic()
         connection.request("GET", "/drip/x")
@@ -143,7 +143,7 @@ def test_a_dripping_body_comes_at_a_byte_a_second(sites: Sites) -> None:
 
 
 def test_a_big_body_is_made_while_it_is_sent(sites: Sites) -> None:
-    """However much is asked for and not taken, the process stays small and answers others."""
+    """The process stays small and answers others, however much a client asks for and does not read."""
     size = 200_000_001
     with closing(client(sites)) as connection:
         connection.request("GET", f"/big/{size}")
@@ -188,7 +188,7 @@ def test_there_is_no_robots_txt(sites: Sites) -> None:
     "path", ["/slow/soon/x", "/status/", "/big/x", "/loop", "/busy/1/2", "/busy/1/2/x/-/", f"/slow/{'9' * 400}"]
 )
 def test_a_path_without_its_number_is_the_clients_mistake(sites: Sites, path: str) -> None:
-    """What makes no sense is a 400, and does not end the judge."""
+    """What makes no sense is answered with 400, and does not end the process."""
     assert ask(sites, path)[0].status == 400
 
 

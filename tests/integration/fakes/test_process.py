@@ -1,4 +1,4 @@
-"""The sites' process: its start, its end, its addresses, and what it does without."""
+"""The sites' process: its start, its end, its addresses, and what it does not import."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_every_request_is_in_the_log_when_the_process_has_ended(tmp_path: Path) 
 
 
 def test_the_sites_end_with_the_process_that_started_them(tmp_path: Path) -> None:
-    """A killed parent cannot tidy up, so the kernel does."""
+    """A killed parent cannot end them, so the kernel does."""
     script = (
         "import os, pathlib, signal, sys; from demo.fakes.sites import running\n"
         "with running(1, pathlib.Path(sys.argv[1])) as sites:\n"
@@ -60,7 +60,7 @@ def test_the_sites_end_with_the_process_that_started_them(tmp_path: Path) -> Non
 
 
 def has_ended(pid: int) -> bool:
-    """Return whether a process is gone, or has ended without anyone to take notice."""
+    """Return whether a process is gone, or is a zombie."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -68,14 +68,14 @@ def has_ended(pid: int) -> bool:
 
 
 def test_sites_that_cannot_start_say_so(tmp_path: Path) -> None:
-    """Who starts sites learns at once that they did not."""
+    """The process that starts sites gets an error at once if they do not start."""
     began = time.monotonic()
     with pytest.raises(RuntimeError, match="did not start"), running(0, tmp_path):
         pass
     assert time.monotonic() - began < TIMEOUT_S
 
 
-def test_a_judge_that_ended_early_is_not_believed(tmp_path: Path) -> None:
+def test_sites_that_ended_early_are_an_error(tmp_path: Path) -> None:
     """Sites that were killed meanwhile are an error on leaving, not a log with few requests."""
     with ExitStack() as leaving:
         killed = leaving.enter_context(running(1, tmp_path))
@@ -126,7 +126,7 @@ def test_a_network_of_its_own_changes_the_first_two_numbers() -> None:
 
 
 def test_sites_listen_in_the_network_that_they_are_given(tmp_path: Path) -> None:
-    """Who names another network finds the sites there."""
+    """The sites listen in the network that is named."""
     with running(2, tmp_path, network="127.77") as elsewhere:
         assert elsewhere.hosts == ("127.77.0.1", "127.77.0.2")
         assert ask(elsewhere, "/ok/elsewhere", host_index=1)[0].status == 200
@@ -146,7 +146,7 @@ def test_there_are_only_so_many_addresses(index: int) -> None:
 
 
 def test_the_sites_know_no_django(tmp_path: Path) -> None:
-    """The judge starts quickly and depends on nothing it judges: of ours it has the package `demo` alone."""
+    """The process starts quickly and depends on nothing it judges: of our packages it imports `demo` alone."""
     script = (
         "import sys, uvloop; uvloop.run = lambda serving: serving.close()\n"
         "import runpy; runpy.run_module('demo.fakes.site_server', run_name='__main__')\n"

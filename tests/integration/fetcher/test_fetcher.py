@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from django.conf import LazySettings
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -33,7 +33,7 @@ def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: 
     thread = threading.Thread(target=fetcher.run_batch, args=(ids,))
     thread.start()
     give_up_at = time.monotonic() + 5
-    while not gaps.read_log(running_sites.log)[0]:
+    while not site_log.read_arrivals(running_sites.log)[0]:
         assert time.monotonic() < give_up_at
         time.sleep(0.02)
     fetcher.close(2.0)
@@ -58,9 +58,9 @@ def test_a_site_reached_by_two_processes_keeps_its_interval_at_the_wire(
             fetched(fetch, fetcher)
     finally:
         other.close(1.0)
-    arrivals, _ = gaps.read_log(running_sites.log)
+    arrivals, _ = site_log.read_arrivals(running_sites.log)
     assert len(arrivals) == 24
-    assert min(gaps.gaps_ns(arrivals)) >= 50_000_000
+    assert min(judge.gaps_ns(arrivals)) >= 50_000_000
 
 
 def test_a_fetch_leaves_no_work_to_the_garbage_collector(running_sites: sites.Sites, fetcher: Fetcher) -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError
 
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import CONFIRMED_FOR_S
@@ -35,7 +35,7 @@ def site(running: sites.Sites, place: int, rate: str, max_concurrency: int | Non
 
 
 def paths(running: sites.Sites, place: int = 0) -> list[str]:
-    return [arrival.path for arrival in gaps.read_log(running.log)[0] if arrival.host == running.hosts[place]]
+    return [arrival.path for arrival in site_log.read_arrivals(running.log)[0] if arrival.host == running.hosts[place]]
 
 
 def counts() -> set[tuple[str, int]]:
@@ -71,7 +71,7 @@ def test_a_recall_by_another_process_takes_effect_at_once(
     thread.join(1)
     assert not thread.is_alive(), "its jobs wait for nothing any more"
     fetcher.close(1.0)
-    assert all(arrival.at_ns < paused_ns + 200_000_000 for arrival in gaps.read_log(running_sites.log)[0])
+    assert all(arrival.at_ns < paused_ns + 200_000_000 for arrival in site_log.read_arrivals(running_sites.log)[0])
     assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
 
 
@@ -94,7 +94,7 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
         thread.join(5)
         assert not thread.is_alive()
     fetcher.close(3.0)
-    last_ns = max(arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0])
+    last_ns = max(arrival.at_ns for arrival in site_log.read_arrivals(running_sites.log)[0])
     assert last_ns < locked_ns + 600_000_000
     assert 1 <= len(paths(running_sites)) < 6
     assert counts() == {(State.QUEUED, 0), (State.DONE, 1)}
@@ -117,7 +117,7 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     eventually(lambda: len(paths(running_sites)) == 2, "the request in the place of the cancelled one")
     fetcher.close(1.0)
     assert paths(running_sites) == ["/ok/first", "/ok/successor"]
-    assert min(gaps.gaps_ns(gaps.read_log(running_sites.log)[0])) >= 2_000_000_000
+    assert min(judge.gaps_ns(site_log.read_arrivals(running_sites.log)[0])) >= 2_000_000_000
     successor.refresh_from_db()
     assert (successor.state, successor.slot_id) == (State.DONE, slot_ids[1])
     assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
@@ -225,7 +225,7 @@ def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fet
     fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
     for fetch in fetches:
         assert fetched(fetch, fetcher).state == State.DONE
-    at_ns = [arrival.at_ns for arrival in gaps.read_log(running_sites.log)[0]]
+    at_ns = [arrival.at_ns for arrival in site_log.read_arrivals(running_sites.log)[0]]
     assert len(at_ns) == 6
     assert all(third - first >= 300_000_000 for first, third in zip(at_ns, at_ns[2:], strict=False))
     assert any(second - first < 250_000_000 for first, second in pairwise(at_ns))

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from django.conf import LazySettings
 
-from demo.fakes import gaps, sites
+from demo.fakes import site_log, sites
 from tests.bypass_forms import ANSWERS, FORMS
 from tests.integration.conftest import Eventually, Message
 from workers import task_names
@@ -197,7 +197,7 @@ def test_no_redirect_gets_through(
     strangers = [address for address in connected_to if address != origin.hosts[0]]
     print(f"\n{len(locations)} redirects, {len(strangers)} through")
     assert (strangers, listener.connections) == ([], [])
-    assert len(gaps.read_log(origin.log)[0]) > len(locations)
+    assert len(site_log.read_arrivals(origin.log)[0]) > len(locations)
     for fetch, location in zip(ended, locations, strict=True):
         stayed = fetch.hop_url.startswith(origin.url(0, "/"))
         assert stayed or (fetch.state == State.FAILED and fetch.error), location

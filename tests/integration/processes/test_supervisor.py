@@ -1,4 +1,4 @@
-"""The supervisor: whatever its command started ends, after an order to stop and after its starter's death."""
+"""The supervisor ends all that its command started, after SIGTERM and after the death of its starter."""
 
 import os
 import signal
@@ -90,7 +90,7 @@ def test_what_ignores_the_order_is_killed(note: Path, started: list[subprocess.P
 
 
 def test_killing_the_starter_stops_everything(note: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    """After `kill -9` of the one who started the supervisor, the kernel tells it, and it stops the command."""
+    """After `kill -9` of its starter, the kernel sends the supervisor SIGTERM, and it stops the command."""
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, supervisor.__file__, sys.executable, "-c", ORDERLY, str(note)],
         stdout=subprocess.PIPE,
@@ -105,6 +105,6 @@ def test_killing_the_starter_stops_everything(note: Path, started: list[subproce
 
 
 def test_the_exit_code_is_the_commands() -> None:
-    """A release that fails is seen to fail."""
+    """So a release that fails is known to have failed."""
     command = [sys.executable, "-P", supervisor.__file__, str(os.getpid()), "/bin/sh", "-c", "exit 3"]
     assert subprocess.run(command, check=False).returncode == 3

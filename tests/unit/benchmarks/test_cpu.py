@@ -1,4 +1,4 @@
-"""benchmarks.cpu: what a tree of processes has used."""
+"""benchmarks.fetches.cpu: what a tree of processes has used."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from benchmarks import cpu
+from benchmarks.fetches import cpu
 
 BURNT_S = 0.4  # far more than it takes a process to start
 # A child that uses CPU, says so, and then ends or stays; and its parent, which waits for it or not.

@@ -1,4 +1,4 @@
-"""benchmarks.reservations.scores: what the callers' notes say of a limiter."""
+"""benchmarks.reservations.scores: how the callers' notes are judged."""
 
 import pytest
 
@@ -13,8 +13,8 @@ def notes(*starts: tuple[str, int], refusals: int = 0) -> Notes:
     return Notes(starts=list(starts), granted=len(starts), refusals=refusals, granted_calls_ns=[MS] * len(starts))
 
 
-def test_starts_of_two_processes_in_one_site_are_too_close() -> None:
-    """A gap is between starts of a site, whichever processes they are of; sites and the notes' order do not matter."""
+def test_starts_of_two_processes_at_one_site_are_too_close() -> None:
+    """A gap is between starts at one site, of any processes; other sites and the order of the notes do not matter."""
     interval_ns = 5 * MS
     one, other = notes(("a", 2 * interval_ns), ("a", 0), refusals=3), notes(("a", interval_ns - 1), ("b", 1))
 
@@ -34,7 +34,7 @@ def test_a_gap_of_the_interval_is_long_enough() -> None:
     assert (score.violations, score.shortest_gap) == (0, 1)
 
 
-def test_where_nobody_is_refused_grants_are_counted() -> None:
+def test_without_an_interval_grants_are_counted() -> None:
     """Without an interval there is nothing to violate; the rate is that of grants."""
     score = judge([Notes(granted=30, granted_calls_ns=[MS] * 30)], UNREFUSED)
 

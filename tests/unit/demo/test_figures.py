@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo.fakes.gaps import Arrival
+from demo.fakes.site_log import Arrival
 from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure, used_share, windows
 
 S = 1_000_000_000

@@ -1,4 +1,4 @@
-"""CPU time of process trees, of what has ended in them, too."""
+"""The CPU time of process trees, including that of children that have ended."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,10 @@ TRIES = 10
 
 
 def used_s(pids: Iterable[int]) -> float:
-    """Return the seconds of CPU that these processes and all that descend from them have used so far.
+    """Return the seconds of CPU that these processes and all their descendants have used so far.
 
-    A process that has ended is counted with its parent, which has waited for it.
+    A process that has ended is counted with its parent, once the parent has waited for it. RuntimeError if processes
+    end too fast for a consistent sum.
     """
     roots = [psutil.Process(pid) for pid in pids]
     for _ in range(TRIES):

@@ -1,4 +1,4 @@
-"""The judgement of pacing is arithmetic: it is tested as tables of numbers, and against brute force."""
+"""The judge of pacing: tables of numbers, and a comparison with brute force."""
 
 import math
 from collections.abc import Sequence
@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demo.fakes.gaps import (
-    Answered,
-    Arrival,
-    HostGaps,
+from demo.fakes.judge import (
+    Verdict,
     early_starts,
     gap_ratios,
     gaps_ns,
-    judge,
     percentile,
-    read_answers,
-    read_log,
     recent_rate,
     times_by_host,
     used_share,
+    verdicts,
 )
+from demo.fakes.site_log import Answered, Arrival, read_answers, read_arrivals
 
 SECOND = 1_000_000_000
 
@@ -85,7 +82,7 @@ def test_early_starts(at: tuple[float, ...], interval_s: float, burst: int, earl
 
 
 def test_a_third_of_a_second_is_not_lost_to_rounding() -> None:
-    """An interval that is no whole number of nanoseconds does not make punctual arrivals early."""
+    """Punctual arrivals are not early if the interval is no whole number of nanoseconds."""
     punctual = [round(index * SECOND / 3) for index in range(1_000)]
     assert early_starts(punctual, 1 / 3) == 0
 
@@ -113,10 +110,10 @@ def test_early_starts_agree_with_comparing_every_pair(arrived: list[int], interv
 
 
 @given(arrived=some_times, interval=st.integers(1, 12), burst=st.integers(1, 5))
-def test_nobody_is_early_exactly_when_the_textbook_algorithm_admits_all(
+def test_no_start_is_early_exactly_when_the_textbook_algorithm_admits_all(
     arrived: list[int], interval: int, burst: int
 ) -> None:
-    """The judge condemns no traffic that a GCRA lets pass, and lets none pass that a GCRA stops."""
+    """Traffic has no early start if a GCRA admits all of it, and has one if a GCRA does not."""
     assert (early_starts(arrived, interval / SECOND, burst) == 0) == gcra_admits_all(arrived, interval, burst)
 
 
@@ -146,10 +143,10 @@ def test_the_recent_rate_is_of_the_last_seconds_only() -> None:
     assert recent_rate(at, until_ns=10 * SECOND, seconds=2.0) == 1.5
 
 
-def test_judge_gives_each_host_its_own_verdict() -> None:
+def test_each_host_has_its_own_verdict() -> None:
     """Each host is held to its own interval and burst, over all its arrivals."""
     log = [*arrivals("a", 0, 1, 1.5, 3.5, 4), *arrivals("b", 0, 0), *arrivals("c", 2)]
-    verdicts = judge(
+    found = verdicts(
         log,
         {"a": 1.0, "b": 1.0, "c": 1.0},
         bursts={"b": 2},
@@ -157,23 +154,23 @@ def test_judge_gives_each_host_its_own_verdict() -> None:
         until_ns=7 * SECOND // 2,
         recent_s=2.0,
     )
-    assert verdicts == {
-        "a": HostGaps(host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5),
-        "b": HostGaps(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
-        "c": HostGaps(host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5),
+    assert found == {
+        "a": Verdict(host="a", count=5, shortest_gap_ns=SECOND // 2, early_starts=2, used_share=0.8, recent_rate=0.5),
+        "b": Verdict(host="b", count=2, shortest_gap_ns=0, early_starts=0, used_share=None, recent_rate=0.0),
+        "c": Verdict(host="c", count=1, shortest_gap_ns=None, early_starts=0, used_share=None, recent_rate=0.5),
     }
 
 
-def test_judge_ends_the_recent_past_at_the_last_arrival_of_all() -> None:
+def test_recent_rates_end_at_the_last_arrival_of_all_hosts() -> None:
     """Without an end of the window, a host that went quiet has a recent rate of 0."""
-    verdicts = judge([*arrivals("a", 0, 1), *arrivals("b", 99)], {"a": 1.0, "b": 1.0}, recent_s=4.0)
-    assert [verdicts[host].recent_rate for host in "ab"] == [0.0, 0.25]
+    found = verdicts([*arrivals("a", 0, 1), *arrivals("b", 99)], {"a": 1.0, "b": 1.0}, recent_s=4.0)
+    assert [found[host].recent_rate for host in "ab"] == [0.0, 0.25]
 
 
-def test_judge_refuses_a_host_whose_interval_it_does_not_know() -> None:
-    """A host nobody gave an interval for is an error, not a pass."""
+def test_a_host_without_an_interval_is_an_error() -> None:
+    """A host for which no interval is given must not pass unjudged."""
     with pytest.raises(KeyError):
-        judge(arrivals("stranger", 0, 1), {"a": 1.0})
+        verdicts(arrivals("stranger", 0, 1), {"a": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -203,26 +200,26 @@ def test_the_log_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
     """Reading again from the returned offset gives what was written since, and nothing twice."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n2 127.1.0.2 /b 127.0.0.9 7\n")
-    first, offset = read_log(log)
+    first, offset = read_arrivals(log)
     with log.open("ab") as more:
         more.write(b"3 127.1.0.1 /c 127.0.0.1 2\n")
-    second, end = read_log(log, offset)
+    second, end = read_arrivals(log, offset)
     assert first == [
         Arrival(at_ns=1, host="127.1.0.1", path="/a", client="127.0.0.1", place=1),
         Arrival(at_ns=2, host="127.1.0.2", path="/b", client="127.0.0.9", place=7),
     ]
     assert second == [Arrival(at_ns=3, host="127.1.0.1", path="/c", client="127.0.0.1", place=2)]
-    assert (read_log(log, end), end) == (([], end), log.stat().st_size)
+    assert (read_arrivals(log, end), end) == (([], end), log.stat().st_size)
 
 
 def test_a_half_written_line_is_left_for_the_next_time(tmp_path: Path) -> None:
     """A last line without its end is not read, and is whole when read on from the offset."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /a 127.0.0.1 1\n22 127.1")
-    first, offset = read_log(log)
+    first, offset = read_arrivals(log)
     with log.open("ab") as more:
         more.write(b".0.1 /b 127.0.0.1 1\n")
-    second, _ = read_log(log, offset)
+    second, _ = read_arrivals(log, offset)
     assert [arrival.at_ns for arrival in first] == [1]
     assert second == [Arrival(at_ns=22, host="127.1.0.1", path="/b", client="127.0.0.1")]
 
@@ -231,7 +228,7 @@ def test_any_bytes_in_a_path_can_be_read(tmp_path: Path) -> None:
     """A path that is not UTF-8, or holds what Python takes for a line's end, is one arrival."""
     log = tmp_path / "requests.log"
     log.write_bytes(b"1 127.1.0.1 /\xff\x85\x1c\xe2\x80\xa8 127.0.0.1 1\n")
-    read, _ = read_log(log)
+    read, _ = read_arrivals(log)
     assert [arrival.at_ns for arrival in read] == [1]
 
 

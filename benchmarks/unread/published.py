@@ -1,19 +1,20 @@
-"""The design for unread numbers that is published most often for Django, as a contrast to `notifications`.
+"""The design for unread numbers that is published most often for Django, for comparison with `notifications`.
 
 1. `add`: where a row is saved, ZINCRBY on one sorted set: member = user, score = delta.
 2. `flush`, a periodic task: for each member, take its delta (ZSCORE and ZREM in one MULTI), then add it to the row.
 3. `number`: what the row says, and ZSCORE.
 
-Nothing here is a strawman: MULTI keeps a delta that comes between ZSCORE and ZREM, and the row is changed by an UPDATE
-that adds. Where it loses all the same:
+The design is implemented at its best: MULTI keeps a delta that is added between ZSCORE and ZREM, and an UPDATE adds the
+delta to the row. Its weaknesses:
 
-- A process that dies between ZREM and UPDATE, or whose UPDATE fails, has lost the delta, and nothing tells.
+- A process that dies between ZREM and UPDATE, or whose UPDATE fails, has lost the delta, and nothing shows that.
 - In the other published order, UPDATE before ZREM, the same death has the next flush count it twice.
-- `add` is called inside the transaction: what is rolled back has been counted; `number` shows it before the COMMIT.
+- `add` is called inside the transaction: a row that is rolled back has been counted, and `number` counts rows before
+  their COMMIT.
 - `number` reads low while a flush holds a delta between the two, or stores it right after `number` read the row.
-- A Redis that loses its memory takes all deltas along, and nothing notices.
+- A Redis that loses its memory loses all deltas, and nothing shows that.
 
-`_take` and `_store` are the steps between which a test may kill. None of this is for use.
+Tests kill a process between the steps `_take` and `_store`. Do not use this code.
 """
 
 from typing import Any
@@ -45,7 +46,7 @@ class PublishedUnread:
         self._redis.zincrby(DELTAS, delta, str(user_id))
 
     def flush(self) -> int:
-        """Bring all deltas to PostgreSQL, one user after the other; return of how many users."""
+        """Write all deltas to PostgreSQL, one user after the other; return the number of users."""
         members: Any = self._redis.zrange(DELTAS, 0, -1, withscores=True)
         for member, _ in members:
             user_id = int(member)
@@ -61,7 +62,7 @@ class PublishedUnread:
         return (row[0] if row else 0) + int(self._redis.zscore(DELTAS, str(user_id)) or 0)
 
     def _take(self, user_id: int) -> int:
-        """Remove a user's delta from Redis and return it; from here on this process alone has it."""
+        """Remove a user's delta from Redis and return it; from then on only this process has it."""
         with self._redis.pipeline() as pipeline:
             pipeline.zscore(DELTAS, str(user_id))
             pipeline.zrem(DELTAS, str(user_id))

@@ -1,8 +1,8 @@
-"""Estimate: how far from its prediction a start is, first come, first served.
+"""Estimate: how far a start is from its prediction, where starts are served in the order of the requests.
 
-Each probe asks `slots.estimate` when it would start, at a site that others have booked up to ten seconds ahead, and
-then waits its turn in `throttle`. Its error is the time between the prediction and the first moment of the body, by
-the process' monotonic clock.
+Each probe asks `slots.estimate` when it would start, at a site of which up to ten seconds are reserved, and then waits
+in `throttle`. Its error is the time between the prediction and the beginning of the `with` block, by the monotonic
+clock of the process.
 """
 
 import json
@@ -19,21 +19,21 @@ from ratelimit import site_settings
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "1000"))
 PROCESSES, SITES = 4, 20  # in each process: one thread a site
-RATES = {"1/s": 9, "2/s": 19, "5/s": 49}  # and how many starts others may have booked before a probe
+RATES = {"1/s": 9, "2/s": 19, "5/s": 49}  # and the most starts that are reserved before a probe
 FAR = 60.0
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return what the errors of all probes were."""
-    # The processes that this starts import this module before Django is there.
+    """Return the errors of all probes."""
+    # Not at the top: the processes that this starts import this module before Django is set up.
     from django.db import connection  # noqa: PLC0415
 
-    from demo.fakes.gaps import percentile  # noqa: PLC0415
+    from demo.fakes.judge import percentile  # noqa: PLC0415
     from ratelimit.models import Slot  # noqa: PLC0415
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE ratelimit_slot, ratelimit_site RESTART IDENTITY CASCADE")
-    words = [sys.executable, "-m", "benchmarks.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
+    words = [sys.executable, "-m", "benchmarks.reservations.estimate", str(-(-PROBES // (PROCESSES * SITES)))]
     probers = [subprocess.Popen([*words, str(number)], stdout=subprocess.PIPE) for number in range(PROCESSES)]
     probes = [probe for prober in probers for probe in json.loads(prober.communicate()[0])]
     errors_ms = [abs(error_s) * 1000 for _, error_s in probes]
@@ -51,14 +51,14 @@ def measure(_folder: Path) -> list[Figure]:
 
 
 def _probe(site: str, rate: str, probes: int) -> list[tuple[float, float]]:
-    """Return the wait that was predicted and the error of each probe, in seconds."""
+    """Return the predicted wait and the error of each probe, in seconds."""
     from django.db import connection  # noqa: PLC0415
 
     from ratelimit import slots  # noqa: PLC0415
     from ratelimit.throttle import throttle  # noqa: PLC0415
 
     site_settings.set_rate(site, rate)
-    time.sleep(random.uniform(0, 2))  # noqa: S311  not all at once, each time again
+    time.sleep(random.uniform(0, 2))  # noqa: S311  so that the probes are not in step
     found = []
     for _ in range(probes):
         if others := random.randint(0, RATES[rate]):  # noqa: S311  as above
@@ -72,7 +72,7 @@ def _probe(site: str, rate: str, probes: int) -> list[tuple[float, float]]:
 
 
 def main() -> None:
-    """Run as a script: probe the sites of one process, and print what was found."""
+    """Probe the sites of one process, and print waits and errors as JSON."""
     import django  # noqa: PLC0415  what follows needs Django's settings
 
     django.setup()

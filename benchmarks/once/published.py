@@ -1,21 +1,20 @@
-"""The design for e-mails that is published most often for Django with PostgreSQL, as a contrast to `workers.mail`.
+"""The design for e-mails that is published most often for Django with PostgreSQL, for comparison with `workers.mail`.
 
 A flag in the orders table says whether the e-mail is sent. For each order that is shipped and not flagged:
 
 1. Lock it by `select_for_update(skip_locked=True)`, inside `transaction.atomic()`, and look at the flag again.
 2. `send_mail`. 3. Set the flag, save the order, and commit.
 
-Nothing here is a strawman: several workers share out the orders without waiting for each other, none of them sends
-what another one is sending or has sent, and an e-mail that fails is sent again later. Where it loses all the same:
+The design is implemented at its best: several workers share the orders without waiting for each other, none of them
+sends an e-mail that another is sending or has sent, and an e-mail that fails is sent again later. Its weaknesses:
 
-- A process that dies, or loses the database, between the server's 250 and the COMMIT has sent the e-mail and not said
-  so: the next one sends it again, and nothing tells.
-- So it does where the connection breaks after the final dot: the exception rolls back, whatever the server did.
-- A mail server that hangs holds a transaction and the order's row lock: a session that changes the order waits along,
-  and vacuum cannot remove what died since.
+- A process that dies, or loses the database, between the server's 250 and the COMMIT has sent the e-mail without a
+  record of it: the next process sends it again, and nothing shows that.
+- The same happens if the connection breaks after the final dot: the exception rolls back, whatever the server did.
+- While a mail server hangs, the transaction and the lock of the order's row stay open: transactions that change the
+  order wait, and vacuum cannot remove dead rows.
 
-`_lock`, `_send` and `_mark` are the steps between which a test may kill; the commit is what follows the last. None of
-this is for use.
+Tests kill a process between the steps `_lock`, `_send` and `_mark`, and before the commit. Do not use this code.
 """
 
 from collections.abc import Iterable
@@ -83,7 +82,7 @@ class PublishedShippedEmail:
         )
 
     def send_all(self) -> int:
-        """Send the e-mail of each order that waits for it, and return how many were sent here; others wait on."""
+        """Send the e-mail of each order that waits for it, and return how many were sent; the others still wait."""
         waiting = PublishedOrder.objects.filter(shipped_at__isnull=False, shipped_email_sent=False)
         sent = 0
         if self._connection:
@@ -96,7 +95,7 @@ class PublishedShippedEmail:
         return sent
 
     def send_one(self, pk: int) -> bool:
-        """Send the order's e-mail, unless another worker is about to, or has."""
+        """Send the order's e-mail, unless another process is sending it or has sent it; tell whether it was sent."""
         with transaction.atomic():
             order = self._lock(pk)
             if order is None:
@@ -106,7 +105,7 @@ class PublishedShippedEmail:
         return True
 
     def _lock(self, pk: int) -> PublishedOrder | None:
-        """Lock the order's row, if its e-mail is still to be sent and the row is not locked."""
+        """Lock the order's row if its e-mail is to be sent; None if it is not, or another process has the lock."""
         waiting = PublishedOrder.objects.select_for_update(skip_locked=True).filter(shipped_email_sent=False)
         found: PublishedOrder | None = waiting.filter(pk=pk).first()
         return found

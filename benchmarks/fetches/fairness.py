@@ -1,7 +1,7 @@
-"""Fairness: what a site waits for its first request while others have long queues, or hang.
+"""Fairness: how long a site waits for its first request while other sites have long queues, or hang.
 
-Real processes fetch from fake sites. A probe is one fetch for a site that nobody has heard of yet; it takes from the
-commit that enqueued it until the kernel received the first request at the site.
+Real processes fetch from fake sites. A probe is one fetch for a site that has no row yet. It takes from the commit that
+enqueued it until the site's kernel received the request.
 """
 
 import os
@@ -15,10 +15,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from benchmarks import own_processes
+from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
-from demo.fakes import gaps, sites
-from demo.fakes.gaps import percentile
+from demo.fakes import judge, site_log, sites
+from demo.fakes.judge import percentile
 from demo.fakes.site_server import FLUSH_EVERY_S
 from ratelimit import site_settings
 from ratelimit.models import Slot
@@ -27,22 +27,22 @@ from workers.fetches.models import HELD, Fetch, State
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "200"))  # a round
 BACKLOG = int(os.environ.get("WEIR_BENCH_BACKLOG", "50000"))
-EVERY_S = 0.053  # between two probes: not in step with beat
+EVERY_S = 0.053  # between two probes; no divisor of a second, so that they are not in step with beat
 ROUNDS = 5  # of probes
 WARM_UP = 20  # probes that do not count: processes open connections and import what they need
 PATIENCE_S = 60.0
 
-# Where the sites stand in the list of all.
+# The places of the sites in the list of all.
 BUSY, BUSY_RATE = range(10), "50/s"
 STEADY, STEADY_RATE, STEADY_FOR_S = range(10, 30), "5/s", 10.0
 HANGING, HANGING_RATE, HANGING_CONCURRENCY = 30, "50/s", 16
-UNKNOWN = range(31, 31 + WARM_UP + ROUNDS * PROBES)  # one for each probe
+UNKNOWN = range(31, 31 + WARM_UP + ROUNDS * PROBES)  # sites without a row, one for each probe
 A_HANGING_PATH = "/slow/3600000"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """How long each probe took, and how many slots were booked for them in vain: who held one came too late for it."""
+    """How long each probe took, and how many of their slots were missed because the holder came too late."""
 
     took_ms: list[float]
     missed_slots: int
@@ -52,17 +52,17 @@ class Round:
 
 
 class Scene:
-    """The sites that run, and which of them nobody has heard of yet."""
+    """The running sites; those without a row are probed one after the other."""
 
     def __init__(self, running: sites.Sites) -> None:
         self._sites = running
         self._unknown = iter(UNKNOWN)
 
     def probe(self, probes: int = PROBES) -> Round:
-        """Have so many sites that nobody knows asked for the first time, one after the other."""
+        """Enqueue the first fetch of so many sites, one after the other."""
         committed: dict[str, int] = {}
-        booked = Slot.objects.filter(site__name__in=(self._site(place) for place in UNKNOWN))
-        already = booked.count()
+        reserved = Slot.objects.filter(site__name__in=(self._site(place) for place in UNKNOWN))
+        already = reserved.count()
         began = time.monotonic()
         for number in range(probes):
             time.sleep(max(0.0, began + number * EVERY_S - time.monotonic()))
@@ -73,21 +73,21 @@ class Scene:
         arrived = self._first_requests(committed)
         return Round(
             took_ms=[(arrived[host] - at_ns) / 1e6 for host, at_ns in committed.items()],
-            missed_slots=booked.count() - already - probes,
+            missed_slots=reserved.count() - already - probes,
         )
 
     def set_rates(self, places: Collection[int], rate: str, max_concurrency: int | None = None) -> None:
-        """Have the sites at these places known, at this rate."""
+        """Set the rate of the sites at these places, which gives them a row."""
         for place in places:
             site_settings.set_rate(self._site(place), rate, max_concurrency=max_concurrency)
 
     def queue(self, places: Collection[int], count: int, path: str = "/ok") -> None:
-        """Give each of these sites so many fetches."""
+        """Enqueue so many fetches for each of these sites."""
         with transaction.atomic():
             request_fetches(self._sites.url(place, f"{path}?{number}") for place in places for number in range(count))
 
     def rate(self, places: Collection[int], lasts_s: float) -> float:
-        """Return how many requests a second these sites see while so much time passes."""
+        """Return the requests a second that these sites receive, measured over so much time."""
         from_ns = time.time_ns()
         time.sleep(lasts_s)
         until_ns = time.time_ns()
@@ -95,25 +95,25 @@ class Scene:
         return sum(from_ns <= arrival.at_ns < until_ns for arrival in self._requests(places)) / lasts_s
 
     def requests(self, place: int) -> int:
-        """Return how many requests a site has seen so far."""
+        """Return how many requests a site has received so far."""
         return len(self._requests([place]))
 
     def is_held_up(self) -> bool:
-        """Tell whether the site that hangs has all the requests that it may have at once."""
+        """Tell whether the site that hangs has as many requests in flight as it may."""
         return self.requests(HANGING) >= HANGING_CONCURRENCY
 
     def _site(self, place: int) -> str:
         return f"{self._sites.hosts[place]}:{self._sites.port}"
 
-    def _requests(self, places: Collection[int]) -> list[gaps.Arrival]:
+    def _requests(self, places: Collection[int]) -> list[site_log.Arrival]:
         hosts = {self._sites.hosts[place] for place in places}
-        return [arrival for arrival in gaps.read_log(self._sites.log)[0] if arrival.host in hosts]
+        return [arrival for arrival in site_log.read_arrivals(self._sites.log)[0] if arrival.host in hosts]
 
     def _first_requests(self, hosts: Collection[str]) -> dict[str, int]:
         arrived: dict[str, list[int]] = {}
 
         def all_came() -> bool:
-            arrived.update(gaps.times_by_host(gaps.read_log(self._sites.log)[0]))
+            arrived.update(judge.times_by_host(site_log.read_arrivals(self._sites.log)[0]))
             return all(host in arrived for host in hosts)
 
         _wait_until(all_came, "not every probe has come")
@@ -122,6 +122,7 @@ class Scene:
 
 def measure(folder: Path) -> list[Figure]:
     """Return how long probes took alone, beside one queue, beside ten, and beside a site that hangs."""
+    own_processes.empty()
     place = folder / "fairness"
     place.mkdir(parents=True, exist_ok=True)
     (place / "requests.log").unlink(missing_ok=True)
@@ -141,14 +142,14 @@ def measure(folder: Path) -> list[Figure]:
 
 
 def _hanging(scene: Scene, alone: Round) -> list[Figure]:
-    """Return what sites with work, and probes, have of a site that answers nothing."""
+    """Return what a site that never answers costs sites with work, and probes."""
     scene.set_rates(STEADY, STEADY_RATE)
     scene.set_rates([HANGING], HANGING_RATE, HANGING_CONCURRENCY)
     scene.queue(STEADY, 1_000)
-    time.sleep(settings.WEIR_LOOKAHEAD)  # until all sites are booked in their pace
+    time.sleep(settings.WEIR_LOOKAHEAD)  # until dispatch reserves at each site's own rate
     before = scene.rate(STEADY, STEADY_FOR_S)
     scene.queue([HANGING], 1_000, A_HANGING_PATH)
-    _wait_until(scene.is_held_up, "the site that hangs is not asked")
+    _wait_until(scene.is_held_up, "the site that hangs gets no requests")
     beside = scene.rate(STEADY, STEADY_FOR_S)
     return [
         Figure(name="fairness_steady_rate_alone", value=before, unit="requests/s"),
@@ -172,7 +173,7 @@ def _delays(what: str, found: Round, alone: Round | None = None) -> list[Figure]
 def _forget_queues() -> None:
     queued = Fetch.objects.filter(state=State.QUEUED)
     ended = {"state": State.CANCELLED, "finished_at": Now()}
-    # What dispatch is just booking is passed over: who waited for one row with another in hand would lock it out.
+    # Rows that dispatch has locked are skipped: waiting for one while holding others could be a deadlock.
     more = 1
     while more:
         with transaction.atomic():

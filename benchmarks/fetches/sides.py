@@ -1,11 +1,10 @@
 """The sides of `end_to_end`: Weir, Scrapy, and Celery's `rate_limit`, each fetching from the same sites.
 
 Each is a context manager: it queues a backlog, starts the side, and yields the processes whose CPU time is the side's
-price, under the names of the figures: the side's own processes, and these with the servers that it cannot do without.
-What stands in the queue before the side starts has cost nobody anything.
+price, under the names of the figures: the side's own processes, and these with the servers that the side needs. What is
+queued before the side starts costs it no CPU time.
 """
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,41 +13,33 @@ from pathlib import Path
 
 import psutil
 from django.conf import settings
-from django.db import connection
 
-from benchmarks import broker, celery_peer
+from benchmarks import broker
+from benchmarks.fetches import celery_peer, own_processes
 from demo.fakes import sites
 from project import embedded
-from project.celery import app
-from project.processes import procfile
 from ratelimit import site_settings
 from workers.fetches.enqueue import request_fetches
 
 RATE, INTERVAL_S = "3/s", 1 / 3
-FETCHERS = 2
 SCRAPY_PEER = Path(__file__).with_name("scrapy_peer.py")
 MOST_MESSAGES = 30_000  # one task a fetch: many times what Celery does in a turn
 
-Trees = Mapping[str, list[int]]  # processes by what their CPU time is called
+Trees = Mapping[str, list[int]]  # process ids, by the name of their CPU time's figure
 
 
 @contextmanager
 def weir(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees]:
     """Run a worker, beat and fetchers, which store every result in PostgreSQL."""
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
-    broker.empty()
+    own_processes.empty()
     for host in running.hosts:
         site_settings.set_rate(f"{host}:{running.port}", RATE)
     request_fetches(_urls(running, lasts_s))
-    counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
     with (
         embedded.servers(settings.EMBEDDED_HOME) as servers,
-        procfile.running(dict(os.environ), counts=counts, log=folder / "weir.log") as running_weir,
+        own_processes.running(folder / "weir.log") as processes,
     ):
-        workers = running_weir.workers
-        running_weir.wait_until(lambda: procfile.workers_answer(app, workers), "the workers do not answer")
-        own = running_weir.pids()
+        own = processes.pids()
         yield {"weir": own, "weir_and_servers": own + _pids(servers.postgres_pid, servers.valkey_pid)}
 
 
@@ -63,7 +54,7 @@ def scrapy(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees
 
 @contextmanager
 def celery_rate_limit(running: sites.Sites, folder: Path, lasts_s: float) -> Iterator[Trees]:
-    """Run one Celery worker, which stores nothing. RuntimeError if its queue runs empty."""
+    """Run one Celery worker, which stores nothing. RuntimeError if its queue is empty at the end."""
     broker.empty()
     hosts = folder / "sites.txt"
     hosts.write_text("\n".join(running.hosts))
@@ -82,14 +73,14 @@ def celery_rate_limit(running: sites.Sites, folder: Path, lasts_s: float) -> Ite
 
 
 def _urls(running: sites.Sites, lasts_s: float) -> list[str]:
-    """Return as many URLs as may be asked for in that time, site by site in turn."""
+    """Return as many URLs as the rates allow in that time, one site after the other in turn."""
     each = int(lasts_s / INTERVAL_S)
     return [running.url(place, f"/ok/{number}") for number in range(each) for place in range(len(running.hosts))]
 
 
 @contextmanager
 def _script(path: Path, *arguments: str, log: Path) -> Iterator[int]:
-    """Run a script, and kill it with all that it started."""
+    """Run a script; kill it and its child processes on leaving."""
     with log.open("wb") as output:
         process = subprocess.Popen([sys.executable, str(path), *arguments], stdout=output, stderr=output)
     try:

@@ -1,4 +1,4 @@
-"""One performance of the demo: from an empty folder, through starting and watching, to everything stopped."""
+"""One run of the demo: from an empty folder, through starting and watching, to everything stopped."""
 
 import os
 import socket
@@ -13,43 +13,47 @@ from django.db import connection
 
 from demo import home as demo_home
 from demo import inboxes, shipments
-from demo.director import Director, View, beat_ticks
 from demo.fakes import mail_server, sites
 from demo.killer import Killer
+from demo.observer import Observer, View
 from demo.plan import Plan
-from demo.users import EVERYBODY
+from demo.users import USER_IDS
+from demo.workload import Workload
 from notifications import reconcile
+from postgres import statements
 from project import embedded
 from project.celery import app
 from project.processes import interrupts, procfile
+from workers.beat import LOCK
 
 LOOK_EVERY_S = 0.5
 FIRST_REQUEST_WITHIN_S = 30.0
 
 
 class Screen(Protocol):
-    """Where the audience looks."""
+    """Where a run shows what happens."""
 
     def note(self, text: str) -> None:
         """Say what is going on."""
 
     def show(self, view: View) -> None:
-        """Show how everything stands."""
+        """Show the state."""
 
 
-class Performance:
-    """Starts everything, feeds, watches; stops everything, however it ends."""
+class Run:
+    """Starts everything, watches, and stops everything, however it ends; `observer` is there once URLs are queued."""
 
     def __init__(self, plan: Plan, screen: Screen) -> None:
         self.plan = plan
-        self.director: Director | None = None
+        self.observer: Observer | None = None
         self._screen = screen
         self._running: list[procfile.Processes] = []
 
-    def run(self) -> None:
-        """Return when all has been shown and all has stopped.
+    def perform(self) -> None:
+        """Return when the time is over and everything has stopped.
 
-        Raises what the parts raise: NotTheDemos, EmbeddedError, ProcessesEnded, NotReady.
+        Raises what the parts raise: NotADemoFolder, EmbeddedError, ProcessesEnded, NotReady, and RuntimeError for
+        sites, mail server, users and warehouse.
         """
         demo_home.wipe(self.plan.home)
         with ExitStack() as stack:
@@ -57,36 +61,37 @@ class Performance:
                 self._start_and_watch(stack)
             finally:
                 interrupts.ignore()
-                self._judge()
+                self._show_the_end()
                 self._screen.note("Stopping…")
-                for running in self._running:  # at the same time
+                for running in self._running:  # all are asked before the first is waited for
                     running.end()
 
     def _start_and_watch(self, stack: ExitStack) -> None:
         plan, note = self.plan, self._screen.note
         note(f"Starting {plan.sites} sites, a mail server, PostgreSQL and Valkey…")
         web_sites, server = self._start_servers(stack)
-        port = _free_port()
         # The workers need not check the settings: this command has.
-        env = {**os.environ, "PORT": str(port), "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
+        port = str(_free_port())
+        env = {**os.environ, "PORT": port, "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
         note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
         fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
         _make_tables()
-        note(f"Starting worker, mailer, beat, web, {len(EVERYBODY)} users and a warehouse…")
+        note(f"Starting worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
         running = self._run(stack, env, {"web": 1, "worker": 1, "mailer": 1, "beat": 1})
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
         workers = (*fetchers.workers, *running.workers)
         running.wait_until(lambda: procfile.workers_answer(app, workers), "not all workers answer")
-        running.wait_until(lambda: procfile.web_answers("127.0.0.1", port), "the web process does not answer")
-        running.wait_until(beat_ticks, "beat does not tick")
+        running.wait_until(lambda: procfile.web_answers("127.0.0.1", int(port)), "the web process does not answer")
+        running.wait_until(_beat_ticks, "beat does not tick")
         running.wait_until(users.have_begun, "no user has done anything")
         running.wait_until(shipped.have_begun, "no order has been shipped")
-        self.director = Director(web_sites, users, shipped)
-        self.director.set_rates()
-        note(f"{self.director.feed(plan.duration_s):,} URLs wait to be fetched.")
-        self._watch(self.director, users, shipped)
+        workload = Workload(web_sites)
+        self.observer = Observer(workload.sites, web_sites.log, users, shipped)
+        workload.set_rates()
+        note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
+        self._watch(self.observer, users, shipped)
 
     def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
         try:
@@ -104,9 +109,9 @@ class Performance:
         self._running.append(running)
         return running
 
-    def _watch(self, director: Director, users: inboxes.Inboxes, shipped: shipments.Shipments) -> None:
+    def _watch(self, observer: Observer, users: inboxes.Inboxes, shipped: shipments.Shipments) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S
-        while (view := director.look()).elapsed_s is None:
+        while (view := observer.look()).elapsed_s is None:
             self._check()
             if time.monotonic() > give_up_at:
                 raise procfile.NotReady(f"After {FIRST_REQUEST_WITHIN_S:g} s no site has been asked.")
@@ -118,18 +123,18 @@ class Performance:
             shipped.killer.kill_if_due()
             self._screen.show(view)
             time.sleep(min(LOOK_EVERY_S, self.plan.duration_s - view.elapsed_s))
-            view = director.look()
+            view = observer.look()
         self._screen.show(view)
 
     def _check(self) -> None:
         for running in self._running:
             running.check()
 
-    def _judge(self) -> None:
-        """Have users and warehouse stop, and show the last word about numbers and e-mails, also after Ctrl-C."""
-        if self.director is not None:
+    def _show_the_end(self) -> None:
+        """Stop users and warehouse, and show the final unread numbers and e-mails, also after Ctrl-C."""
+        if self.observer is not None:
             connection.close()  # a query may have been cut off
-            view = self.director.look_at_the_end()
+            view = self.observer.look_at_the_end()
             if view.elapsed_s is not None:
                 self._screen.show(view)
 
@@ -137,7 +142,12 @@ class Performance:
 def _make_tables() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("sync_schedule", stdout=StringIO())
-    reconcile.run_pass()  # until the first one unread numbers come from the rows, which would prove nothing
+    reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
+
+
+def _beat_ticks() -> bool:
+    """Tell whether a beat process holds the lock with which it ticks."""
+    return bool(statements.run("demo", "beat_ticks", {"lock": LOCK}))
 
 
 def _free_port() -> int:

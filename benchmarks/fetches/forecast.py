@@ -1,7 +1,7 @@
-"""Forecast: how far from its prediction a fetch is, which waits behind others in its site's queue.
+"""Forecast: how far the start of a fetch is from its prediction, when it waits behind others of its site.
 
-Real processes fetch from fake sites. Each probe asks `forecast` when a request would start, and then makes it; its
-error is the time between the prediction and the moment at which the kernel received the request at the site.
+Real processes fetch from fake sites. Each probe asks `forecast` when a fetch would start, and then enqueues it. Its
+error is the time between the prediction and the moment at which the site's kernel received the request.
 """
 
 import os
@@ -11,23 +11,24 @@ from pathlib import Path
 
 from django.conf import settings
 
-from benchmarks import own_processes
+from benchmarks.fetches import own_processes
 from benchmarks.figures import Figure
-from demo.fakes import gaps, sites
-from demo.fakes.gaps import percentile
+from demo.fakes import site_log, sites
+from demo.fakes.judge import percentile
 from ratelimit import site_settings
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.reports.forecast import forecast
 
 SITES = 60
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
-RATES = {"1/s": 12, "2/s": 24, "3/s": 36}  # and how many others may be queued before a probe
-BETWEEN = (0.0, 0.05)  # seconds from one site's probe to the next one's: not all in one tick of dispatch
+RATES = {"1/s": 12, "2/s": 24, "3/s": 36}  # and the most fetches that are queued before a probe
+BETWEEN = (0.0, 0.05)  # seconds between the probes of two sites, so that they do not share one tick of dispatch
 PATIENCE_S = 60.0
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Return what the errors of all probes were."""
+    """Return the errors of all probes."""
+    own_processes.empty()
     place = folder / "forecast"
     place.mkdir(parents=True, exist_ok=True)
     (place / "requests.log").unlink(missing_ok=True)
@@ -46,13 +47,13 @@ def measure(folder: Path) -> list[Figure]:
 
 
 def _round(running: sites.Sites, name: str) -> list[float]:
-    """Have each site probed once, and return how many milliseconds later than predicted each request came."""
+    """Probe each site once, and return how many milliseconds later than predicted each request came."""
     predicted: dict[tuple[str, str], int] = {}
     path = f"/ok/{name}"
     for number in range(SITES):
         others = random.randint(0, RATES[_rate(number)])  # noqa: S311  nothing is secret
         request_fetches([running.url(number, f"/ok/other-{other}") for other in range(others)])
-    time.sleep(settings.WEIR_LOOKAHEAD)  # until each site is booked in its pace
+    time.sleep(settings.WEIR_LOOKAHEAD)  # until dispatch reserves at each site's own rate
     for number, host in enumerate(running.hosts):
         starts_in_s = forecast(f"{host}:{running.port}").starts_in_s
         predicted[host, path] = time.time_ns() + int(starts_in_s * 1e9)
@@ -62,14 +63,14 @@ def _round(running: sites.Sites, name: str) -> list[float]:
 
 
 def _arrivals(log: Path, probes: dict[tuple[str, str], int]) -> dict[tuple[str, str], int]:
-    """Return when the kernel received these requests, as soon as it has received all."""
+    """Wait for these requests, and return when the kernel received each."""
     give_up_at = time.monotonic() + PATIENCE_S
     arrived: dict[tuple[str, str], int] = {}
     while len(arrived) < len(probes):
         if time.monotonic() > give_up_at:
             raise TimeoutError(f"{len(probes) - len(arrived)} probes have not come after {PATIENCE_S:g} s")
         time.sleep(0.2)
-        seen, _ = gaps.read_log(log)
+        seen, _ = site_log.read_arrivals(log)
         arrived = {(a.host, a.path): a.at_ns for a in seen if (a.host, a.path) in probes}
     return arrived
 

@@ -1,12 +1,12 @@
 """The peer: Celery, one task a fetch, and a task type a site, each with its `rate_limit`.
 
-Run as a script with three arguments, it is the worker: the broker's URL, the rate of a site, and a file of sites, one
-a line. `publish` is what its users' code would do.
+Run as a script, it is the worker. The three arguments are the broker's URL, the rate of a site, and a file of sites,
+one a line. `publish` is what an application would do.
 
-Celery limits the rate of a task type within one worker, so 1,000 sites are 1,000 task types, all on one worker; two
-workers would start twice as much. The worker does as little else as its documentation allows: no results, no events,
-no gossip, no remote control; prefork with a process for each of two processors, which here did more than threads; and
-it takes two tasks a site in advance, so that a site that has to wait holds up no other. What is fetched is thrown away.
+Celery limits the rate of a task type within one worker. So 1,000 sites are 1,000 task types, all on one worker; two
+workers would start twice as many. All that the documentation allows to turn off is off: results, events, gossip and
+remote control. The pool is prefork with one process for each of two processors, which was faster than threads here. The
+worker prefetches two tasks a site, so that a site that has to wait holds up no other. What is fetched is discarded.
 """
 
 import sys
@@ -33,7 +33,7 @@ connections = urllib3.PoolManager(num_pools=MOST_SITES, retries=False)  # kept a
 
 
 def fetch(url: str) -> None:
-    """Ask for the URL."""
+    """Request the URL, and discard the answer."""
     connections.request("GET", url)
 
 

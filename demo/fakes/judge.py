@@ -1,42 +1,23 @@
-"""What the sites' logs say about pacing: pure functions of arrivals, and those that read them.
+"""How the fake sites were paced: pure functions of the arrivals in their log.
 
-Times and gaps are whole nanoseconds, so that "too early" is never a matter of rounding; intervals come in
-seconds, as rates are configured. The log is in the order of reading, not of arrival: everything here sorts.
+Times and gaps are whole nanoseconds, so that "too early" is never a matter of rounding. Intervals are in seconds, as
+rates are configured. A log is not in the order of arrival: what takes arrivals sorts them; what takes `times` expects
+those of one host, the earliest first.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
+
+from demo.fakes.site_log import Arrival
 
 NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Arrival:
-    """One request, as a site's log has it: whose, and which on its connection; the first has `place` 1."""
-
-    at_ns: int
-    host: str
-    path: str
-    client: str = ""
-    place: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answered:
-    """One answer, as a site's log has it, with the time right before it was sent, by the sites' process."""
-
-    at_ns: int
-    host: str
-    path: str
-    status: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HostGaps:
-    """How one host was treated; None where too few requests came to say.
+class Verdict:
+    """How one host was paced; a value is None where too few requests came to judge it.
 
     `used_share` is of the allowed rate; `recent_rate` is in requests a second.
     """
@@ -49,34 +30,6 @@ class HostGaps:
     recent_rate: float
 
 
-def read_log(path: Path, start_offset: int = 0) -> tuple[list[Arrival], int]:
-    """Return the arrivals written since an offset, and the offset to go on from.
-
-    A last line that is only half written is left for the next time.
-    """
-    lines, end_offset = _whole_lines(path, start_offset)
-    return [
-        Arrival(at_ns=int(at_ns), host=host, path=asked, client=client, place=int(place))
-        for at_ns, host, asked, client, place in lines
-    ], end_offset
-
-
-def read_answers(path: Path, start_offset: int = 0) -> tuple[list[Answered], int]:
-    """Return the answers written since an offset, and the offset to go on from, as `read_log` does."""
-    lines, end_offset = _whole_lines(path, start_offset)
-    return [
-        Answered(at_ns=int(at_ns), host=host, path=asked, status=int(status)) for at_ns, host, asked, status in lines
-    ], end_offset
-
-
-def _whole_lines(path: Path, start_offset: int) -> tuple[list[list[str]], int]:
-    with path.open("rb") as log:
-        log.seek(start_offset)
-        written = log.read()
-    whole = written[: written.rfind(b"\n") + 1]
-    return [line.decode("latin-1").split(" ") for line in whole.split(b"\n")[:-1]], start_offset + len(whole)
-
-
 def times_by_host(arrivals: Iterable[Arrival]) -> dict[str, list[int]]:
     """Return each host's times of arrival in ns, the earliest first."""
     times = defaultdict(list)
@@ -86,7 +39,7 @@ def times_by_host(arrivals: Iterable[Arrival]) -> dict[str, list[int]]:
 
 
 def gaps_ns(arrivals: Iterable[Arrival]) -> list[int]:
-    """Return the gaps between consecutive arrivals at the same host, host by host."""
+    """Return the gaps between consecutive arrivals at the same host, one host after the other."""
     return [gap for times in times_by_host(arrivals).values() for gap in _gaps(times)]
 
 
@@ -98,12 +51,12 @@ def gap_ratios(arrivals: Iterable[Arrival], intervals: Mapping[str, float]) -> l
 
 
 def early_starts(times: Sequence[int], interval_s: float, burst: int = 1) -> int:
-    """Count the arrivals, of one host and sorted, that came before they were allowed to.
+    """Count the arrivals that came before the interval and the burst allowed them.
 
-    With a burst of 1 an arrival is early when its gap to the one before is shorter than the interval. With a
-    larger one arrival j is early when it came less than (j - i - burst + 1) intervals after some arrival i
-    before it: sooner than any GCRA (ITU-T I.371) of that interval and burst allows. The count is 0 exactly
-    when a GCRA would have let all of them pass; beyond that, early arrivals use up allowance like any other.
+    With a burst of 1 an arrival is early if the gap before it is shorter than the interval. With a larger burst,
+    arrival j is early if it came less than (j - i - burst + 1) intervals after some earlier arrival i: sooner than any
+    GCRA (ITU-T I.371) of that interval and burst allows. The count is 0 exactly if a GCRA would let all of them pass.
+    An early arrival uses up allowance like any other.
     """
     interval = _ns(interval_s)
     if burst == 1:
@@ -121,10 +74,10 @@ def early_starts(times: Sequence[int], interval_s: float, burst: int = 1) -> int
 def used_share(
     times: Sequence[int], interval_s: float, *, from_ns: int | None = None, until_ns: int | None = None
 ) -> float | None:
-    """Return the share of its allowed rate at which one host was asked, from first to last arrival.
+    """Return the rate of the arrivals as a share of the allowed rate, from the first arrival to the last.
 
-    1.0 is one request an interval without fail. A window holds both of its ends; where it holds no two
-    arrivals at different times, None.
+    1.0 is exactly one request an interval. The window includes both of its ends. None if it holds no two arrivals at
+    different times.
     """
     held = [
         at_ns for at_ns in times if (from_ns is None or at_ns >= from_ns) and (until_ns is None or at_ns <= until_ns)
@@ -140,7 +93,7 @@ def recent_rate(times: Iterable[int], *, until_ns: int, seconds: float) -> float
     return sum(since_ns < at_ns <= until_ns for at_ns in times) / seconds
 
 
-def judge(
+def verdicts(
     arrivals: Iterable[Arrival],
     intervals: Mapping[str, float],
     *,
@@ -148,16 +101,17 @@ def judge(
     from_ns: int | None = None,
     until_ns: int | None = None,
     recent_s: float = 5.0,
-) -> dict[str, HostGaps]:
-    """Return how each host that was asked was treated, given its interval in seconds and its burst (else 1).
+) -> dict[str, Verdict]:
+    """Return the verdict on each host that was asked, given its interval in seconds and its burst (default 1).
 
-    The window is for `used_share` and, at its end or else at the last arrival of all, `recent_rate`: every
-    arrival is counted and judged. KeyError for a host without an interval, for it must not pass unjudged.
+    The window limits `used_share` only; all arrivals are counted and judged. `recent_rate` is that of the `recent_s`
+    before the window's end, or before the last arrival of all. KeyError for a host without an interval: it must not
+    pass unjudged.
     """
     by_host = times_by_host(arrivals)
     now_ns = until_ns if until_ns is not None else max((times[-1] for times in by_host.values()), default=0)
     return {
-        host: HostGaps(
+        host: Verdict(
             host=host,
             count=len(times),
             shortest_gap_ns=min(_gaps(times), default=None),

@@ -1,13 +1,14 @@
 """End to end: fetches a second at 3/s a site, against Scrapy and against Celery's `rate_limit`, on the same sites.
 
-Weir stores every result in PostgreSQL before it forgets the fetch; the other two throw them away. All run with the
-fake sites on whatever the machine has, and take turns. Rates, early starts and gaps are what the sites' own log saw,
-the rate in the middle of each turn; CPU time is that of all of a side's processes in the same time, for each 1,000
-fetches. Weir's is given with PostgreSQL's and Valkey's, too, and Celery's with Valkey's, for that is their price.
+Weir stores every result in PostgreSQL before it acknowledges the fetch; the other two discard the results. The sides
+take turns, each on all cores of the machine, which they share with the fake sites. Rates, early starts and gaps are
+those of the sites' own log; the rate is that of the middle of each turn. CPU time is that of all processes of a side in
+the same time, for each 1,000 fetches. Weir's is also given with PostgreSQL's and Valkey's, and Celery's with Valkey's,
+because the side needs these servers.
 
-- 1,000 sites are more than any side can serve at 3/s on two cores: who does most? A side that comes round to a site
-  less often than it may breaks no interval, whatever it would do otherwise.
-- 100 sites are few enough: who uses the allowed 300/s, and who keeps the interval?
+- 1,000 sites are more than any side can serve at 3/s on two cores: which side fetches most? A side that asks a site
+  less often than it may breaks no interval, even if it paces nothing.
+- 100 sites are few enough: which side uses the allowed 300/s, and which keeps the interval?
 """
 
 import os
@@ -18,29 +19,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks import cpu, fetch_sides
-from benchmarks.fetch_sides import INTERVAL_S, Trees
+from benchmarks.fetches import cpu, sides
+from benchmarks.fetches.sides import INTERVAL_S, Trees
 from benchmarks.figures import Figure
-from demo.fakes import gaps, sites
+from demo.fakes import judge, site_log, sites
 
 MANY, FEW = 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
 WARM_UP_S = 6.0
 MEASURED_S = 12.0
-TO_START_S = 20.0  # within which a side has begun
-LOG_LAGS_S = 0.2  # it is written every 50 ms
+TO_START_S = 20.0  # within which a side has made its first request
+LOG_LAGS_S = 0.2  # the log is written every 50 ms
 
 Side = Callable[[sites.Sites, Path, float], AbstractContextManager[Trees]]
 SIDES: dict[str, Side] = {
-    "weir": fetch_sides.weir,
-    "scrapy": fetch_sides.scrapy,
-    "celery_rate_limit": fetch_sides.celery_rate_limit,
+    "weir": sides.weir,
+    "scrapy": sides.scrapy,
+    "celery_rate_limit": sides.celery_rate_limit,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What the sites saw of one side, and what it cost."""
+    """What the sites' log says of one side in one turn, and the CPU time that it used."""
 
     rate: float  # requests a second
     early: int
@@ -98,8 +99,8 @@ def _round(hosts: int, folder: Path) -> dict[str, Turn]:
 
 
 def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
-    """Let a side fetch, and look at it once the first request has come and the warm-up is over."""
-    _, already = gaps.read_log(running.log)
+    """Let a side fetch, and measure it from the end of the warm-up, which begins with the first request."""
+    _, already = site_log.read_arrivals(running.log)
     with side(running, folder, TO_START_S + WARM_UP_S + MEASURED_S) as trees:
         _wait_for_first(running, already)
         time.sleep(WARM_UP_S)
@@ -107,20 +108,20 @@ def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
         time.sleep(MEASURED_S)
         used_after_s, until_ns = _used_s(trees), time.time_ns()
     time.sleep(LOG_LAGS_S)
-    arrivals, _ = gaps.read_log(running.log, already)
+    arrivals, _ = site_log.read_arrivals(running.log, already)
     seen = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
-    judged = gaps.judge(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
+    judged = judge.verdicts(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
     return Turn(
-        rate=seen / (until_ns - from_ns) * gaps.NANOSECONDS,
+        rate=seen / (until_ns - from_ns) * judge.NANOSECONDS,
         early=sum(host.early_starts for host in judged),
-        shortest_gap_ns=min(gaps.gaps_ns(arrivals), default=None),
+        shortest_gap_ns=min(judge.gaps_ns(arrivals), default=None),
         cpu_s_per_1000={name: (used_after_s[name] - used_before_s[name]) / seen * 1_000 for name in trees},
     )
 
 
 def _wait_for_first(running: sites.Sites, already: int) -> None:
     give_up_at = time.monotonic() + 60
-    while not gaps.read_log(running.log, already)[0]:
+    while not site_log.read_arrivals(running.log, already)[0]:
         if time.monotonic() > give_up_at:
             raise TimeoutError("no request reached the sites within 60 s")
         time.sleep(0.1)

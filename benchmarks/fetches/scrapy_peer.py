@@ -1,10 +1,10 @@
 """The peer: Scrapy, tuned for many sites, each with a delay.
 
-Run as a script with three arguments: the delay a site in seconds, after how many seconds to end, and a file of URLs,
-one a line.
+A script with three arguments: the delay of a site in seconds, after how many seconds to end, and a file of URLs, one a
+line.
 
-Single process, as Scrapy is. Delays are per site and not randomised; caches, cookies, retries, robots.txt and logs are
-off, and requests are taken from the site that is least busy, which is what its documentation advises for broad crawls.
+Scrapy runs in one process. Delays are per site and not randomised. Caches, cookies, retries, robots.txt and logs are
+off. Requests are taken from the least busy site, as Scrapy's documentation advises for broad crawls.
 """
 
 import sys
@@ -17,18 +17,18 @@ from scrapy.crawler import CrawlerProcess
 
 
 class Fetcher(scrapy.Spider):
-    """Asks for every URL and keeps nothing: results that it would have to store would only slow it down."""
+    """Requests every URL and discards the answers: storing them would only slow it down."""
 
     name = "fetcher"
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield one request a line."""
+        """Yield one request for each line of the file."""
         with Path(sys.argv[3]).open() as urls:  # noqa: ASYNC230  read as it goes, which costs nothing here
             for line in urls:
                 yield scrapy.Request(line.strip(), dont_filter=True)
 
     def parse(self, response: object) -> None:
-        """Do nothing with it."""
+        """Discard the answer."""
 
 
 if __name__ == "__main__":

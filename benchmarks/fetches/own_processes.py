@@ -1,4 +1,4 @@
-"""Weir's own processes, on empty tables and with an empty broker."""
+"""Weir's own processes for a benchmark: a worker, fetchers and beat."""
 
 import os
 from collections.abc import Iterator
@@ -14,13 +14,17 @@ from project.processes import procfile
 FETCHERS = 2
 
 
-@contextmanager
-def running(log: Path) -> Iterator[None]:
-    """Run a worker, fetchers and beat, which write to `log`; they answer when the block is entered."""
+def empty() -> None:
+    """Delete all fetches, slots and sites, and the messages about them."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE fetches_fetchbody, fetches_fetch, ratelimit_slot, ratelimit_site CASCADE")
     broker.empty()
+
+
+@contextmanager
+def running(log: Path) -> Iterator[procfile.Processes]:
+    """Run the processes, which write to `log`; the workers answer when the block is entered."""
     counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
     with procfile.running(dict(os.environ), counts=counts, log=log) as weir:
         weir.wait_until(lambda: procfile.workers_answer(app, weir.workers), "the workers do not answer")
-        yield
+        yield weir

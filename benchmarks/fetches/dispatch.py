@@ -1,4 +1,4 @@
-"""Dispatch from a backlog of a million fetches in 1,000 sites: slots a second, messages to the broker included."""
+"""Dispatch from a backlog of a million fetches at 1,000 sites: slots a second, messages to the broker included."""
 
 import time
 from pathlib import Path
@@ -31,7 +31,7 @@ FILL = f"""
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return slots a second over a few dispatches, each of 20,000 slots, the sites' clocks set back in between."""
+    """Return the slots a second of a few dispatches of 20,000 slots; each begins with all sites due."""
     rates = []
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
@@ -39,7 +39,7 @@ def measure(_folder: Path) -> list[Figure]:
         cursor.execute("SET statement_timeout = 60000")
         for _ in range(ROUNDS):
             cursor.execute("UPDATE ratelimit_site SET next_start = clock_timestamp()")
-            broker.empty()  # while many wait, nothing is booked
+            broker.empty()  # while many messages wait, dispatch reserves nothing
             began = time.perf_counter()
             sent = dispatch()
             rates.append(sent / (time.perf_counter() - began))
