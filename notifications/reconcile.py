@@ -66,7 +66,7 @@ def run_pass() -> PassReport | None:
     Takes a fraction of a second where nothing is wrong, and some seconds otherwise. Raises `counters.Unreachable`, and
     database errors; the next pass then begins where this one did.
     """
-    incarnation, server_run = _identify()
+    incarnation, server_run = _recognise_redis()
     begun = _begin(incarnation, server_run)
     if not begun:
         return None
@@ -102,7 +102,7 @@ def reconcile_users(
     `on_progress` is called with the number of users that were compared since the last call, `on_drift` with each user
     and drift. Raises `counters.Unreachable`, and database errors.
     """
-    incarnation, _ = _identify()
+    incarnation, _ = _recognise_redis()
     if not dry_run:
         flush.refuse_before(counters.first_epoch(incarnation))
     drifts: dict[int, int] = {}
@@ -140,7 +140,7 @@ def _repair(user_ids: Collection[int], *, dry_run: bool = False) -> tuple[dict[i
     return drifts, unsure
 
 
-def _identify() -> tuple[str, str]:
+def _recognise_redis() -> tuple[str, str]:
     """Return Redis' incarnation, a new one if the server started again since the last pass, and the server's run."""
     incarnation = counters.open_epoch(flush.highest_epoch())
     server_run = counters.server_run()

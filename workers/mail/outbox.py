@@ -129,7 +129,7 @@ def take_back_abandoned() -> int:
     )
 
 
-def give_up_on_silent() -> int:
+def make_silent_unknown() -> int:
     """Make unknown what dead workers had begun to send; returns how many."""
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
     return claims.each_locked(Email.objects.silent(after), _give_up, SWEPT_AT_ONCE)

@@ -1,4 +1,8 @@
-"""What becomes of an e-mail after an attempt: pure decisions, from what the sender saw to what is written."""
+"""What becomes of an e-mail after an attempt: pure decisions, from what the sender saw to what is written.
+
+That an outcome is unknown is seen by the transport (smtp.py: everything was transmitted, and no reply came), or by
+`outbox.make_silent_unknown` (the worker died).
+"""
 
 from dataclasses import dataclass
 

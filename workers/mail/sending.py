@@ -63,7 +63,7 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}.")
     outbox.take_back_abandoned()
-    given_up = outbox.give_up_on_silent()
+    given_up = outbox.make_silent_unknown()
     try:
         message.from_address()
     except message.CannotBeWritten as error:  # no e-mail is to blame

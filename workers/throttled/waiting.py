@@ -57,7 +57,7 @@ def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait:
                 slot_id = _enter(slot, site, left if place else min(left, AT_ONCE), place)
             except SlotTooFar as too_far:
                 site, waits_here = too_far.site, too_far.retry_after <= left
-                place = _refused(task, site, max_wait, place, not_before, waits_here=waits_here)
+                place = _wait_or_postpone(task, site, max_wait, place, not_before, waits_here=waits_here)
                 continue
             if place is None or postponing.start(place, slot_id):
                 task.request.update({STARTED: True})
@@ -103,7 +103,7 @@ def _enter(slot: ExitStack, site: str, max_wait: float, place: Place | None) -> 
         raise
 
 
-def _refused(
+def _wait_or_postpone(
     task: Task[Any, Any],
     site: str,
     max_wait: float,

@@ -335,7 +335,7 @@ def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any]
 
 def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost connection is not the end of a result: it is stored when the database answers again."""
-    monkeypatch.setattr(storing, "RETRY_AFTER", 0.01)
+    monkeypatch.setattr(storing, "DATABASE_RETRY_S", 0.01)
     [job] = running()
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

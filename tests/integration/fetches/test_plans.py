@@ -95,7 +95,7 @@ def test_dispatching_looks_at_few_rows(reserved: list[int], due: int) -> None:
 
 @either_way
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("take_over", {"slot": reserved[0], "obey": True})
+    assert not read_whole("successor", {"slot": reserved[0], "obey": True})
     assert not read_whole("requeue", {"slots": reserved})
 
 

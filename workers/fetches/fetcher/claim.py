@@ -85,9 +85,9 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     return jobs
 
 
-def take_over(job: Job) -> tuple[Job, datetime] | None:
+def successor_of(job: Job) -> tuple[Job, datetime] | None:
     """Return the successor that has the slot of `job`, which was cancelled, and since when; None without one."""
-    rows = _query("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
+    rows = _query("successor", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
     if not rows:
         return None
     [row] = rows

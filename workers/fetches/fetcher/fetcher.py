@@ -32,7 +32,7 @@ from django.db import InterfaceError, OperationalError, connection
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.fetcher.address_guard import networks
-from workers.fetches.fetcher.claim import claim, take_over
+from workers.fetches.fetcher.claim import claim, successor_of
 from workers.fetches.fetcher.in_flight import Batch, InFlight
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.retry_after import refusal
@@ -161,12 +161,12 @@ class Fetcher:
         if self._stopping:
             return  # nothing is started any more
         for held in self._in_flight.apply(recalls):
-            self._claimer.submit(self._take_over, held.job, slot_is_free=not held.has_slot)
+            self._claimer.submit(self._begin_successor, held.job, slot_is_free=not held.has_slot)
         self._confirmation.asked_at = asked_at
 
-    def _take_over(self, job: Job, *, slot_is_free: bool) -> None:
+    def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
         """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
-        if (found := _reconnecting(take_over, job)) is None:
+        if (found := _reconnecting(successor_of, job)) is None:
             return
         successor, since = found
         self._free_room(-1)  # the successor takes a place

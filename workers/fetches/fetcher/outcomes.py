@@ -33,7 +33,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
             else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
         )
     outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
-    if event.status_code == TOO_MANY_REQUESTS or event.status_code >= SERVER_ERROR:
+    if _is_tried_again(event.status_code):
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
@@ -75,6 +75,14 @@ def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
     if isinstance(event, Disallowed):
         return replace(outcome, slot_used=False, state=State.FAILED, error=event.error)
     return replace(outcome, slot_used=event.slot_used, delay_s=event.delay_s, error=event.reason)
+
+
+def _is_tried_again(status_code: int) -> bool:
+    """Tell whether the answer may be another one later: 429, and every 5xx, 503 among them.
+
+    How long the site wants to be left alone holds for the site (retry_after.py), not for this fetch.
+    """
+    return status_code == TOO_MANY_REQUESTS or status_code >= SERVER_ERROR
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 PERIOD = 0.05  # seconds between two questions
 WINDOW = 10.0  # seconds before the last question from which recalls are read again: some may have committed since
 PATIENCE = 0.02  # seconds that a back-off, and the next question with it, waits for the lock of its site's row
-RETRY_AFTER = 0.2  # seconds, while the database is away
+DATABASE_RETRY_S = 0.2  # seconds, while the database is away
 
 
 class RecallWatcher:
@@ -67,7 +67,7 @@ class RecallWatcher:
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()
-                time.sleep(RETRY_AFTER)
+                time.sleep(DATABASE_RETRY_S)
         if pending:
             log.warning("refusals_not_told", sites=[refusal.site for refusal in pending])
         connection.close()

@@ -37,7 +37,7 @@ COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "is_lost",
 )  # fmt: skip
-RETRY_AFTER = 1.0  # seconds, while the database is away
+DATABASE_RETRY_S = 1.0  # seconds, while the database is away
 
 
 def store(outcomes: Sequence[Outcome]) -> set[int]:
@@ -78,7 +78,7 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
         except Error as error:
             log.warning("store_waits_for_database", outcomes=len(outcomes), error=str(error))
             connection.close()
-            time.sleep(RETRY_AFTER)
+            time.sleep(DATABASE_RETRY_S)
             continue
         return
 
