@@ -28,7 +28,7 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
         site = f"{running.hosts[0]}:{running.port}"
         processes = [("worker", "worker-1"), ("worker", "worker-2"), ("beat", "beat")]
         for kind, name in processes:
-            options = ["--include", "tests.acceptance.throttled_tasks"] if kind == "worker" else []
+            options = ["--include", "tests.acceptance.throttled.throttled_tasks"] if kind == "worker" else []
             cluster.launch(kind, name, *options)
         for kind, name in processes:
             cluster.wait_until_ready(kind, name)
