@@ -50,7 +50,7 @@ def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.M
         assert files.known(sites)[ORIGIN].rules is not None
     elapse(RECHECK_AFTER - 1)
     files.known(sites)
-    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
+    assert (statements, len(parsed)) == ([("known", 1)], 1)
     elapse(2)
     assert files.known(sites)[ORIGIN].rules is not None
     assert (len(statements), len(parsed)) == (2, 1)
