@@ -1,4 +1,4 @@
-"""Simulation: when dispatch will reserve which slots, by the arithmetic of sql/dispatch.sql. Pure.
+"""Simulation: when dispatch will reserve which slots, by the arithmetic of dispatch.sql. Pure.
 
 All times are seconds from now. It is right as long as nothing else happens at the site: nothing but dispatch reserves
 there, no run is missed, and no rate, pause or back-off changes.
