@@ -1,6 +1,6 @@
-"""What the admin's pages of all apps have in common."""
+"""What the admin pages of all apps have in common."""
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from django.contrib import admin
 from django.db.models import Model
@@ -12,6 +12,7 @@ Row = TypeVar("Row", bound=Model)
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin as TypedAdmin
+    from django.core.paginator import Paginator
 else:
 
     class TypedAdmin(admin.ModelAdmin, Generic[Row]):
@@ -19,24 +20,31 @@ else:
 
 
 class TableAdmin(TypedAdmin[Row]):
-    """The pages of a table that may have millions of rows: nothing counts them all."""
+    """The pages of a table that may have millions of rows: no page counts them all."""
 
-    paginator = ShortPaginator
+    paginator: ClassVar["type[Paginator[Any]]"] = ShortPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
 
-class ReadOnlyAdmin(TableAdmin[Row]):
-    """The pages of rows that code writes: people look at them, and add, change and delete none."""
+class ActionsAdmin(TableAdmin[Row]):
+    """The pages of rows that code writes, and that operators change by actions only: none is added, edited or deleted.
+
+    Actions ask for the permission "change", without a row; a form asks with its row, and is refused.
+    """
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
-        """Allow nobody to add a row."""
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
-        """Allow nobody to change a row."""
-        return False
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
+        return obj is None and super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
-        """Allow nobody to delete a row."""
+        return False
+
+
+class ReadOnlyAdmin(ActionsAdmin[Row]):
+    """The pages of rows that code alone writes: they have no actions either."""
+
+    def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:  # noqa: ARG002  as above
         return False

@@ -16,10 +16,9 @@ else:
 
 
 class ShortPaginator(AnyPaginator):
-    """Counts no further than 10,000: nobody leafs through millions, and COUNT(*) over them takes seconds."""
+    """Counts no further than 10,000: no operator pages through millions, and COUNT(*) over them takes seconds."""
 
     @cached_property
     def count(self) -> int:
-        """Return the number of rows that can be leafed through."""
         rows = cast("QuerySet[Any]", self.object_list)
         return rows.order_by()[:MOST_COUNTED].count()

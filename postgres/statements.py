@@ -17,7 +17,7 @@ def _load(package: str, name: str) -> str:
 
 
 def refuse_transaction(what: str) -> None:
-    """Raise TransactionManagementError inside somebody's transaction, which says what must not be in it."""
+    """Raise TransactionManagementError if a transaction is open; its text names `what` must not run in one."""
     if connections[DEFAULT_DB_ALIAS].in_atomic_block:
         raise TransactionManagementError(
             f"{what} must commit by itself: call it outside transaction.atomic(), "
@@ -28,22 +28,21 @@ def refuse_transaction(what: str) -> None:
 def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
     """Execute `<package>/sql/<name>.sql` in a transaction of its own.
 
-    `prepare` is for statements that touch a few rows very often: they are planned once a connection. Those that work
-    on sets are planned for the sizes they meet.
+    `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
 
-    The statement has committed when this returns. Raises TransactionManagementError inside somebody else's
-    transaction: what it reserves or claims must be true before anything is done with it, and must not be undone
-    by a roll-back afterwards. Database errors are Django's (`django.db.Error`).
+    The statement has committed when this returns. Raises TransactionManagementError inside a transaction: what the
+    statement reserves or claims must be committed before it is used, and must not be rolled back afterwards. Database
+    errors are Django's (`django.db.Error`).
     """
     refuse_transaction(f"{package}/sql/{name}.sql")
     return run_within(package, name, parameters, prepare=prepare)
 
 
 def run_within(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
-    """Execute the statement like `run`, but as part of the caller's transaction, if there is one."""
+    """Execute the statement as `run` does, but in the caller's transaction, if one is open."""
     database = connections[DEFAULT_DB_ALIAS]
     database.ensure_connection()
-    # Django's own cursors put the values into the text and cannot prepare it.
+    # Django's own cursors write the values into the text, and cannot prepare it.
     raw = cast("psycopg.Connection[Any]", database.connection)
     with database.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
         cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
@@ -51,5 +50,5 @@ def run_within(package: str, name: str, parameters: Mapping[str, object], *, pre
 
 
 def bigints(numbers: Iterable[int]) -> str:
-    """Return many numbers as the text of an array parameter: psycopg takes four times as long over a list."""
+    """Return many numbers as the text of an array parameter: psycopg takes four times as long for a list."""
     return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,4 +1,4 @@
-"""The app `ratelimit`: sites and the start slots reserved in them."""
+"""The app `ratelimit`: sites, and the slots that are reserved at them."""
 
 from django.apps import AppConfig
 

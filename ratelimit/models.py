@@ -1,4 +1,4 @@
-"""Site, the clock of one site, and Slot, one start reserved in it."""
+"""Site, one rate and its clock, and Slot, one start reserved at a site."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -9,45 +9,48 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
-LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # where a site is booked until in which nothing was ever started
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
 SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (ratelimit.pacing)
 LONGEST_GRACE = timedelta(days=1)
-FARTHEST_S = 100 * 366 * 86_400.0  # PostgreSQL has no point in time for everything
+FARTHEST_S = 100 * 366 * 86_400.0  # the longest wait or pause: PostgreSQL's timestamps have an end
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
 
 
 class Site(models.Model):
-    """One site: everything that shares one rate. Its row is the only clock of that rate, whatever the host.
+    """All the requests that share one rate, which are those of one host, or of a host and its subdomains.
 
-    The table has fillfactor 50 and no index on what a reservation changes, so that its updates stay HOT.
+    The row is the only clock of that rate. The table has fillfactor 50, and no index on what a reservation changes, so
+    that its updates stay HOT.
     """
 
     name = models.CharField(max_length=300, unique=True, help_text="host, with :port where not the default")
     interval = models.DurationField(help_text="shortest time between two starts")
     burst = models.PositiveIntegerField(default=1, help_text="starts that may follow each other at once (GCRA)")
-    max_concurrency = models.PositiveIntegerField(null=True, blank=True, help_text="fetches under way at once")
+    max_concurrency = models.PositiveIntegerField(null=True, blank=True, help_text="fetches in flight at once")
     grace = models.DurationField(null=True, blank=True, help_text="how late a start may be; empty = default")
     next_start = models.DateTimeField(
         db_default=LONG_AGO,
-        help_text="where the site is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
+        help_text="the site's clock: the earliest next start (with a burst: GCRA's theoretical arrival time)",
     )
     crawl_delay = models.DurationField(
-        null=True, blank=True, help_text="what robots.txt asks for; raises the interval, never lowers it"
+        null=True, blank=True, help_text="from robots.txt; raises the interval, never lowers it"
     )
     obeys_robots = models.BooleanField(null=True, blank=True, help_text="empty = WEIR_OBEY_ROBOTS")
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
-    backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row; forgiven after quiet")
-    backed_off_slot = models.BigIntegerField(db_default=0, help_text="refusals of slots up to this one count no more")
-    # The fence: slots up to this one are void, whoever holds them. Holders ask for new recalls all the time.
+    backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row")
+    backed_off_slot = models.BigIntegerField(
+        db_default=0, help_text="refusals of starts in slots up to this one belong to the last back-off"
+    )
+    # The fence: all slots up to this one are void. Their holders ask for recalls many times a second.
     recalled_slot = models.BigIntegerField(db_default=0)
     recalled_at = models.DateTimeField(null=True)
     has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this site")
     covers_subdomains = models.BooleanField(default=False)
 
-    # What `reserve` and `dispatch` reckon with, stated once. PostgreSQL's greatest() ignores NULL. The grace of 2.5 %
-    # (25-250 ms) is what a hand-over between two holders costs; the spacing of 1 % lets a holder that fell behind by a
-    # timer's error catch up.
+    # What `reserve` and `dispatch` compute with, stated once. PostgreSQL's greatest() ignores NULL. The grace, 2.5 % of
+    # the interval (25-250 ms), is lost at each hand-over between two holders. The spacing is 1 % longer than the
+    # interval, so that a holder which a timer made late can catch up.
     effective_interval = models.GeneratedField(
         expression=Greatest(F("interval"), F("crawl_delay")), output_field=models.DurationField(), db_persist=True
     )
@@ -88,11 +91,11 @@ class Site(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Dispatch: the sites that have queued work. Changes only when a site falls idle or wakes up.
+            # Dispatch: the sites with a backlog. Changes only when a site's backlog begins or ends.
             models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
-            # Enqueue: is there an ancestor that covers this host?
+            # known_sites: the sites above a host that cover it.
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
-            # Holders of slots: what was recalled lately? Changes only when a site is recalled.
+            # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
         ]
 
@@ -101,20 +104,20 @@ class Site(models.Model):
 
 
 class Slot(models.Model):
-    """One reserved start. Past slots are history only: the clock is in Site, so purging forgets nothing."""
+    """One reserved start. Slots whose start has passed may be purged: the clock is in the site's row."""
 
-    # No constraint and no index: sites are never deleted while in use, and 1,500 slots a second pay for neither.
+    # Without a constraint and an index, which 1,500 slots a second would pay for: no code deletes a site.
     site = models.ForeignKey(Site, models.DO_NOTHING, db_constraint=False, db_index=False)
     start_time = models.DateTimeField()
-    use_until = models.DateTimeField(help_text="after this the holder may not start: it reserves again")
-    interval = models.DurationField(null=True, help_text="the site's when it was reserved")
+    use_until = models.DateTimeField(help_text="the end of its run: no start later than this")
+    interval = models.DurationField(null=True, help_text="the site's effective interval when the slot was reserved")
     run_size = models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder")
-    at_once = models.PositiveIntegerField(null=True, help_text="fetches that its run may have under way; empty = any")
+    at_once = models.PositiveIntegerField(null=True, help_text="fetches of its run in flight at once; empty = any")
     reserved_at = models.DateTimeField(db_default=Now())
-    claimed_at = models.DateTimeField(null=True, help_text="in the first slot of a run: its holder took it")
-    finished_at = models.DateTimeField(null=True)
-    released_at = models.DateTimeField(null=True, help_text="given back unused")
-    passed_on_at = models.DateTimeField(null=True, help_text="to another fetch, as its own was cancelled")
+    claimed_at = models.DateTimeField(null=True, help_text="in the first slot of a run: when a fetcher claimed the run")
+    finished_at = models.DateTimeField(null=True, help_text="when it was noted as used")
+    released_at = models.DateTimeField(null=True, help_text="when it was given back unused")
+    passed_on_at = models.DateTimeField(null=True, help_text="when another fetch got it, as its own was cancelled")
 
     class Meta:
         constraints: ClassVar = [
@@ -124,15 +127,15 @@ class Slot(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Reserve: the earliest given-back slot of a site. A slot of a run belongs to the run's holder alone.
+            # Reserve: the given-back slots of a site that were reserved alone, which ratelimit_may_be_taken judges.
             models.Index(
                 fields=["site", "start_time"],
                 condition=Q(released_at__isnull=False, run_size=1),
                 name="slot_given_back",
             ),
-            # Holders of slots: which were passed on lately?
+            # recalls: the slots that were passed on in the last seconds.
             models.Index(fields=["passed_on_at"], condition=Q(passed_on_at__isnull=False), name="slot_passed_on"),
-            # Purge: slots come in about the order of their start, so a block range index finds the old ones.
+            # Slots lie in about the order of their start, so that a small block range index finds a period.
             BrinIndex(fields=["start_time"], name="slot_by_start", autosummarize=True),
         ]
 

@@ -1,33 +1,33 @@
 """The arithmetic of one run of slots, in the process that holds it: pure, time as an argument.
 
 A *run* is what one reservation grants: n slots of one site. Until `use_until` the site belongs to the run's holder,
-who keeps the site's interval between its own actual starts; the next run begins an interval after `use_until`. So the
-interval holds across processes without their clocks ever being compared, and a holder that fell behind early in a
-run may still use the rest of it, as long as it ends in time.
+which keeps the site's interval between its own starts. The next run begins an interval after `use_until`. So the
+interval holds across processes, and no two clocks are compared. A holder that starts some slots late may still use the
+others until `use_until`.
 
-A run can be *recalled*: the site is paused or backed off, or its rate is changed. Nobody can reach into a process that
-holds one, so it is the other way round: a holder starts nothing unless it has asked the database within the last
-`CONFIRMED_FOR_S` whether its slots still stand. Half a second after a recall is committed, no recalled slot is used any
-more, whatever happened to its holder (the idea is that of a lease: Gray and Cheriton, 1989).
+A run is *recalled* when the site is paused or backed off, or its rate is changed. No process can interrupt the holder.
+Instead, a holder starts nothing unless it has asked the database within the last `CONFIRMED_FOR_S` whether its slots
+still stand. Half a second after a recall is committed, no recalled slot is used any more, whatever state its holder is
+in. This is a lease (Gray and Cheriton, 1989).
 """
 
 from dataclasses import dataclass
 
 NEVER = float("-inf")
-# Seconds before the end of a run that are not used: a process may lose its processor between looking at the clock and
-# writing, and what is written then must still be in time.
+# Seconds before the end of a run that are not used: a process may be suspended between reading the clock and writing to
+# the socket, and must still be in time.
 HAND_OVER_MARGIN_S = 0.010
-CONFIRMED_FOR_S = 0.5  # seconds for which the database's word that a slot stands is good
+CONFIRMED_FOR_S = 0.5  # seconds for which a holder may rely on the answer that a slot stands
 
 
 @dataclass(kw_only=True, slots=True)
 class Confirmation:
-    """When the database was last asked whether certain slots still stand; shared by all runs that it was asked for."""
+    """When the database was last asked whether slots still stand; all runs that one question covers share it."""
 
     asked_at: float  # seconds on the holder's monotonic clock, before the question was sent
 
     def is_good_at(self, now: float) -> bool:
-        """Tell whether the answer can still be relied on, and what is done now will be done before it cannot."""
+        """Tell whether a start made now is made while the answer can be relied on."""
         return now + HAND_OVER_MARGIN_S <= self.asked_at + CONFIRMED_FOR_S
 
 
@@ -50,11 +50,11 @@ class Run:
         return max(start_at, self._theoretical_arrival - (self.burst - 1) * self.interval_s)
 
     def is_over(self, now: float) -> bool:
-        """Tell whether a start now would not leave the site to the next run in time."""
+        """Tell whether a start made now would come too late: the next run counts on a distance from `use_until`."""
         return now + HAND_OVER_MARGIN_S > self.start_until or self._theoretical_arrival > self.use_until
 
     def may_start(self, now: float) -> bool:
-        """Tell whether the site is still the holder's, and known to be."""
+        """Tell whether the run is not over, and was confirmed lately."""
         return not self.is_over(now) and self.confirmation.is_good_at(now)
 
     def started(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""Rates as people write them ("3/s", "1/10s", "100/h", "1/day") and the interval between two starts: pure."""
+"""Rates as text ("3/s", "1/10s", "100/h", "1/day") and as the interval between two starts: pure functions."""
 
 import re
 from datetime import timedelta
@@ -20,7 +20,7 @@ _DURATION = re.compile(r"\s*(?P<periods>[0-9]{1,9})\s*(?P<unit>[a-z]+)\s*", re.A
 
 
 class InvalidRate(ValueError):
-    """The text is no rate; the message names the accepted forms."""
+    """The text is not a rate, or out of range; the message names the accepted forms or the range."""
 
 
 def parse_rate(text: str) -> timedelta:
@@ -59,7 +59,10 @@ def format_rate(interval: timedelta) -> str:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the length of time that "50ms", "90s", "10m", "2h" or "1d" says; raises ValueError with these forms."""
+    """Return the duration that "50ms", "90s", "10m", "2h" or "1d" stands for.
+
+    Raises ValueError, with these forms, for anything else, for zero, and for more than 366 days.
+    """
     match = _DURATION.fullmatch(text.lower())
     if match is None or match["unit"] not in _UNITS_US or not int(match["periods"]):
         raise ValueError(f"{text!r} is not a length of time: write 50ms, 90s, 10m, 2h or 1d.")

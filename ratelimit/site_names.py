@@ -1,4 +1,4 @@
-"""The names of sites, and which of them may cover which: pure."""
+"""The names of sites, and which site may cover which: pure functions."""
 
 import re
 from ipaddress import IPv6Address
@@ -6,20 +6,20 @@ from ipaddress import IPv6Address
 import idna
 
 MAX_LENGTH = 300
-NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # the last label of an address, or of what is taken for one
+NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # as the last label: the host is an IPv4 address, in any form
 _SITE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\x00-\x1f\x7f]+)(?P<port>:[0-9]{1,5})?")
 
 
 class InvalidSiteName(ValueError):
-    """The text cannot name a site; the message says what a name looks like."""
+    """The text is not the name of a site; the message shows what a name looks like."""
 
 
 def canonical(name: str) -> str:
     """Return the one spelling of a site's name: the host as it stands in a URL, and `:port` where given.
 
-    One site must never have two sites, so every way in goes through here: lower case, IDNA, no trailing dot, IPv6
-    compressed. Raises InvalidSiteName for an empty or overlong text, for a URL or a path, which would be a site of its own
-    for each page, and for a pattern, which would be a site of nobody.
+    Two spellings of a host must not become two sites. So every name that comes from outside goes through here: lower
+    case, IDNA, no trailing dot, IPv6 compressed. Raises InvalidSiteName for an empty text, one of more than 300
+    characters, a URL or a path, which would be a site for each page, and a pattern, which no host is called.
     """
     if "*" in name:
         raise InvalidSiteName(
@@ -39,7 +39,7 @@ def canonical(name: str) -> str:
 
 
 def ancestors(site: str) -> list[str]:
-    """Return the names above a site, nearest first: those whose site may cover it."""
+    """Return the names of the sites that may cover this one, nearest first; none for an IP address."""
     host, colon, port = site.partition(":")
     if host.startswith("[") or NUMBER.fullmatch(host.rpartition(".")[2]):
         return []

@@ -1,6 +1,6 @@
-"""What an operator, a refusal or a robots.txt changes of a site: its rate, a pause, a back-off, a crawl delay.
+"""The changes of a site: its rate and limits, a pause, a back-off, a crawl delay.
 
-Each call commits by itself, refuses to run inside `transaction.atomic()`, and holds at once, for every process: it
+Each call commits by itself, refuses to run inside `transaction.atomic()`, and takes effect at once in all processes: it
 recalls the slots that are reserved already (see ratelimit.pacing).
 """
 
@@ -23,8 +23,8 @@ from ratelimit.sites import UnknownSite, known_sites, unknown_site
 
 _query = partial(statements.run, "ratelimit")
 
-# Seconds: the first back-off in a row without a stated time, the longest, and how long a site must stay quiet for the
-# row to be forgiven.
+# Seconds: the first back-off without a stated time, the longest one, and how long a site must not refuse anything after
+# a back-off until the next one counts as the first again (at least).
 SHORTEST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 3_600.0
 QUIET = 60.0
@@ -32,7 +32,7 @@ MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once wh
 
 
 class Default(Enum):
-    """A setting's value that stands for its default."""
+    """The value of a setting that goes back to its default."""
 
     DEFAULT = "default"
 
@@ -41,7 +41,7 @@ DEFAULT = Default.DEFAULT
 
 
 class SiteBusy(Exception):
-    """Other transactions held the site's row for longer than the caller would wait: nothing has changed."""
+    """Other transactions locked the site's row for longer than the caller would wait: nothing has changed."""
 
 
 def set_rate(
@@ -54,12 +54,14 @@ def set_rate(
     covers_subdomains: bool | None = None,
     obeys_robots: bool | Default | None = None,
 ) -> None:
-    """Create the site at this rate, or change it; what is None stays as it is, DEFAULT takes back what was set.
+    """Create the site at this rate, or change it. What is None stays as it is; DEFAULT restores the default.
 
-    Holds at once, for every process: what is reserved already is recalled, unless nothing changes that matters to it.
-    Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on that any
-    more (half a second), so that a faster rate need not wait for it. Raises InvalidRate, UnknownSite where there is
-    neither a site nor a rate, and ValueError for a burst or concurrency below 1 and a grace outside 15 ms to one day.
+    Takes effect at once, in all processes: slots that are reserved already are recalled, unless the change does not
+    affect them. Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on
+    its slots any more (half a second), and sets the clock back: a faster rate then begins at once.
+
+    Raises InvalidRate, UnknownSite where there is neither a site nor a rate, and ValueError for a burst outside 1 to
+    10,000, a concurrency below 1 and a grace outside 15 ms to one day.
     """
     _check_settings(burst, max_concurrency, grace)
     site = site_names.canonical(site)
@@ -81,20 +83,20 @@ def set_rate(
     for _ in range(MOST_PULLS):
         if not changed.is_reserved_ahead or _pulled_back(changed.id, changed.next_start):
             break
-        # Another process reserved meanwhile: that is recalled, too.
+        # Another process has reserved meanwhile: its slots are recalled, too.
         [changed] = _query("site_settings/recall", {"site": changed.id})
 
 
 def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
-    """Note what robots.txt asks for, at once and for every process; returns whether that changed anything."""
+    """Set the crawl delay that robots.txt asks for (None: no delay); returns whether that changed anything."""
     return bool(_query("site_settings/set_crawl_delay", {"site": site_id, "crawl_delay": delay}))
 
 
 def pause(site: str, duration: timedelta | None = None) -> None:
     """Start nothing at the site for that long, or until `resume`. Replaces an earlier pause.
 
-    What is reserved is recalled: it may still start within the next half second, and hardly ever does. Raises
-    UnknownSite, and ValueError for a duration outside 0 to 100 years.
+    Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
+    Raises UnknownSite, and ValueError for a duration outside 0 to 100 years.
     """
     if duration is not None and not timedelta(0) <= duration <= timedelta(seconds=FARTHEST_S):
         raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
@@ -105,7 +107,7 @@ def pause(site: str, duration: timedelta | None = None) -> None:
 
 
 def resume(site: str) -> None:
-    """End a pause and a back-off; the site still remembers its last start. Raises UnknownSite."""
+    """End a pause and a back-off. The clock stays, so the interval since the last start holds. Raises UnknownSite."""
     if not _query("site_settings/resume", {"site": site_names.canonical(site)}):
         raise unknown_site(site)
 
@@ -118,15 +120,17 @@ def back_off(
     slot: int | None = None,
     patience_s: float | None = None,
 ) -> float | None:
-    """Start nothing at the site for `seconds`, or until a moment, as it refuses: for all holders of its slots.
+    """Start nothing at the site for `seconds`, or until a moment, in any process: the site refuses requests.
 
-    Calls overlap, the longest counts; a stated time is cut to WEIR_RETRY_AFTER_MAX. Without one the time doubles with
-    each back-off in a row, from 5 s to an hour, and up to half is added at random; the row is forgiven when the site
-    stays quiet for as long, a minute at least. `slot` is the one whose start was refused: refusals of slots that
-    were reserved before the last back-off belong to it and count once. What is reserved is recalled.
+    Of overlapping back-offs, the longest counts. A stated time is cut to WEIR_RETRY_AFTER_MAX. Without one, the time
+    doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The row ends when
+    the site refuses nothing for as long as the next back-off would be, and for a minute at least.
 
-    Returns the seconds, None where nothing changed. Raises UnknownSite, ValueError for a negative time, a naive `until`
-    and two times at once, and SiteBusy where other transactions hold the site's row for longer than `patience_s`.
+    `slot` is the one whose start was refused: refusals in slots that were reserved before the last back-off belong to
+    that back-off, and count once. Reserved slots are recalled.
+
+    Returns the seconds, None where nothing changed. Raises UnknownSite; ValueError for a negative time, a naive `until`
+    and two times at once; and SiteBusy where other transactions lock the site's row for longer than `patience_s`.
     """
     _check_stated(seconds, until)
     site = site_names.canonical(site)
@@ -177,6 +181,6 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
 
 
 def _pulled_back(site_id: int, reserved_until: datetime) -> bool:
-    """Wait until no holder starts anything in the recalled slots, and let the site begin anew."""
+    """Wait until no holder relies on the recalled slots, and set the clock back; False where it has changed since."""
     time.sleep(CONFIRMED_FOR_S)
     return bool(_query("site_settings/pull_back", {"site": site_id, "reserved_until": reserved_until}))

@@ -1,7 +1,7 @@
-"""Sites: which one a host belongs to, and how those that are missing are created.
+"""Sites: to which one a host belongs, and how missing ones are created.
 
-A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. This is the only
-place that decides it, for fetches and for reservations.
+A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. Fetches and
+reservations both ask here.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ from ratelimit.rates import parse_rate
 
 
 class KnownSite(NamedTuple):
-    """A site that exists."""
+    """The id and the name of a site that exists."""
 
     id: int
     name: str
 
 
 class UnknownSite(LookupError):
-    """There is no such site; `covering` is the site that its requests share, if there is one."""
+    """There is no site of this name; `covering` names the site that covers it, if there is one."""
 
     def __init__(self, site: str, covering: str | None = None) -> None:
         hint = (
@@ -33,7 +33,7 @@ class UnknownSite(LookupError):
 
 
 def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
-    """Return the site of each of these hosts, in their canonical spelling, that has one or is covered by one."""
+    """Return the site of each of these hosts (in their canonical spelling); hosts without a site are left out."""
     found = _by_name(hosts)
     if (missing := hosts - found.keys()) and Site.objects.filter(covers_subdomains=True).exists():
         above = {host: site_names.ancestors(host) for host in missing}
@@ -47,7 +47,7 @@ def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
 def create_sites(hosts: Iterable[str]) -> None:
     """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE."""
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
-    # Sorted: two callers that create the same sites in different orders would deadlock.
+    # Sorted, as two callers that create the same sites in different orders would deadlock (lock order).
     Site.objects.bulk_create(
         [Site(name=name, interval=interval) for name in sorted({site_names.canonical(host) for host in hosts})],
         ignore_conflicts=True,
@@ -55,7 +55,7 @@ def create_sites(hosts: Iterable[str]) -> None:
 
 
 def sites_of(hosts: AbstractSet[str]) -> dict[str, int]:
-    """Return the id of each host's site; sites that are missing are created at the default rate."""
+    """Return the id of each host's site; missing sites are created at the default rate."""
     known = {host: site.id for host, site in known_sites(hosts).items()}
     if missing := hosts - known.keys():
         create_sites(missing)
@@ -64,7 +64,7 @@ def sites_of(hosts: AbstractSet[str]) -> dict[str, int]:
 
 
 def unknown_site(name: str) -> UnknownSite:
-    """Return the refusal of a name that has no site of its own, which names the site that covers it."""
+    """Return the error for a name that has no site of its own; it names the site that covers it, if there is one."""
     host = site_names.canonical(name)
     covering = known_sites({host}).get(host)
     return UnknownSite(name, covering and covering.name)

@@ -1,10 +1,10 @@
 """Slots: the starts reserved at a site.
 
-Every call commits by itself and refuses to run inside `transaction.atomic()`. Time is the database's: it returns
-durations, which are turned into points on this process' monotonic clock here. Starts are counted from the arrival of
-the reply, deadlines from the sending of the statement, so that neither can be wrong to the site's disadvantage.
+Every call commits by itself and refuses to run inside `transaction.atomic()`. The clock is the database's. It returns
+durations, which become points on this process' monotonic clock here: starts are counted from the arrival of the reply,
+deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
 
-A process that holds slots for longer asks for `recalls`, or asks to `confirm` them: see ratelimit.pacing.
+A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see ratelimit.pacing.
 """
 
 import math
@@ -23,7 +23,7 @@ from ratelimit.sites import create_sites, known_sites
 _query = partial(statements.run, "ratelimit")
 
 PURGE_BATCH = 5_000
-RETRY = 60.0  # seconds after which a site that was reserved in vain may be reserved again
+RETRY = 60.0  # seconds until the next start of a slow site whose last slot was given back (see `unreserve`)
 
 
 class SlotTooFar(Exception):
@@ -31,17 +31,15 @@ class SlotTooFar(Exception):
 
     def __init__(self, site: str, retry_after: float) -> None:
         super().__init__(
-            f"{site} is paused until somebody resumes it."
+            f"{site} is paused until it is resumed."
             if retry_after == math.inf
             else f"The next free start of {site} is {retry_after:.3f} s away."
         )
         self.site = site
-        self.retry_after = (
-            retry_after  # seconds until that start, as of now; infinite while the site is paused until resumed
-        )
+        self.retry_after = retry_after  # seconds until that start; infinite while the site is paused until resumed
 
     def __reduce__(self) -> tuple[type["SlotTooFar"], tuple[str, float]]:
-        """Let it travel between processes: Celery pickles what a task raises."""
+        """Return what pickle makes it again from: Celery pickles what a task raises."""
         return SlotTooFar, (self.site, self.retry_after)
 
 
@@ -55,7 +53,7 @@ class ReservedSlot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
-    """The slots of one reservation, and the run that says when each may really be used."""
+    """The slots of one reservation, and the run, which decides when each may be used."""
 
     site: str
     slots: tuple[ReservedSlot, ...]
@@ -63,7 +61,7 @@ class Reservation:
 
 
 def check_max_wait(max_wait: float) -> None:
-    """Raise ValueError for what is no time that a caller could wait."""
+    """Raise ValueError unless this is a number of seconds from 0 to 100 years."""
     if not 0 <= max_wait <= FARTHEST_S:  # nan, too
         raise ValueError(
             f"max_wait must be a number of seconds, not negative and at most 100 years, but is {max_wait}."
@@ -73,10 +71,11 @@ def check_max_wait(max_wait: float) -> None:
 def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     """Reserve `count` starts at the site of that name, or at the nearest one above it that covers subdomains.
 
-    Without either, the site is created at the default rate. One round trip, whatever the number of slots; a second one
-    where a given-back slot is taken, and a few more for a name that has no site of its own. No two reservations, by
-    any process on any host, overlap: each belongs to its holder alone until `run.use_until`. The slots are reserved
-    when this returns.
+    Where there is neither, the site is created at the default rate. This takes one round trip for any number of slots,
+    a second one where a given-back slot is taken, and a few more for a name that has no site of its own.
+
+    No two reservations, by any process on any host, overlap: until `run.use_until` the site belongs to the holder. The
+    slots are committed when this returns.
 
     Raises SlotTooFar when the first start is more than `max_wait` seconds away (nothing is reserved), ValueError for
     a count outside 1-10,000 and a `max_wait` outside 0 to 100 years, and TransactionManagementError inside a
@@ -115,7 +114,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
 
 
 def confirm(reservation: Reservation) -> bool:
-    """Ask whether the reservation's slots all still stand, and note in its run that this was asked."""
+    """Ask the database whether all slots of the reservation still stand, and note in its run when it was asked."""
     asked_at = time.monotonic()
     ids = [slot.id for slot in reservation.slots]
     stands = len(_query("slots/confirm", {"slots": ids})) == len(ids)
@@ -125,10 +124,10 @@ def confirm(reservation: Reservation) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recall:
-    """Slots that are void: of a site, all up to `last_slot`; or the one `passed_on`, which has become another's."""
+    """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got."""
 
     site_id: int
-    at: datetime  # the database's clock: the same slot may be passed on again
+    at: datetime  # by the database's clock; tells two recalls apart, as a slot may be passed on again
     last_slot: int | None = None
     passed_on: int | None = None
 
@@ -142,25 +141,25 @@ def recalls(window_s: float) -> list[Recall]:
 
 
 def release(*slot_ids: int) -> int:
-    """Give unused slots back; returns how many were still open.
+    """Give unused slots back; returns how many of them were open.
 
-    A slot that was reserved alone and lies in the future goes to the next reservation before any new one. A slot that
-    was used or given back already is left as it is, so that this may be called twice.
+    The next reservation takes a given-back slot that was reserved alone and lies in the future. A slot that was used or
+    given back already stays as it is, so this may be called twice.
     """
     return len(_query("slots/release", {"slots": list(slot_ids)}))
 
 
 def unreserve(slot_ids: Iterable[int]) -> None:
-    """Let slow sites forget given-back slots, where each was reserved alone and nothing was reserved after it.
+    """Set the clocks of slow sites back where these slots were given back, reserved alone, and the last of their site.
 
-    The next start may then be made in a minute, and not only after an interval. May be called twice.
+    The next start is then possible in a minute, instead of after an interval. May be called twice.
     """
     if ids := list(slot_ids):
         _query("slots/unreserve", {"slots": ids, "retry": RETRY})
 
 
 def finish(*slot_ids: int) -> None:
-    """Note that the slots were used. May be called twice."""
+    """Note that the slots were used; may be called twice."""
     _query("slots/finish", {"slots": list(slot_ids)})
 
 
@@ -177,13 +176,13 @@ def estimate(site: str) -> float:
 
 
 def _wait_s(site: str, count: int) -> float | None:
-    """Return the seconds until a reservation at this very site would start; None where there is no such site."""
+    """Return the seconds until a reservation at the site of this name would start; None where there is none."""
     rows = _query("slots/estimate", {"site": site, "count": count, "forever": PAUSED_FOREVER})
     return float(rows[0].wait_s) if rows else None
 
 
 def _covered_or_created(host: str) -> str:
-    """Return the name of the site that covers a host which has none of its own; without one, its own is created."""
+    """Return the name of the site that covers the host; where there is none, the host's own site is created."""
     if known := known_sites({host}):
         return known[host].name
     create_sites([host])
@@ -191,7 +190,7 @@ def _covered_or_created(host: str) -> str:
 
 
 def purge(older_than: timedelta) -> int:
-    """Delete the slots whose start lies more than `older_than` back, in short batches; returns their number."""
+    """Delete the slots whose start is longer ago than `older_than`, in short batches; returns their number."""
     deleted, after, more = 0, 0, True
     while more:
         parameters = {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH, "after": after}

@@ -1,13 +1,15 @@
-"""throttle() and athrottle(): any code, started only in its site's slot.
+"""throttle() and athrottle() run any code in a slot of its site.
 
     with throttle("api.example.com"):
         requests.get("https://api.example.com/orders")
 
-1. Reserve a start. 2. Wait for it on the monotonic clock. 3. After a long wait, shortly before the start, ask whether
-the slot still stands (a site may be paused, backed off, or given another rate). 4. Recalled, or too late (the process
-was stalled)? Give the slot back and reserve again. 5. Run the body at once: what it starts first is what is paced.
-6. Finish the slot. That is a note: where the database does not take it, a warning is logged, and what the body did, or
-raised, stands. The slot is over by itself.
+1. Reserve a start.
+2. Wait for it on the monotonic clock.
+3. After a long wait, shortly before the start, ask the database whether the slot still stands: the site may have been
+   paused or backed off, or have got another rate.
+4. If the slot was recalled, or the process is too late for it, give it back and begin again at 1.
+5. Run the body. Only what it does first is paced.
+6. Note that the slot was used. If the database is away, a warning is logged, and what the body did or raised stands.
 """
 
 import asyncio
@@ -29,11 +31,11 @@ CONFIRM_AHEAD = 0.1  # seconds before the start
 
 @contextmanager
 def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
-    """Wait until the site may be called again, over all processes and hosts; yields the slot's id.
+    """Wait for the site's next slot, which no other process on any host gets; yields the slot's id.
 
-    Send the request first thing in the body. Raises slots.SlotTooFar, without waiting, when the start is more than
-    `max_wait` seconds away from the call, ValueError for a `max_wait` outside 0 to 100 years, and
-    TransactionManagementError inside a transaction (a lock must not be held while waiting).
+    Send the request first in the body. Raises slots.SlotTooFar, without waiting, where the start is more than
+    `max_wait` seconds away from the call; ValueError for a `max_wait` outside 0 to 100 years; and
+    TransactionManagementError inside a transaction, which would hold its locks during the wait.
     """
     slots.check_max_wait(max_wait)
     give_up_at = time.monotonic() + max_wait
@@ -61,7 +63,7 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
 
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
-    """Do what throttle() does, without blocking the event loop; cancelling the wait gives the slot back."""
+    """Do as throttle() does, without blocking the event loop. Cancelling the wait gives the slot back."""
     slots.check_max_wait(max_wait)
     reserve, confirm = sync_to_async(slots.reserve), sync_to_async(slots.confirm)
     release, give_up, finish = sync_to_async(slots.release), sync_to_async(_give_up), sync_to_async(_finish)
@@ -70,7 +72,7 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
         reserving = asyncio.ensure_future(reserve(site, max_wait=max(0.0, give_up_at - time.monotonic())))
         try:
             reservation = await asyncio.shield(reserving)
-        except asyncio.CancelledError:  # the statement goes on in its thread: what it reserves is given back
+        except asyncio.CancelledError:  # the statement goes on in its thread; what it reserves is given back
             with suppress(slots.SlotTooFar):
                 await release((await reserving).slots[0].id)
             raise
@@ -95,13 +97,13 @@ async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
 
 
 def _give_up(slot_id: int) -> None:
-    """Give a slot back that was recalled, or that the process came too late for."""
+    """Give back a slot that was recalled, or for which the process is too late."""
     slots.release(slot_id)
     slots.unreserve([slot_id])
 
 
 def _finish(slot_id: int) -> None:
-    """Note that the slot was used; raises nothing of the database's: what was sent must not look as if it was not."""
+    """Note that the slot was used. Raises no database error: the caller would take it for a failure of the body."""
     try:
         slots.finish(slot_id)
     except Error as error:
@@ -109,7 +111,7 @@ def _finish(slot_id: int) -> None:
 
 
 def _is_confirmed(run: Run) -> bool:
-    """Tell whether what the database said when the slot was reserved is good for as long as it may be used."""
+    """Tell whether the reservation itself confirms the slot for as long as it may be used."""
     return run.start_until <= run.confirmation.asked_at + CONFIRMED_FOR_S
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
 
@@ -50,4 +51,12 @@ def quick_flush() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty_written_tables)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """Hash passwords in a microsecond: a million rounds for the admin of each test take longer than the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
         yield

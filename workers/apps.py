@@ -1,9 +1,9 @@
-"""The app `workers`: Celery tasks, their schedule, and the proof that they run."""
+"""The app `workers`: what all Celery tasks share, the schedule, and the heartbeats that prove that tasks run."""
 
 from django.apps import AppConfig
 
 
 class WorkersConfig(AppConfig):
-    """Owns the heartbeat and the postponed tasks."""
+    """Owns the heartbeat."""
 
     name = "workers"

@@ -1,4 +1,4 @@
-"""Numbers on the command line, for argparse: a refusal says what must be there, and what is."""
+"""Types for argparse: numbers on the command line. An error names what is expected, and what was given."""
 
 import argparse
 import math
@@ -8,27 +8,27 @@ LARGEST_ID = 2**63 - 1  # of its bigint
 
 
 def whole_number(text: str) -> int:
-    """Return a whole number, which may be negative."""
+    """Return the whole number, which may be negative."""
     return _between(text, -LARGEST, LARGEST, "a whole number")
 
 
 def from_zero(text: str) -> int:
-    """Return a whole number from 0 up."""
+    """Return the whole number, which must be 0 or more."""
     return _between(text, 0, LARGEST, "a whole number from 0 up")
 
 
 def at_least_one(text: str) -> int:
-    """Return a whole number from 1 up."""
+    """Return the whole number, which must be 1 or more."""
     return _between(text, 1, LARGEST, "a whole number above 0")
 
 
 def row_id(text: str) -> int:
-    """Return what may be the id of a row."""
+    """Return the whole number, which must be 1 or more, and may be a bigint."""
     return _between(text, 1, LARGEST_ID, "a whole number above 0")
 
 
 def seconds(text: str) -> float:
-    """Return a length of time above 0."""
+    """Return the number of seconds, which must be above 0."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Beat that may run many times: the scheduler that holds the lock ticks, the others stand by."""
+"""A scheduler for beat that may run several times: one holds a lock and ticks, the others stand by."""
 
 from typing import Any
 
@@ -9,27 +9,27 @@ from django_celery_beat.schedulers import DatabaseScheduler
 
 log = structlog.get_logger(__name__)
 
-LOCK = 0x57656972  # "Weir": the advisory lock of the one beat that ticks
-STANDBY = 1.0  # seconds between two tries of a standby
+LOCK = 0x57656972  # "Weir" in ASCII: the advisory lock of the beat that ticks
+STANDBY = 1.0  # seconds between two attempts of a standby to get the lock
 
 
 class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
     """django-celery-beat's scheduler behind a PostgreSQL advisory lock on a connection of its own.
 
-    The lock goes with the connection: when the host or process dies, PostgreSQL gives it to a standby.
+    The lock lasts as long as the connection: when the process or its host dies, a standby gets it.
     """
 
     _lock: psycopg.Connection[Any] | None = None
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Run what is due if this beat holds the lock; returns the seconds until the next look."""
+        """Send the tasks that are due, if this beat holds the lock; returns the seconds until the next tick."""
         if not self._holds_lock():
             return STANDBY
         interval: float = super().tick(*args, **kwargs)
         return interval
 
     def close(self) -> None:
-        """Give the lock up."""
+        """Close the scheduler, and its connection, which frees the lock."""
         super().close()
         if self._lock is not None:
             self._lock.close()

@@ -1,11 +1,11 @@
-"""Which queues have a worker right now: asked of the workers themselves, through the broker."""
+"""Asks the running workers, through the broker, which queues they consume."""
 
 from typing import Any
 
 from celery import current_app
 
-PATIENCE = (1.0, 2.0)  # seconds to wait for answers; a second time for workers that were busy
-CONNECTING = 3.0
+PATIENCE = (1.0, 2.0)  # seconds to wait for answers; the second time for workers that were busy
+CONNECTING = 3.0  # seconds to wait for the broker
 
 
 def unserved_queues(*queues: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Heartbeats: whether beat, broker and workers really work, told by a task that went the whole way."""
+"""Heartbeats: a scheduled task of each queue writes the time, which proves that beat, broker and workers work."""
 
 from datetime import timedelta
 
@@ -11,11 +11,11 @@ FRESH = timedelta(minutes=3)
 
 
 def beat(queue: str) -> None:
-    """Note that a worker of this queue ran a scheduled task just now."""
+    """Note that a worker of this queue has just run a scheduled task."""
     Heartbeat.objects.update_or_create(queue=queue, defaults={"beat_at": Now()})
 
 
 def silent_queues() -> list[str]:
-    """Return the queues from which no heartbeat came for three minutes."""
+    """Return the queues whose last heartbeat is older than three minutes, or missing."""
     fresh = set(Heartbeat.objects.filter(beat_at__gt=Now() - FRESH).values_list("queue", flat=True))
     return [queue for queue in QUEUES if queue not in fresh]

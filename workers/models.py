@@ -1,4 +1,4 @@
-"""The heartbeat, which the last scheduled task that really ran has written."""
+"""Heartbeat, the time at which a queue last ran its scheduled task."""
 
 from django.db import models
 from django.db.models.functions import Now

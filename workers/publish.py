@@ -1,6 +1,7 @@
-"""The one way to send a Celery message, or to ask for those sent: a broker that is down is logged, never raised.
+"""Sends Celery messages, and counts those that wait. A broker that cannot be reached is logged, and never raised.
 
-A message is a hint. Whatever is not sent here is found by the sweep, so losing one costs time, nothing else.
+A message is a hint: the sweep finds the work of a message that was not sent or was lost, so that only costs time. All
+messages of Weir are sent by this module.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ def publish(task_name: str, *arguments: object) -> bool:
 def publish_signature(signature: dict[str, Any]) -> bool:
     """Send the task that a Celery signature describes, with all its options; returns False as `publish` does.
 
-    By its name, so that it need not be known here.
+    The task is sent by its name, so this process need not have its code.
     """
     return _sent(
         signature["task"],
@@ -32,7 +33,7 @@ def publish_signature(signature: dict[str, Any]) -> bool:
 
 
 def waiting(task_name: str) -> int:
-    """Return how many messages in the task's queue no worker has taken yet; 0 when the broker cannot be reached."""
+    """Return how many messages wait in the task's queue for a worker; 0 when the broker cannot be reached."""
     app: Any = current_app
     queue = app.amqp.router.route({}, task_name)["queue"]
 

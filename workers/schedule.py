@@ -1,4 +1,4 @@
-"""The beat schedule, as data. `manage.py sync_schedule` brings it into the database."""
+"""The beat schedule, as data. `manage.py sync_schedule` writes it into the database."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -8,7 +8,7 @@ from workers import task_names
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One periodic task. Each does all that is due, so a tick that is lost or doubled changes nothing but time."""
+    """One periodic task. Each run does all that is due, so a tick that is lost or doubled only costs time."""
 
     name: str
     task: str

@@ -1,7 +1,7 @@
 """The names of Weir's Celery tasks, each written once.
 
-The `tasks.py` of a room defines its tasks by these names; the schedule, the routes and every sender use them. So a
-room's lower modules can send a message to a task that stands above them, and know nothing of it but its name.
+The `tasks.py` of each package defines its tasks by these names; the schedule, the routes and all senders use them. So
+the lower modules of a package can send a message to a task that is defined above them, without importing it.
 """
 
 DISPATCH = "fetches.dispatch"

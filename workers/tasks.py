@@ -1,4 +1,4 @@
-"""The heartbeat, and what all worker processes do with signals. Each room has a `tasks.py` of its own."""
+"""The heartbeat's task, and what all worker processes do with signals. Other packages have their own `tasks.py`."""
 
 import signal
 from typing import Any
@@ -11,11 +11,11 @@ from workers import heartbeats, task_names
 
 @shared_task(name=task_names.HEARTBEAT)
 def heartbeat(queue: str) -> None:
-    """Note that this queue's workers, the broker, beat and PostgreSQL all work."""
+    """Note that a worker of this queue has run it: so beat, the broker, a worker and PostgreSQL work."""
     heartbeats.beat(queue)
 
 
 @worker_process_init.connect
 def _finish_the_task(**_kwargs: Any) -> None:
-    """Leave SIGTERM to the parent: a supervisor sends it to the whole group, and it would cut a running task off."""
+    """Ignore SIGTERM: a supervisor sends it to the whole process group, and it would cut a running task off."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

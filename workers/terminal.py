@@ -1,4 +1,4 @@
-"""What the commands show in a terminal: tables and lengths of time, and text that others wrote."""
+"""What the commands print: tables, durations, and text from sites and servers."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -11,12 +11,12 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 def printable(text: str) -> str:
-    """Return the text without what could steer the terminal: sites write parts of it."""
+    """Return the text without control characters, which could control the terminal: sites write parts of it."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def span(seconds: float) -> str:
-    """Return a length of time in its two largest units: 0.4s, 12s, 3m 20s, 2h 05m, 4d 01h."""
+    """Return a duration in its two largest units: 0.4s, 12s, 3m 20s, 2h 05m, 4d 01h."""
     whole = round(seconds)
     if seconds < 10:  # noqa: PLR2004  below, tenths matter
         return f"{seconds:.1f}s" if seconds else "0s"
@@ -30,7 +30,7 @@ def span(seconds: float) -> str:
 
 
 def table(*columns: str, numbers: Collection[str] = ()) -> Table:
-    """Return an empty table: the first column, a site's name, folds where it must; `numbers` align right."""
+    """Return an empty table, whose first column folds where it is too long; the columns `numbers` align right."""
     empty = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for position, name in enumerate(columns):
         justify: Literal["left", "right"] = "right" if name in numbers else "left"
@@ -39,7 +39,7 @@ def table(*columns: str, numbers: Collection[str] = ()) -> Table:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that takes all text literally: a host such as [::1] is no markup."""
+    """Return a console that prints all text literally: a host such as [::1] is not markup."""
     literal = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
     if not literal.is_terminal:
         literal.width = WIDTH_IN_FILES

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "max_concurrency",
-                    models.PositiveIntegerField(blank=True, help_text="fetches under way at once", null=True),
+                    models.PositiveIntegerField(blank=True, help_text="fetches in flight at once", null=True),
                 ),
                 (
                     "grace",
@@ -42,14 +42,14 @@ class Migration(migrations.Migration):
                     "next_start",
                     models.DateTimeField(
                         db_default=datetime.datetime(2000, 1, 1, 0, 0, tzinfo=datetime.timezone.utc),
-                        help_text="where the site is booked until: the earliest next start (with burst: GCRA's theoretical arrival)",
+                        help_text="the site's clock: the earliest next start (with a burst: GCRA's theoretical arrival time)",
                     ),
                 ),
                 (
                     "crawl_delay",
                     models.DurationField(
                         blank=True,
-                        help_text="what robots.txt asks for; raises the interval, never lowers it",
+                        help_text="from robots.txt; raises the interval, never lowers it",
                         null=True,
                     ),
                 ),
@@ -58,13 +58,13 @@ class Migration(migrations.Migration):
                 ("backed_off_until", models.DateTimeField(blank=True, null=True)),
                 (
                     "backoff_level",
-                    models.PositiveSmallIntegerField(
-                        db_default=0, help_text="back-offs in a row; forgiven after quiet"
-                    ),
+                    models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row"),
                 ),
                 (
                     "backed_off_slot",
-                    models.BigIntegerField(db_default=0, help_text="refusals of slots up to this one count no more"),
+                    models.BigIntegerField(
+                        db_default=0, help_text="refusals of starts in slots up to this one belong to the last back-off"
+                    ),
                 ),
                 ("recalled_slot", models.BigIntegerField(db_default=0)),
                 ("recalled_at", models.DateTimeField(null=True)),
@@ -161,8 +161,13 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("start_time", models.DateTimeField()),
-                ("use_until", models.DateTimeField(help_text="after this the holder may not start: it reserves again")),
-                ("interval", models.DurationField(help_text="the site's when it was reserved", null=True)),
+                ("use_until", models.DateTimeField(help_text="the end of its run: no start later than this")),
+                (
+                    "interval",
+                    models.DurationField(
+                        help_text="the site's effective interval when the slot was reserved", null=True
+                    ),
+                ),
                 (
                     "run_size",
                     models.PositiveIntegerField(default=1, help_text="slots reserved together, for one holder"),
@@ -170,19 +175,21 @@ class Migration(migrations.Migration):
                 (
                     "at_once",
                     models.PositiveIntegerField(
-                        help_text="fetches that its run may have under way; empty = any", null=True
+                        help_text="fetches of its run in flight at once; empty = any", null=True
                     ),
                 ),
                 ("reserved_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "claimed_at",
-                    models.DateTimeField(help_text="in the first slot of a run: its holder took it", null=True),
+                    models.DateTimeField(
+                        help_text="in the first slot of a run: when a fetcher claimed the run", null=True
+                    ),
                 ),
-                ("finished_at", models.DateTimeField(null=True)),
-                ("released_at", models.DateTimeField(help_text="given back unused", null=True)),
+                ("finished_at", models.DateTimeField(help_text="when it was noted as used", null=True)),
+                ("released_at", models.DateTimeField(help_text="when it was given back unused", null=True)),
                 (
                     "passed_on_at",
-                    models.DateTimeField(help_text="to another fetch, as its own was cancelled", null=True),
+                    models.DateTimeField(help_text="when another fetch got it, as its own was cancelled", null=True),
                 ),
                 (
                     "site",
@@ -220,10 +227,11 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        # Room for HOT updates: a site's clock changes with every reservation.
+        # Room for HOT updates: each reservation changes its site's clock.
         migrations.RunSQL("ALTER TABLE ratelimit_site SET (fillfactor = 50)", migrations.RunSQL.noop),
-        # Whether a given-back slot may go to the next reservation. A function of values, not a view: statements hand in
-        # what they read of the site under the lock of its row. PostgreSQL inlines it, so that the index is used.
+        # Whether the next reservation may take a given-back slot. It is a function, not a view, because statements pass
+        # the values that they have read under the lock of the site's row. PostgreSQL inlines it, so that the index
+        # slot_given_back is used (tests/integration/ratelimit/test_plans.py).
         migrations.RunSQL(
             """
             CREATE FUNCTION ratelimit_may_be_taken(

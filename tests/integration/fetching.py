@@ -1,4 +1,4 @@
-"""What tests of fetches need: bookings as dispatch makes them, and fetches under way, without a broker."""
+"""What tests of fetches need: reservations as dispatch makes them, and claimed fetches, without a broker."""
 
 import time
 
@@ -15,7 +15,7 @@ SITE = "site.example"
 
 
 def reserve_all() -> list[int]:
-    """Book everything that is queued; returns the slots, as a message would carry them."""
+    """Reserve for everything that is queued; returns the slots, as a message would carry them."""
     rows = statements.run(
         "workers.fetches",
         "dispatch",

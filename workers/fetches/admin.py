@@ -1,13 +1,12 @@
 """The operators' pages of fetches (queued, failed and why) and of robots.txt files. Nothing is edited in forms."""
 
-from typing import TYPE_CHECKING
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
-from postgres.short_paginator import ShortPaginator
+from postgres.admin import ActionsAdmin
 from workers.fetches.cancelling import cancel
 from workers.fetches.models import Fetch, RobotsFile, State
 from workers.fetches.retrying import retry_failed
@@ -18,15 +17,9 @@ MOST_CANCELLED = 1_000
 MOST_RETRIED = 10_000
 CANCELLABLE = (State.QUEUED, State.RESERVED)
 
-if TYPE_CHECKING:
-    FetchModelAdmin = admin.ModelAdmin[Fetch]
-    RobotsFileModelAdmin = admin.ModelAdmin[RobotsFile]
-else:
-    FetchModelAdmin = RobotsFileModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
-
 
 @admin.register(Fetch)
-class FetchAdmin(FetchModelAdmin):
+class FetchAdmin(ActionsAdmin[Fetch]):
     """Lists the fetches, the newest first."""
 
     list_display = (
@@ -44,51 +37,32 @@ class FetchAdmin(FetchModelAdmin):
         "elapsed_ms",
     )
     list_filter = ("state",)
-    list_select_related = ("site",)
-    raw_id_fields = ("site",)
     search_fields = ("url__startswith",)
     search_help_text = "the beginning of the URL"
     ordering = ("-pk",)
-    paginator = ShortPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
     sortable_by = ()
     actions = ("cancel", "retry")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fetch]:
-        """Leave the headers, which may be long, to the page of one fetch."""
+        """Leave out the headers, which may be long: the page of one fetch reads them."""
         return super().get_queryset(request).defer("headers")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
-        """Fetches are requested by code and by `manage.py fetch`."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:
-        """Whoever may change fetches may cancel and retry them; no fetch has a form."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Fetch | None = None) -> bool:  # noqa: ARG002  Django's signature
-        """Retention deletes what is old."""
-        return False
 
     @admin.display(description="URL")
     def short_url(self, fetch: Fetch) -> str:
-        """Return as much of the URL as a column holds."""
         return Truncator(fetch.url).chars(SHOWN)
 
     @admin.display(description="error")
     def why(self, fetch: Fetch) -> str:
-        """Return as much of the stated reason as a column holds."""
         return Truncator(fetch.error).chars(SHOWN)
 
     @admin.action(description="Cancel (what no fetcher holds yet)", permissions=["change"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
-        """Take the chosen fetches back, those that it is not too late for."""
+        """Cancel those of the chosen fetches that no fetcher holds."""
         ids = list(chosen.filter(state__in=CANCELLABLE).values_list("pk", flat=True)[:MOST_CANCELLED])
         cancelled = sum(cancel(fetch_id) for fetch_id in ids)
-        self.message_user(
-            request, f"{cancelled} {'fetch' if cancelled == 1 else 'fetches'} cancelled.", messages.SUCCESS
-        )
+        self.message_user(request, f"{cancelled} fetch{pluralize(cancelled, 'es')} cancelled.", messages.SUCCESS)
         if len(ids) == MOST_CANCELLED:
             self.message_user(
                 request,
@@ -98,7 +72,7 @@ class FetchAdmin(FetchModelAdmin):
 
     @admin.action(description="Retry (failed ones)", permissions=["change"])
     def retry(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
-        """Queue the failed ones of the chosen fetches again."""
+        """Queue those of the chosen fetches that failed again."""
         retried = retry_failed(chosen, limit=MOST_RETRIED)
         for sentence in retried.sentences():
             self.message_user(request, sentence, messages.SUCCESS if retried.queued else messages.WARNING)
@@ -109,47 +83,29 @@ class FetchAdmin(FetchModelAdmin):
 
 
 @admin.register(RobotsFile)
-class RobotsFileAdmin(RobotsFileModelAdmin):
+class RobotsFileAdmin(ActionsAdmin[RobotsFile]):
     """Lists what is known of robots.txt files; `ask again` has them fetched anew."""
 
     list_display = ("origin", "state", "crawl_delay", "site", "fetched_at", "refresh_at", "expires_at", "why")
     list_filter = ("state",)
-    list_select_related = ("site",)
-    raw_id_fields = ("site",)
     search_fields = ("origin__startswith",)
     search_help_text = "the beginning, such as https://example.com"
     ordering = ("origin",)
-    paginator = ShortPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
+    list_select_related = ("site",)
+    raw_id_fields = ("site",)
     sortable_by = ()
     actions = ("ask_again",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[RobotsFile]:
-        """Leave the rules, which may be long, to the page of one file."""
+        """Leave out the rules, which may be long: the page of one file reads them."""
         return super().get_queryset(request).defer("rules")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
-        """What a site says is read there."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: RobotsFile | None = None) -> bool:
-        """Whoever may change them may have them asked for again; none has a form."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: RobotsFile | None = None) -> bool:  # noqa: ARG002  Django's signature
-        """Retention deletes what is old."""
-        return False
 
     @admin.display(description="error")
     def why(self, file: RobotsFile) -> str:
-        """Return as much of the reason as a column holds."""
         return Truncator(file.error).chars(SHOWN)
 
     @admin.action(description="Ask again (nothing is fetched there until it has come)", permissions=["change"])
     def ask_again(self, request: HttpRequest, chosen: QuerySet[RobotsFile]) -> None:
         """Forget what the chosen said, and ask for them."""
         count = ask_again(chosen.values_list("pk", flat=True))
-        self.message_user(
-            request, f"{count} robots.txt {'file' if count == 1 else 'files'} asked for again.", messages.SUCCESS
-        )
+        self.message_user(request, f"{count} robots.txt file{pluralize(count)} asked for again.", messages.SUCCESS)

@@ -1,4 +1,4 @@
-"""The app `fetches`: URLs to fetch, each in its site."""
+"""The app `fetches`: URLs that are fetched, each at the rate of its site."""
 
 from django.apps import AppConfig
 
@@ -10,5 +10,4 @@ class FetchesConfig(AppConfig):
     label = "fetches"
 
     def ready(self) -> None:
-        """Import the checks, which registers them."""
         from workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

@@ -1,12 +1,15 @@
-"""Which sites have queued work: what lets dispatch look at a few sites instead of at all of them.
+"""The backlog flags: which sites have queued fetches, so that dispatch looks at a few sites instead of at all of them.
 
-`Site.has_backlog` is a hint kept in two steps, so that no queued fetch is overlooked without a lock being taken:
+`Site.has_backlog` is a hint. It is changed in two steps on each side, so that no queued fetch is overlooked although no
+lock is taken:
 
-1. Whoever queues fetches commits them first and turns their sites on afterwards.
-2. Dispatch, when a site looks empty, turns it off, commits, and then *looks again*.
+1. A process that queues fetches commits them first, and activates the flags of their sites afterwards.
+2. Dispatch, where a site looks empty, deactivates the flag, commits, and then *looks again*: it reactivates the flag of
+   a site that has queued fetches.
 
-A fetch committed before step 2's second look is seen by it; one committed later finds the site off in step 1, and
-turns it on. Should a process die in between, `find_overlooked()` (part of sweep) finds it, on its rounds through all sites.
+A fetch that was committed before the second look of step 2 is seen by it. One that is committed later finds the flag
+inactive in step 1, and activates it. If a process dies in between, `find_overlooked` (part of sweep) finds the site on
+its rounds through all sites.
 """
 
 from collections.abc import Iterable
@@ -19,31 +22,31 @@ from workers.publish import publish
 _query = partial(statements.run, "workers.fetches")
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
-MOST_NAMED = 1_000  # sites in a message to dispatch; where more wake at once, it looks at all
-_looked_up_to = 0
+MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated at once, dispatch looks at all
+_looked_up_to = 0  # the id of a site
 
 
 def activate(site_ids: Iterable[int]) -> None:
-    """Turn sites on, after the fetches queued in them were committed; has dispatch book those that were off."""
+    """Activate the flags of sites, after the commit of what is queued for them; wakes dispatch for inactive ones."""
     sites = sorted(set(site_ids))
-    woken = sorted(row.id for row in _query("activate", {"sites": sites})) if sites else []
-    if woken:
-        publish(task_names.DISPATCH, woken if len(woken) <= MOST_NAMED else None)
+    activated = sorted(row.id for row in _query("activate", {"sites": sites})) if sites else []
+    if activated:
+        publish(task_names.DISPATCH, activated if len(activated) <= MOST_NAMED else None)
 
 
 def deactivate(site_ids: list[int]) -> None:
-    """Turn off those sites that have nothing queued."""
-    off = [row[0] for row in _query("deactivate", {"sites": site_ids})] if site_ids else []
-    if off:
-        _query("reactivate", {"sites": off})
+    """Deactivate the flags of those sites that have nothing queued."""
+    deactivated = [row.id for row in _query("deactivate", {"sites": site_ids})] if site_ids else []
+    if deactivated:
+        _query("reactivate", {"sites": deactivated})
 
 
 def find_overlooked() -> int:
-    """Turn on those of the next SITES_A_LOOK sites that have queued fetches but are off; returns how many that were.
+    """Activate the flags of those of the next SITES_A_LOOK sites that have queued fetches; returns how many changed.
 
-    Each call goes on after the last site that this process looked at, and begins anew behind the last of all.
+    Each call goes on after the last site that this process looked at, and begins anew after the last of all.
     """
-    global _looked_up_to  # noqa: PLW0603  where a process is in its rounds concerns nobody else
+    global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     [look] = _query("find_overlooked", {"after": _looked_up_to, "most": SITES_A_LOOK})
     _looked_up_to = look.last if look.looked_at == SITES_A_LOOK else 0
-    return int(look.turned_on)
+    return int(look.activated)

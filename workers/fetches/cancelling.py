@@ -1,4 +1,4 @@
-"""What web code and operators call to take a fetch back.
+"""Cancelling: web code, or an operator, takes a fetch back that has not been started.
 
 from workers.fetches.cancelling import cancel
 cancel(fetch.pk)
@@ -11,10 +11,10 @@ from workers.fetches.on_done import call_on_done
 
 
 def cancel(fetch_id: int) -> bool:
-    """Take a fetch back before it is started; its slot goes to the next at its site.
+    """Cancel a fetch; its slot goes to the next fetch of its site.
 
-    Returns False when it is too late: in the last half second before its start, and afterwards. Commits by itself;
-    raises TransactionManagementError inside a transaction.
+    Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
+    Commits by itself; raises TransactionManagementError inside a transaction.
     """
     if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
         return False

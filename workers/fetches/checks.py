@@ -24,7 +24,7 @@ def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E003: time-outs and caps must be positive, also where a settings module or a test sets them."""
+    """weir.E003: time-outs, caps and retentions must be positive, also where a settings module or a test sets them."""
     names = (
         "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
         "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
@@ -39,14 +39,14 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def look_ahead_is_within_bounds(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E004: a look-ahead below dispatch's tick leaves sites without work; a long one holds up priorities."""
+    """weir.E004: with a look-ahead below dispatch's tick sites run dry; with a long one higher priorities wait."""
     if SHORTEST_LOOKAHEAD <= settings.WEIR_LOOKAHEAD <= LONGEST_LOOKAHEAD:
         return []
     message = (
         f"WEIR_LOOKAHEAD must be at least {SHORTEST_LOOKAHEAD:g} and at most {LONGEST_LOOKAHEAD:g} (seconds), "
         f"but is {settings.WEIR_LOOKAHEAD}."
     )
-    hint = "Dispatch runs once a second and must book further ahead; a higher priority waits for what is booked."
+    hint = "Dispatch runs once a second and must reserve further ahead; a higher priority waits for what is reserved."
     return [Error(message, hint=hint, id="weir.E004")]
 
 
@@ -62,7 +62,7 @@ def user_agent_fits_into_a_header(**_kwargs: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def user_agent_has_contact(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.W002: WEIR_FETCH_USER_AGENT should say whom a site's operator can turn to, before blocking us."""
+    """weir.W002: WEIR_FETCH_USER_AGENT should name a contact for a site's operator, as the way before a block."""
     if has_contact(settings.WEIR_FETCH_USER_AGENT):
         return []
     message = f"WEIR_FETCH_USER_AGENT names no contact: {settings.WEIR_FETCH_USER_AGENT!r}."

@@ -1,15 +1,16 @@
 """Dispatch: gives slots to queued fetches and sends them to the fetchers.
 
-1. One statement books up to the look-ahead every site whose bookings run out soon (sql/dispatch.sql).
-2. Sites that looked empty are turned off, and looked at again (backlog.py).
-3. The slots travel in messages of about a hundred; a site's run is never split over two, because its holder keeps the
-   interval between its own starts. Which fetch a slot is for is looked up when it is claimed: where one is cancelled,
-   another has taken its place.
+1. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
+   and gives them to the best queued fetches (sql/dispatch.sql).
+2. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
+   interval between its own starts. The fetcher looks up which fetch a slot is for when it claims it: where a fetch was
+   cancelled, its successor has the slot.
+3. The backlog flags of sites that looked empty are deactivated (backlog.py).
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 
-Where fetchers are down, or far behind, nothing is booked: each fetch would come back and be sent again, and whoever
-takes up the work would have all those messages to get through first.
+While fetchers are down, or far behind, nothing is reserved. Each fetch would miss its slot, come back and be sent
+again, and a fetcher that takes up work would have to get through all those messages first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,25 +30,25 @@ log = structlog.get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000
 LONGEST_RUN = 2_000  # slots: two seconds of the fastest site
-# Seconds: a site that is booked less far ahead is booked anew. More than a tick of the schedule, which may be late, and
-# less than the look-ahead, because longer runs are handed over less often.
+# Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
+# than the look-ahead, because longer runs are handed over less often.
 REFILL = 1.5
 SLOTS_A_MESSAGE = 100
-# Messages that nobody has taken: a fetcher gets through some 200 a second when it is too late for what they are about.
+# Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
 MOST_WAITING = 500
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
 APART = 0.0005  # seconds between the first starts of two idle sites: about what a fetch costs a fetcher
-PHASES = 500  # after so many, a site starts with the first one again: nobody waits longer than for their sum
+PHASES = 500  # after so many sites, the next starts together with the first: APART * PHASES is the longest delay
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
 
 
 def dispatch(site_ids: list[int] | None = None) -> int:
-    """Book all sites that are due, or those of them that are named; returns the number of fetches sent on their way.
+    """Reserve at all sites that are due, or at those of them that are named; returns the number of fetches sent.
 
-    Sites are named where they wake: the others are booked once a tick, in runs as long as can be.
-    Safe to run anywhere, any number of times at once: sites that another dispatch is booking are left to it.
+    Sites are named when their backlog flags are activated. The others get their slots once a tick, in runs as long as
+    can be. Safe to run anywhere, any number of times at once: sites that another dispatch has locked are left to it.
     """
     if (messages := waiting(task_names.FETCH_BATCH)) > MOST_WAITING:
         log.warning("fetchers_are_behind", messages=messages)

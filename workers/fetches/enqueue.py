@@ -1,10 +1,12 @@
-"""What web code calls: ask for URLs to be fetched, each in its site, and take that back.
+"""Enqueue: web code asks for URLs to be fetched, each at the rate of its site.
 
     from workers.fetches.enqueue import request_fetch
     fetch = request_fetch("https://example.com/feed.xml", on_done="shop.tasks.feed_arrived")
 
-The rows are written in the caller's transaction: what rolls back was never asked for. Workers hear of them when it
-commits.
+1. Each text becomes a target (targets.py), and each target's host gets its site (ratelimit/sites.py).
+2. The rows are inserted in the caller's transaction. What is rolled back was never asked for.
+3. When the caller has committed, the robots.txt of the targets' origins is queued where it is needed (robots/files.py),
+   the backlog flags of the sites are activated (backlog.py), and `on_done` of texts that are no URLs is called.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,14 +70,14 @@ def request_fetches(
     Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches is stored as a failed
     fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
     `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
-    429 and 5xx. `on_done` is a Celery task, or its name: it is called with the fetch's id when that has ended, perhaps
-    twice.
-    With `revalidate` the site is only asked whether the last good result of the URL still holds, if there is one: where
+    429 and 5xx. `on_done` is a Celery task, or its name: it is called with the fetch's id when the fetch has ended, at
+    least once.
+    With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. Where
     it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
-    With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that was asked
-    for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at once;
-    while another's transaction with the same URL is open, this waits for its end.
+    With `dedupe`, a URL that has an unfinished fetch gets that fetch, as it is, instead of a new one: if that fetch was
+    asked for with `dedupe` too, and with the same `on_done` and `revalidate`. This holds for any number of callers at
+    once. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
     outside 1 to 32,767, a naive `not_before`, or an `on_done` of more than 200 characters; TypeError for one text
@@ -101,18 +103,18 @@ def request_fetches(
         fetches, new = _queue_once(wanted, not_before, common)
     else:
         fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
-    # Robust: the fetches are safe by then, and an error would hit web code that has succeeded. Sweep finds them.
+    # Robust: the fetches are committed by then, and an error would hit web code that has succeeded. Sweep finds them.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
 
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
-    """Return what requests that one fetch can serve share: the URL in its normal form, the call, the kind of answer."""
+    """Return the dedupe key of a fetch, which is the same for the same URL in normal form, call and kind of answer."""
     return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
 
 
 def _texts(urls: Iterable[str]) -> list[str]:
-    """Return the texts that are asked for; raises TypeError for a single one, and where an item is none."""
+    """Return the texts that are asked for; raises TypeError for one text alone, and for an item that is no text."""
     if isinstance(urls, str):
         raise TypeError("urls must be several URLs, not one str: use request_fetch for one URL.")
     texts = list(urls)
@@ -141,7 +143,7 @@ def _task_name(on_done: object) -> str:
 
 
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
-    """Return what is to be stored for each text, besides what all have in common."""
+    """Return the columns of each text's fetch, but for those that all of them have in common."""
     targets = [_parsed(text) for text in texts]
     sites = sites_of({target.host for target in targets if isinstance(target, Target)})
     return [
@@ -161,7 +163,7 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> li
 
 
 def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common: dict[str, Any]) -> list[Fetch | None]:
-    """Insert the fetches; None stands for one whose key an unfinished fetch has."""
+    """Insert the fetches; returns None in the place of one whose key an unfinished fetch has."""
     rows = statements.run_within(
         "workers.fetches",
         "enqueue",
@@ -175,7 +177,7 @@ def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common
             **common,
         },
     )
-    # As if read back: the caller sees the database's clock in them.
+    # As if read from the database: their times are those of its clock.
     fetches = [
         None if row.id is None else Fetch(**given, **common, **row._asdict())
         for given, row in zip(wanted, rows, strict=True)
@@ -190,10 +192,11 @@ def _queue_once(
 ) -> tuple[list[Fetch], list[Fetch]]:
     """Insert the fetches whose key no unfinished fetch has; returns the fetch of each wanted one, and the new ones.
 
-    1. Insert one a key, in the order of the keys. Those that meet an unfinished fetch are left out.
-    2. Look for what they met, in a new snapshot: it may have been committed while 1 waited for it.
-    3. What ended between 1 and 2 is not found, and its key is free again: take all back and begin anew, for whoever
-       holds one key and asks for a lower one may be waited for. Each round means that somebody's fetch has ended.
+    1. Insert one fetch for each key, in the order of the keys. Where an unfinished fetch has the key, none is inserted.
+    2. Look those unfinished fetches up, in a new snapshot: they may have been committed while 1 waited for them.
+    3. A fetch that ended between 1 and 2 is not found, and its key is free again. Then roll back and begin anew: a
+       transaction that holds keys and asks for a lower one could deadlock. Each round means that a fetch has ended, so
+       the rounds come to an end.
     """
     firsts: dict[object, int] = {}
     places = [firsts.setdefault(row["dedupe_key"] or place, place) for place, row in enumerate(wanted)]
@@ -220,11 +223,12 @@ def _parsed(text: str) -> Target | InvalidTarget:
 
 
 def _storable(text: str) -> str:
-    """Return the text without what PostgreSQL cannot store (NUL, lone surrogates), cut to a bounded length."""
+    """Return the text, cut to STORED_LENGTH, without what PostgreSQL cannot store (NUL, lone surrogates)."""
     return text[:STORED_LENGTH].replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
 def _tell_workers(fetches: list[Fetch]) -> None:
+    """Do what follows the caller's commit: step 3 of the module's head."""
     sites = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
     robots_files.ask(sites)
     backlog.activate(sites.values())

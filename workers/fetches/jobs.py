@@ -1,4 +1,4 @@
-"""The forms in which one attempt travels: a Job that is claimed, the Event that it comes to, the Outcome that is stored."""
+"""The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from workers.fetches.models import State
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validators:
-    """What the last good result of an URL is known by."""
+    """The last good result of a URL, and the headers by which its site can tell whether it still holds."""
 
     fetch_id: int
     etag: str
@@ -30,15 +30,15 @@ class Job:
     slot_id: int
     start_at: float  # this process' monotonic clock
     run: Run  # shared by the jobs of one site in one message
-    turns: asyncio.Semaphore | None = None  # of that run: how many may be under way; None = any number
+    concurrency: asyncio.Semaphore | None = None  # of that run: how many may be in flight; None = any number
     validators: Validators | None = None
-    is_robots: bool = False  # a robots.txt that Weir asks for
-    obeys_robots: bool = False  # not to be requested before robots.txt has been asked
+    is_robots: bool = False  # a robots.txt that Weir itself asks for
+    obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A whole answer came. The body is as it was on the wire."""
+    """A whole answer came. The body is as it was on the wire, encoded."""
 
     job: Job
     status_code: int
@@ -58,12 +58,12 @@ class Failure:
     lateness_ms: float | None = None  # None: the request was not written, its slot is unused
     elapsed_ms: float | None = None
     slot_used: bool = False  # the request was written, though its times are not known
-    not_before_s: float = 0.0  # another attempt is of no use any sooner
+    not_before_s: float = 0.0  # seconds until another attempt may be of use
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snoozed:
-    """There is no answer that counts: the run was over, the fetcher stops, or robots.txt is not known yet.
+    """The fetch goes back to the queue: its run was over, the fetcher stops, or its robots.txt is not known yet.
 
     No attempt is counted.
     """
@@ -71,12 +71,12 @@ class Snoozed:
     job: Job
     delay_s: float = 0.0
     reason: str = ""
-    slot_used: bool = False  # a request was written in its slot all the same
+    slot_used: bool = False  # a request was written in its slot, though no answer counts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disallowed:
-    """robots.txt disallows the request: it is never written, and that is no attempt."""
+    """The robots.txt of its origin disallows the request. It is never written, and no attempt is counted."""
 
     job: Job
     error: str
@@ -106,4 +106,4 @@ class Outcome:
     hop_host: str | None = None
     content: bytes | None = None
     unchanged_from: int | None = None
-    is_lost: bool = False  # holds only as long as its lease has run out
+    is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too

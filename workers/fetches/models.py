@@ -1,4 +1,4 @@
-"""Fetch, one URL on its way from `queued` to a result or a stated failure; FetchBody, what came; RobotsFile."""
+"""Fetch: one URL on its way from `queued` to a result or a stated failure. FetchBody: its body. RobotsFile."""
 
 from datetime import timedelta
 from typing import ClassVar, Self
@@ -17,8 +17,8 @@ class State(models.TextChoices):
 
     QUEUED = "queued"  # waits for dispatch
     RESERVED = "reserved"  # has a slot; a message with its id is on its way to a fetcher
-    RUNNING = "running"  # a fetcher holds it
-    DONE = "done"  # an answer is stored, whatever its status below 500 but 429
+    RUNNING = "running"  # a fetcher has claimed it
+    DONE = "done"  # an answer is stored, of any status below 500 but 429
     FAILED = "failed"  # `error` says why
     CANCELLED = "cancelled"
 
@@ -36,7 +36,7 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
         return self.filter(state=State.QUEUED, not_before__lte=Now())
 
     def unfinished(self) -> Self:
-        """Return those that will still change by themselves."""
+        """Return those that have not ended."""
         return self.filter(state__in=ACTIVE)
 
     def failed(self) -> Self:
@@ -52,8 +52,8 @@ class Fetch(models.Model):
         blank=True, help_text="what is requested: the normal form of url, or where redirects led"
     )
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
-    # No constraint: its check would lock the site's row in every transaction of the web code that enqueues, and the
-    # site's row is what everybody waits for. Sites are never deleted. No index of its own: fetch_queue serves.
+    # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
+    # reservation waits for that row. Sites are never deleted. No index of its own: fetch_queue serves.
     site = models.ForeignKey(
         Site,
         models.PROTECT,
@@ -66,15 +66,15 @@ class Fetch(models.Model):
     priority = models.SmallIntegerField(default=0, help_text="higher goes first")
     not_before = models.DateTimeField(db_default=Now())
     due_since = models.DateTimeField(
-        null=True, help_text="not_before, from before it waited for its robots.txt: its place in the queue"
+        null=True, help_text="not_before as it was before the wait for robots.txt: the fetch's place in the queue"
     )
     attempts = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="those that ended, or were lost with a worker"
+        default=0, db_default=0, help_text="attempts that ended, or were lost with a fetcher"
     )
     max_attempts = models.PositiveSmallIntegerField(default=5)
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)
-    lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back from a holder that went silent")
+    lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back, if no result has been stored")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, help_text="when the request was written (the database's clock)")
     finished_at = models.DateTimeField(null=True)
@@ -91,7 +91,7 @@ class Fetch(models.Model):
     last_modified = models.TextField(blank=True, default="", db_default="")
     error = models.TextField(blank=True, default="", db_default="")
     revalidate = models.BooleanField(
-        default=False, db_default=False, help_text="ask only whether the last good result of this URL is still true"
+        default=False, db_default=False, help_text="ask only whether the last good result of this URL still holds"
     )
     unchanged_from = models.ForeignKey(
         "self",
@@ -100,18 +100,18 @@ class Fetch(models.Model):
         db_constraint=False,
         db_index=False,
         related_name="+",
-        help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
+        help_text="the earlier fetch whose body a 304 refers to; purge keeps it as long as this one",
     )
     on_done = models.CharField(
         max_length=LONGEST_TASK_NAME,
         blank=True,
         default="",
         db_default="",
-        help_text="Celery task called with the id at the end",
+        help_text="the Celery task that is called with the id at the end",
     )
     on_done_called_at = models.DateTimeField(null=True)
-    dedupe_key = models.UUIDField(null=True, help_text="what may be unfinished once only; null = any number of times")
-    is_robots = models.BooleanField(default=False, db_default=False, help_text="asked for by Weir: a robots.txt")
+    dedupe_key = models.UUIDField(null=True, help_text="of all fetches with the same key, one may be unfinished")
+    is_robots = models.BooleanField(default=False, db_default=False, help_text="a robots.txt that Weir itself asks for")
 
     objects: ClassVar = FetchQuerySet.as_manager()
 
@@ -135,13 +135,13 @@ class Fetch(models.Model):
             ),
             models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(error=""), name="fetch_failed_says_why"),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="fetch_max_attempts_positive"),
-            # Enqueue with `dedupe`: one unfinished fetch a key. A key is free again when its fetch ends.
+            # Enqueue with `dedupe`: one unfinished fetch for each key. A key is free again when its fetch ends.
             models.UniqueConstraint(
                 fields=["dedupe_key"],
                 condition=Q(dedupe_key__isnull=False, state__in=[s.value for s in ACTIVE]),
                 name="fetch_unfinished_once",
             ),
-            # However many fetches wait for it: an origin's robots.txt is asked for once at a time.
+            # The robots.txt of an origin is asked for once at a time, however many fetches wait for it.
             models.UniqueConstraint(
                 fields=["url"],
                 condition=Q(is_robots=True, state__in=[s.value for s in ACTIVE]),
@@ -158,36 +158,36 @@ class Fetch(models.Model):
                 condition=Q(state=State.QUEUED),
                 name="fetch_queue",
             ),
-            # A robots.txt is known by now: which fetches of the site waited for it?
+            # A robots.txt is known now: which fetches of the site wait for it?
             models.Index(
                 fields=["site"],
                 condition=Q(state=State.QUEUED, due_since__isnull=False),
                 name="fetch_waits_for_robots",
             ),
-            # Dispatch: how many of a site with max_concurrency are held. Sweep: all that are held, to look at their
-            # leases; they are never more than a few seconds' worth.
+            # Dispatch: how many fetches of a site with max_concurrency are held. Sweep: which leases of held fetches
+            # have run out; those held are never more than a few seconds' worth.
             models.Index(
                 fields=["site", "lease_until"],
                 condition=Q(state__in=[s.value for s in HELD]),
                 name="fetch_held",
             ),
-            # Claim: which fetch is a slot for? The condition is another than fetch_held's, though it means the same:
-            # while statistics say that hardly any fetch is held, reading all of that index looks as cheap.
+            # Claim: which fetch is a slot for? The condition means the same as that of fetch_held, and is another one:
+            # while statistics say that hardly any fetch is held, reading all of fetch_held would look as cheap.
             models.Index(fields=["slot_id"], condition=Q(lease_until__isnull=False), name="fetch_of_slot"),
-            # Claim, of those that revalidate: the last good result of an URL that has validators.
+            # Claim, where a fetch revalidates: the last good result of its URL that has validators.
             models.Index(
                 MD5("hop_url"),
                 F("finished_at").desc(),
                 condition=Q(state=State.DONE, status_code=200) & (~Q(etag="") | ~Q(last_modified="")),
                 name="fetch_validators",
             ),
-            # Retention: does a later result refer to this one's body?
+            # Purge, claim: does a later result refer to the body of this one?
             models.Index(
                 fields=["unchanged_from", "finished_at"],
                 condition=Q(unchanged_from__isnull=False),
                 name="fetch_unchanged_from",
             ),
-            # Retention: the oldest results.
+            # Purge: the oldest results.
             models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="fetch_finished"),
             # Sweep: calls of `on_done` that were not made yet.
             models.Index(
@@ -202,13 +202,13 @@ class Fetch(models.Model):
 
     @property
     def content(self) -> bytes | None:
-        """Return the body, that of the earlier result where the site said that it has not changed; None without one."""
+        """Return the body; after a 304, the body of the earlier result; None without a body."""
         body = FetchBody.objects.filter(fetch=self.unchanged_from_id or self.pk).first()
         return bytes(body.content) if body else None
 
 
 class FetchBody(models.Model):
-    """The body of a done fetch, decompressed; apart from Fetch so that the queue's rows stay small."""
+    """The body of a done fetch, decompressed. It is not in Fetch, so that the rows of the queue stay small."""
 
     fetch = models.OneToOneField(Fetch, models.CASCADE, primary_key=True, related_name="body")
     content = models.BinaryField()
@@ -218,7 +218,7 @@ class FetchBody(models.Model):
 
 
 class RobotsState(models.TextChoices):
-    """What asking for a robots.txt came to."""
+    """What is known of the robots.txt of an origin."""
 
     ALLOWED = "allowed"  # there is none (4xx): everything may be fetched
     RULES = "rules"
@@ -226,18 +226,18 @@ class RobotsState(models.TextChoices):
 
 
 class RobotsFile(models.Model):
-    """What the robots.txt of one origin said when it was asked for last. Without a row, nobody knows."""
+    """What the robots.txt of one origin said when it was asked for last. Without a row, it is not known."""
 
     origin = models.TextField(primary_key=True, help_text="scheme://host, with :port where not the default")
-    # As in Fetch: no constraint, so that no row of a site is locked here.
+    # No constraint, as in Fetch: its check would lock the site's row.
     site = models.ForeignKey(Site, models.PROTECT, db_constraint=False, db_index=False, help_text="the origin's site")
     state = models.CharField(max_length=11, choices=RobotsState)
     rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
-    crawl_delay = models.DurationField(null=True, help_text="what it asks us for, at most a day")
+    crawl_delay = models.DurationField(null=True, help_text="the Crawl-delay that holds for Weir, at most a day")
     error = models.TextField(blank=True, help_text="why it is unreachable")
     fetched_at = models.DateTimeField(db_default=Now())
-    refresh_at = models.DateTimeField(help_text="is asked for again, while it still counts")
-    expires_at = models.DateTimeField(help_text="does not count any more")
+    refresh_at = models.DateTimeField(help_text="when it is asked for again, while it still counts")
+    expires_at = models.DateTimeField(help_text="when it no longer counts")
 
     class Meta:
         constraints: ClassVar = [
@@ -253,9 +253,9 @@ class RobotsFile(models.Model):
             models.CheckConstraint(condition=Q(refresh_at__lte=F("expires_at")), name="robots_refreshed_in_time"),
         ]
         indexes: ClassVar = [
-            # When one was read: the longest Crawl-delay of its site.
+            # Settling Crawl-delays: the longest that still counts at a site.
             models.Index(fields=["site", "expires_at"], name="robots_of_site"),
-            # Retention: those that nobody has needed for long.
+            # Purge: those that no fetch has needed for long.
             models.Index(fields=["expires_at"], name="robots_expired"),
         ]
 

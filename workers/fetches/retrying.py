@@ -1,10 +1,10 @@
-"""Retrying: failed fetches begin again, as if they were new, when a person or a program says so.
+"""Retrying: web code, or an operator, has failed fetches begin again, as if they were new.
 
     from workers.fetches.retrying import retry_failed
     retry_failed(Fetch.objects.failed().filter(status_code=503))
 
-A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key; all that its failed way left is gone, so
-that it begins at its own URL, not where redirects led. Its `on_done` is called at its new end.
+A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. What its attempts have left is deleted:
+it begins at its own URL, not where redirects led. Its `on_done` is called again when it ends again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Count, Q, QuerySet
+from django.template.defaultfilters import pluralize
 from psycopg.errors import UniqueViolation
 
 from postgres import statements
@@ -24,8 +25,9 @@ from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import InvalidTarget, Target, parse_target
 
 BATCH = 1_000
-# A batch holds the dedupe keys of its fetches. It gives up before somebody who waits for one of them, and is waited for
-# in turn, is found to be in a deadlock (PostgreSQL looks after 1 s).
+# How long a batch waits for a lock. It holds the dedupe keys of its fetches meanwhile, so that it and another
+# transaction may wait for each other. It gives up before PostgreSQL looks for deadlocks (after 1 s) and may end the
+# other one.
 PATIENCE = "100ms"
 
 
@@ -34,9 +36,9 @@ class Retried:
     """How many failed fetches are queued again, and how many stay failed, by the reason."""
 
     queued: int = 0
-    not_urls: int = 0  # their text is none that Weir fetches
-    robots_files: int = 0  # asked for by Weir, and again by itself when a fetch needs them
-    already_unfinished: int = 0  # another fetch with their dedupe key is under way
+    not_urls: int = 0  # the text is no URL that Weir fetches
+    robots_files: int = 0  # Weir asks for these by itself when a fetch needs them
+    already_unfinished: int = 0  # another fetch with the same dedupe key has not ended
 
     def __add__(self, other: "Retried") -> "Retried":
         return Retried(
@@ -48,12 +50,10 @@ class Retried:
 
     @property
     def tried(self) -> int:
-        """Return how many there were."""
         return self.queued + self.not_urls + self.robots_files + self.already_unfinished
 
     def sentences(self) -> Iterator[str]:
-        """Say it to a person."""
-        yield f"{self.queued:,} {'fetch' if self.queued == 1 else 'fetches'} queued again."
+        yield f"{self.queued:,} fetch{pluralize(self.queued, 'es')} queued again."
         if self.not_urls:
             yield f"{_stay_failed(self.not_urls)}: no URL that Weir fetches."
         if self.robots_files:
@@ -63,14 +63,15 @@ class Retried:
 
 
 def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retried:
-    """Queue again those of the fetches that failed, the oldest `limit` or all; those that did not are left alone.
+    """Queue those of the fetches that failed again, the oldest `limit` or all; those that did not are left alone.
 
-    So is a robots.txt that Weir asked for: it asks again by itself. Each is tried once, also if it fails again
-    meanwhile. Commits in batches; raises TransactionManagementError inside a transaction.
+    A robots.txt that Weir asked for is left alone, too: it is asked for again when a fetch needs it. Each fetch is
+    queued once, also if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
+    transaction.
     """
     statements.refuse_transaction("retry_failed")
     failed = fetches.filter(state=State.FAILED)
-    # What was refused when it was asked for has no site; what is stored of it may not even be what was asked for.
+    # A text that was no URL has no site. What is stored of it may be cut, so it is not parsed again.
     retried = Retried(
         **failed.aggregate(
             not_urls=Count("pk", filter=Q(site=None)), robots_files=Count("pk", filter=Q(is_robots=True))
@@ -93,7 +94,7 @@ def _retry(ids: Sequence[int]) -> Retried:
 
 
 def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
-    """Yield where each begins again; None for a text that was taken for a URL once, and is none any more."""
+    """Yield where each begins again; None for a text that an earlier version took for a URL, and this one does not."""
     for fetch_id, url in fetches.values_list("pk", "url"):
         try:
             yield fetch_id, parse_target(url)
@@ -102,18 +103,18 @@ def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
 
 
 def _queue(wanted: Sequence[tuple[int, str, int]]) -> Retried:
-    """Queue all of (id, URL, site) at once; or, where others are in the way, one after the other.
+    """Queue all of (id, URL, site) in one statement, or one by one where another transaction is in the way.
 
-    One by itself holds no key while it waits for another, so that nobody can be waiting for it.
+    A statement for one fetch holds no dedupe key while it waits for one: it cannot be part of a deadlock.
     """
     try:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
             rows = statements.run_within("workers.fetches", "retry", _columns(wanted))
-    except (IntegrityError, OperationalError):  # a key was taken meanwhile; somebody holds a row or a key for long
+    except (IntegrityError, OperationalError):  # a key was taken meanwhile; or a row, or a key, is locked for long
         return sum((_queue_one(one) for one in wanted), Retried())
-    return _told(rows)
+    return _activate_and_count(rows)
 
 
 def _queue_one(one: tuple[int, str, int]) -> Retried:
@@ -122,20 +123,20 @@ def _queue_one(one: tuple[int, str, int]) -> Retried:
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):
             raise
-        return Retried(already_unfinished=1)  # its key was taken while this waited for it
-    return _told(rows)
+        return Retried(already_unfinished=1)  # its key was taken while the statement waited for it
+    return _activate_and_count(rows)
 
 
 def _columns(wanted: Sequence[tuple[int, str, int]]) -> dict[str, list[object]]:
     return {name: [one[i] for one in wanted] for i, name in enumerate(("ids", "hop_urls", "sites"))}
 
 
-def _told(rows: list[Any]) -> Retried:
-    """Wake the sites that have work again, and return what the statement did."""
+def _activate_and_count(rows: list[Any]) -> Retried:
+    """Activate the backlog flags of the sites that have work again; returns how many fetches were queued."""
     [row] = rows
     backlog.activate(row.sites)
     return Retried(queued=row.queued, already_unfinished=row.failed - row.queued)
 
 
 def _stay_failed(number: int) -> str:
-    return f"{number:,} {'stays' if number == 1 else 'stay'} failed"
+    return f"{number:,} stay{pluralize(number, 's,')} failed"

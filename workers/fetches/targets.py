@@ -1,4 +1,4 @@
-"""What may be fetched, and at which site: pure."""
+"""Targets: which texts are URLs that Weir fetches, in one normal form, and which host each names. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _UNUSABLE = re.compile(r"[\x00-\x1f\ud800-\udfff]")  # control characters, lone surrogates
-_PORT = re.compile(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", re.ASCII)  # behind a host; other digits mean nothing to others
+_PORT = re.compile(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", re.ASCII)  # behind a host; ASCII, as Python reads other digits, too
 
 
 class InvalidTarget(ValueError):
@@ -21,7 +21,7 @@ class InvalidTarget(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """A URL in the one form in which it is sent, and the site of its host."""
+    """A URL in the one form in which it is sent, and its host, by whose name its site is found."""
 
     url: str
     host: str
@@ -31,8 +31,8 @@ def parse_target(text: str) -> Target:
     """Return the target that `text` names; raises InvalidTarget with the reason.
 
     Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped, an empty
-    path is `/`. Numbers that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: nobody means
-    them.
+    path is `/`. Numbers that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: they serve to
+    hide an address, and hardly anything else.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidTarget(f"the URL is longer than {MAX_LENGTH} characters")
@@ -63,7 +63,7 @@ def parse_target(text: str) -> Target:
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:
     try:
         url = URL(text)
-        # `host` is `raw_host` decoded: it raises for a label that is the code of no name, as browsers do.
+        # `host` is `raw_host` decoded. It is read because it raises for a label that encodes no name, as browsers do.
         return url, url.scheme.lower(), url.host and url.raw_host, url.port
     except ValueError as error:
         raise InvalidTarget(f"not a URL: {error}") from error

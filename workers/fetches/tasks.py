@@ -1,4 +1,4 @@
-"""Celery's doors to the fetches, and the end of a worker that runs a fetcher."""
+"""The Celery tasks of the fetches, and what a worker that runs a fetcher does when it stops."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ DRAIN = 3.0  # seconds that answers in flight get when a fetcher stops
 
 @shared_task(name=task_names.DISPATCH)
 def dispatch(site_ids: list[int] | None = None) -> None:
-    """Reserve for the sites that are due, or these alone, and send their fetches out.
+    """Reserve at the sites that are due, or at these alone, and send their fetches to the fetchers.
 
     Safe to run twice, together, or late.
     """
@@ -25,19 +25,19 @@ def dispatch(site_ids: list[int] | None = None) -> None:
 
 @shared_task(name=task_names.FETCH_BATCH)
 def fetch_batch(slot_ids: list[int]) -> None:
-    """Fetch what dispatch reserved, in its slots; a message that comes twice or late does nothing."""
+    """Fetch what these slots are for; a message that comes twice, or too late, does nothing."""
     fetcher.fetcher().run_batch(slot_ids)
 
 
 @shared_task(name=task_names.SWEEP)
 def sweep() -> None:
-    """Take back what messages and workers lost; safe to run twice or together."""
+    """Find what was lost on the way, and queue it again; safe to run twice or together."""
     sweeping.sweep()
 
 
 @shared_task(name=task_names.PURGE_FETCHES)
 def purge() -> None:
-    """Delete old results and slots; may be killed anywhere."""
+    """Delete old results, slots and robots.txt files; may be killed anywhere."""
     purging.purge()
 
 

@@ -1,4 +1,4 @@
-"""The app `workers.throttled`: Celery tasks that start only in their site's slot."""
+"""The app `workers.throttled`: Celery tasks that start only in a slot of their site."""
 
 from django.apps import AppConfig
 

@@ -1,10 +1,10 @@
-"""throttled_task: a Celery task that starts only in its site's slot, global over all workers.
+"""throttled_task: a Celery task that starts only in a slot of its site, in all workers together.
 
     @throttled_task(site="api.example.com", max_wait=30)
     @shared_task
     def update_stock(sku): ...
 
-Celery's own `rate_limit` holds for each worker by itself.
+Celery's own `rate_limit` holds for each worker separately.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,17 @@ THROTTLED = "_is_throttled"  # an attribute of the task
 
 
 def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) -> Callable[[AnyTask], AnyTask]:
-    """Have a Celery task start only in its site's slot; written above `@shared_task` or `@app.task`.
+    """Have a Celery task start only in a slot of its site; written above `@shared_task` or `@app.task`.
 
     `site` is a host, or a function that is called with the task's arguments (without a bound `self`) and returns one.
-    The task waits for its slot in the worker, at most `max_wait` seconds; where the slot is farther away, it is put
-    back into PostgreSQL and published again when its turn has come (`workers.throttled.publishing`). Called directly,
-    or with `apply`, it waits too, and raises slots.SlotTooFar, as nobody could put it back.
+    The task waits for its slot in the worker, at most `max_wait` seconds. Where the slot is farther away, the worker
+    writes the task into PostgreSQL, and it is published again when its turn comes (`workers.throttled.publishing`).
+    Called directly, or with `apply`, the task waits too, but raises slots.SlotTooFar, as there is no message to
+    publish again.
 
-    Raises TypeError for what is no Celery task, one that is throttled already, and a `site` that is neither text nor
-    callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the task's time limits, which
-    include the waiting; InvalidSiteName (a ValueError) for a text that names no site.
+    Raises TypeError for an object that is not a Celery task, for a task that is throttled already, and for a `site`
+    that is neither a text nor callable; ValueError for a `max_wait` outside 0 to 100 years, or not shorter than the
+    task's time limits, which include the wait; InvalidSiteName (a ValueError) for a text that is not a site's name.
     """
     check_max_wait(max_wait)
     site_of = _site_of(site)
@@ -45,7 +46,7 @@ def throttled_task(*, site: str | Callable[..., str], max_wait: float = 15.0) ->
 
 
 def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
-    """Return what says a task's site, given its arguments."""
+    """Return a function that returns the name of a task's site, given the task's arguments."""
     if isinstance(site, str):
         fixed = site_names.canonical(site)
         return lambda *_args, **_kwargs: fixed
@@ -64,7 +65,7 @@ def _site_of(site: str | Callable[..., str]) -> Callable[..., str]:
 
 
 def _checked(task: object, max_wait: float) -> Task[Any, Any]:
-    """Return the task itself, which what Celery's decorators return only stands for."""
+    """Return the task for which the proxy stands that Celery's decorators return; raises as `throttled_task` does."""
     if not isinstance(task, Task):
         raise TypeError(f"throttled_task goes above @shared_task or @app.task: {task!r} is no Celery task.")
     itself: Task[Any, Any] = task.app.tasks[task.name]
@@ -80,9 +81,9 @@ def _checked(task: object, max_wait: float) -> Task[Any, Any]:
 
 
 def _throttle(task: Task[Any, Any], site_of: Callable[..., str], max_wait: float) -> None:
-    """Put the wait before what the task runs: whoever runs it, a worker, `apply` or a direct call, comes through here.
+    """Replace what the task runs by a wait for the slot and then that: for workers, `apply` and direct calls alike.
 
-    Within Celery's `autoretry_for`, so that it also covers errors while waiting, such as those of the database.
+    The wait is within Celery's `autoretry_for`, which so covers errors of the wait, such as those of the database.
     """
     name = "_orig_run" if hasattr(task, "_orig_run") else "run"
     run = getattr(task, name)

@@ -1,4 +1,4 @@
-"""PostponedTask, a throttled task that waits for its site."""
+"""PostponedTask, a throttled task that could not start at once."""
 
 from typing import ClassVar, Self
 
@@ -8,30 +8,30 @@ from django.db.models.functions import Now
 
 
 class PostponedTaskQuerySet(models.QuerySet["PostponedTask"]):
-    """The language of the queue."""
+    """Names the states of postponed tasks."""
 
     def waiting(self) -> Self:
-        """Return those of which no message is under way."""
+        """Return those without a message on its way to a worker, and without a worker that holds them."""
         return self.filter(published_at=None)
 
 
 class PostponedTask(models.Model):
-    """A throttled task that could not start at once. The row goes when the task starts; deleting it cancels the task.
+    """A throttled task that could not start at once. The row is deleted when the task starts; deleting it cancels it.
 
-    It waits (no `published_at`), is published (its message is on its way to a worker), or is held (`held_by`: a worker
-    waits for its slot). Whoever goes silent in the latter two loses it when `lease_until` is over.
+    The task waits (no `published_at`), is published (its message is on its way to a worker), or is held (`held_by`: a
+    worker waits for its slot). A message or a worker that is lost loses the task when `lease_until` has passed.
     """
 
-    site = models.CharField(max_length=300, help_text="the name of its site")
+    site = models.CharField(max_length=300, help_text="the name of the site")
     task = models.CharField(max_length=300, help_text="the Celery task's name")
     signature = models.TextField(help_text="the message: a Celery signature, as JSON")
-    max_wait = models.FloatField(help_text="seconds that it may wait in a worker")
+    max_wait = models.FloatField(help_text="the longest wait in a worker, in seconds")
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True, help_text="Celery's `expires`: no worker starts it afterwards")
-    not_before = models.DateTimeField(db_default=Now(), help_text="its place in the queue of its site")
-    publications = models.PositiveSmallIntegerField(default=0, help_text="since a worker last held it")
+    not_before = models.DateTimeField(db_default=Now(), help_text="its place in the queue of the site")
+    publications = models.PositiveSmallIntegerField(default=0, help_text="messages since a worker last held it")
     published_at = models.DateTimeField(null=True)
-    held_by = models.UUIDField(null=True, help_text="the fence: who holds it starts it")
+    held_by = models.UUIDField(null=True, help_text="the fence: a worker starts the task only with this token")
     lease_until = models.DateTimeField(null=True, help_text="when its message or its worker counts as lost")
 
     objects: ClassVar = PostponedTaskQuerySet.as_manager()
@@ -48,19 +48,19 @@ class PostponedTask(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Publish: which sites have tasks that wait, and which are next in each.
+            # Publish: the sites at which tasks wait, and their next tasks.
             models.Index(
                 fields=["site", "not_before", "id"],
                 condition=Q(published_at__isnull=True),
                 name="postponedtask_waiting",
             ),
-            # Publish: how many of a site are on their way to a worker.
+            # Publish: how many tasks of a site are on their way to a worker.
             models.Index(
                 fields=["site"],
                 condition=Q(published_at__isnull=False, held_by__isnull=True),
                 name="postponedtask_on_its_way",
             ),
-            # Take back: whose lease is over.
+            # Take back: the tasks whose lease is over.
             models.Index(fields=["lease_until"], condition=Q(lease_until__isnull=False), name="postponedtask_leased"),
         ]
 

@@ -1,7 +1,7 @@
-"""The rows of postponed tasks, as workers see them: written, taken, held, given back, deleted at the start.
+"""What workers do with the rows of postponed tasks: write, take, hold, give back, and delete them at the start.
 
-Each function commits by itself. A message that was published from a row names it in a header, with the number of the
-task's retries: a later retry of the same task inherits the header, but is a new message.
+Each function commits by itself. A message that was published from a row names the row in a header, together with the
+number of the task's retries. A later retry inherits the header, but has another number: it is a new message.
 """
 
 import time
@@ -25,14 +25,14 @@ from ratelimit.pacing import HAND_OVER_MARGIN_S
 from workers.throttled.models import PostponedTask
 
 HEADER = "weir_postponed"
-# Seconds beyond `max_wait` after which a worker that holds a task counts as dead, and the task is published again.
+# Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
 SILENCE = 30.0
 _query = partial(statements.run, "workers.throttled")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A row that this worker holds: nobody else starts its task while the lease lasts."""
+    """A row that this worker holds: no other worker starts its task while the lease lasts."""
 
     row: int
     token: UUID
@@ -49,9 +49,9 @@ def named_row(headers: Mapping[str, Any] | None, retries: object) -> int | None:
 
 
 def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | None:
-    """Hold the row, for as long as a worker may wait; None where it is gone, or another worker holds it.
+    """Hold the row for as long as a worker may wait; None where it is gone, or another worker holds it.
 
-    A message that the broker delivers again takes it from whoever had it before.
+    A message that the broker delivers again (`redelivered`) takes the row from the worker that got the message before.
     """
     token = uuid4()
     rows = _query("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
@@ -59,7 +59,7 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
 
 
 def hold(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> Place:
-    """Write the row of a task that this worker waits with."""
+    """Write the row of a task, held by this worker, which waits for its slot."""
     token = uuid4()
     row = PostponedTask.objects.create(
         **_fields(task, site, max_wait, not_before),
@@ -77,14 +77,14 @@ def queue(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime
 
 
 def others_wait(site: str) -> bool:
-    """Tell whether tasks of the site wait in PostgreSQL: who comes later must not go before them."""
+    """Tell whether tasks of the site wait in PostgreSQL: a later task must not start before them."""
     return PostponedTask.objects.waiting().filter(site=site).exists()
 
 
 def start(place: Place, slot: int) -> bool:
-    """Delete the row, as its task starts in this slot; False where that took longer than the slot lasts.
+    """Delete the row, as its task starts in this slot; False where that took so long that the slot is over.
 
-    Raises Ignore where the row is no longer this worker's: it was cancelled, or was silent for too long.
+    Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
     """
     asked_at = time.monotonic()
     rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
@@ -107,20 +107,20 @@ def drop(place: Place) -> None:
 
 
 def forget(row: int) -> None:
-    """Delete the row of a message that a worker threw away for good: revoked, or expired."""
+    """Delete the row of a message that a worker discarded, because the task was revoked or has expired."""
     with _own_connection():
         PostponedTask.objects.filter(pk=row).delete()
 
 
 def lose(row: int) -> None:
-    """Have the row published again, as the worker that got its message does not know the task."""
+    """Have the row published again: the worker that got its message has no code for the task."""
     with _own_connection():
         PostponedTask.objects.filter(pk=row, published_at__isnull=False, held_by=None).update(lease_until=Now())
 
 
 @contextmanager
 def _own_connection() -> Iterator[None]:
-    """Leave no connection behind: in a worker's parent process nobody would ever find out that it is broken."""
+    """Close the connection afterwards: in a worker's parent process, no code replaces one that broke."""
     try:
         yield
     finally:
@@ -129,7 +129,7 @@ def _own_connection() -> Iterator[None]:
 
 def _fields(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
     request = task.request
-    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # which may hide what is secret
+    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
     return {
         "site": site,
         "task": task.name,

@@ -1,17 +1,18 @@
 """Publishing: postponed tasks get a message again when their turn at their site comes.
 
-1. Tasks whose message or whose worker was lost wait again.
-2. One statement marks the next tasks of every site that can start soon, and commits (sql/publish.sql).
-3. Their messages are sent. What the broker does not take waits again; should this process die in between, the lease
-   of those tasks runs out.
+1. Let the tasks wait again whose message or worker was lost.
+2. Mark the next tasks of every site that can start soon, in one statement, which commits (sql/publish.sql).
+3. Send their messages. A task whose message the broker does not accept waits again. If this process dies in between,
+   the leases of the marked tasks run out.
 
-Tasks are published LOOKAHEAD seconds before they could start, not as soon as `max_wait` would allow: a task that waits
-in a worker keeps a process from other work.
+Tasks are published LOOKAHEAD seconds before they could start, not as early as `max_wait` would allow: a task that waits
+in a worker keeps a worker process from other work.
 
-In a site where fetches wait, too, dispatch books whenever a tick finds it booked for less than REFILL. Who looks less
-far would never find room there; who looks farther, by a tick, is always first and would leave none. So each tick draws:
-it looks farther than dispatch, or so much less far that dispatch was there before. Both go on, at any rate and however
-the ticks lie; which of them gets how much is not laid down.
+Fetches and postponed tasks may wait at the same site. Dispatch reserves there whenever one of its ticks finds the site
+reserved for less than REFILL. A publisher that looked less far ahead would never find room at such a site; one that
+looked a tick farther ahead would always be first, and leave none to fetches. So each tick of the publisher draws a lot:
+it looks farther ahead than dispatch, or so much less far that dispatch comes first. Both make progress, at any rate and
+however their ticks lie; their shares are not defined.
 """
 
 from collections import Counter
@@ -36,12 +37,12 @@ _query = partial(statements.run, "workers.throttled")
 log = structlog.get_logger(__name__)
 
 TICK = tick_of(task_names.PUBLISH_POSTPONED)  # seconds; dispatch has the same
-# Seconds: where a site is about to be booked by dispatch, a tick before has published, and the task has reserved.
+# Seconds: a tick that looks so far publishes before dispatch refills the site, early enough for the task to reserve.
 LOOKAHEAD = REFILL + TICK + TRAVEL
-FETCHES_FIRST = 0.5  # the share of the ticks that leave sites where fetches wait to dispatch
-# Seconds after which a message counts as lost. One that was only late does nothing when its task has started since.
+FETCHES_FIRST = 0.5  # the share of the ticks that let dispatch come first at sites where fetches wait
+# Seconds after which a message counts as lost. If it comes later, and its task has started since, it does nothing.
 DELIVERY = 30.0
-PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds before a task is published for the third time, and between any two
+PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds before the third publication of a task, and at most before any later one
 MOST_OF_A_SITE = 200
 BATCH = 500
 
@@ -49,7 +50,7 @@ BATCH = 500
 def publish_due() -> int:
     """Publish the postponed tasks whose turn has come; returns how many messages were sent.
 
-    Safe to run anywhere, any number of times at once: sites in which somebody else is publishing are left to him.
+    Safe to run on any host, any number of times at once: sites at which another publisher is at work are left to it.
     """
     _take_back_lost()
     behind_dispatch = max(0.0, min(REFILL, settings.WEIR_LOOKAHEAD) - TICK)
@@ -65,7 +66,7 @@ def publish_due() -> int:
         rows = _query("publish", parameters)
         taken = list(takewhile(lambda row: _send(row.id, row.signature), rows))
         _wait_again([row.id for row in rows[len(taken) :]])
-        # A worker throws an expired message away, and says so where Celery expects it: no slot, and nothing to repeat.
+        # A worker discards an expired message, and reports it as Celery does. It needs no slot, and no second message.
         PostponedTask.objects.filter(pk__in=[row.id for row in taken if row.is_expired]).delete()
         sent += len(taken)
         more = len(taken) == BATCH
@@ -87,21 +88,21 @@ def _take_back_lost() -> None:
 
 
 def _send(row: int, signature_text: str) -> bool:
-    """Send a task's message; False where the broker cannot be reached. One that cannot be sent at all is logged."""
+    """Send a task's message; False where the broker cannot be reached. Any other error is logged."""
     try:
         signature = json.loads(signature_text)
         options = signature["options"]
         options["headers"] = {**(options["headers"] or {}), HEADER: [row, options["retries"]]}
-        # As in a retry, where Celery does the same; the task that publishes it is not its parent.
+        # As Celery does for a retry: the task that publishes this one is not its parent.
         options["parent_id"] = options.get("parent_id") or options["task_id"]
         return publish_signature(signature)
     except Exception:
         log.exception("postponed_task_not_published", row=row)
-        return True  # others go on; its lease ends, and it is tried again
+        return True  # the others are sent; this one is tried again when its lease is over
 
 
 def _wait_again(rows: list[int]) -> None:
-    """Let tasks wait again that were marked, but not sent; a worker that got one all the same has done so itself."""
+    """Let tasks wait again that were marked, but not sent, unless a worker has got their message all the same."""
     if rows:
         PostponedTask.objects.filter(pk__in=rows, held_by=None, publications__gt=0).update(
             published_at=None, lease_until=None, publications=F("publications") - 1

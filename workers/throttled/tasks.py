@@ -1,4 +1,4 @@
-"""Celery's door to the postponed tasks, and what becomes of their rows where a worker throws a message away."""
+"""The Celery task that publishes postponed tasks, and what happens to a row when a worker discards its message."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ from workers.throttled import postponing, publishing
 
 @shared_task(name=task_names.PUBLISH_POSTPONED)
 def publish_postponed() -> None:
-    """Publish throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, together, or late."""
+    """Publish the throttled tasks that wait in PostgreSQL and can start soon; safe to run twice, at once, or late."""
     publishing.publish_due()
 
 
 @task_revoked.connect
 def _forget_postponed(request: Context, **_kwargs: Any) -> None:
-    """Publish a throttled task no more that was revoked, or has expired."""
+    """Delete the row of a throttled task that was revoked or has expired: it is not published again."""
     if row := postponing.named_row(request.headers, request.retries):
         postponing.forget(row)
 
 
 @task_unknown.connect
 def _lose_postponed(message: Message, **_kwargs: Any) -> None:
-    """Publish a throttled task again that this worker's code does not have; another worker's, or the next, may."""
+    """Have a throttled task published again that this worker does not know; another worker, or newer code, may."""
     if row := postponing.named_row(message.headers, message.headers.get("retries")):
         postponing.lose(row)

@@ -1,15 +1,16 @@
-"""What a worker does with the message of a throttled task: wait for the slot, or put the task back.
+"""What a worker does with the message of a throttled task: it waits for the slot, or postpones the task.
 
-1. The message of a postponed task takes the task's row. Where the row is gone, or another worker holds it, the message
-   came twice, and is ignored.
-2. A new message asks for a slot within AT_ONCE seconds: most tasks start without a row.
-3. Is the slot farther away, but within `max_wait`? Then a row is written that this worker holds, and it waits on. If
-   the worker is killed, the row's lease runs out, and the task is published again.
-4. Is it farther than that, or do other tasks of the site wait in PostgreSQL already? Then the row waits, too, and
-   the message is done with: celery.exceptions.Ignore.
-5. In the slot the row is deleted by whoever holds it. If that took so long that the slot is over, it waits for another.
+1. If the message was published from a row, the worker takes the row. Where the row is gone, or another worker holds it,
+   the message is a second one, and is ignored.
+2. For a new message, the worker asks for a slot within AT_ONCE seconds. Most tasks start so, without a row.
+3. Where the slot is farther away, but within `max_wait`, the worker writes a row that it holds, and waits on. If it is
+   killed, the row's lease runs out, and the task is published again.
+4. Where the slot is farther away than that, or other tasks of the site wait in PostgreSQL already, the worker writes a
+   row that waits, and drops the message (celery.exceptions.Ignore).
+5. In the slot, the worker deletes the row that it holds. If that took so long that the slot is over, it waits for
+   another slot.
 
-No lock and no transaction is held meanwhile.
+No lock and no transaction is held during a wait.
 """
 
 import time
@@ -31,20 +32,20 @@ from workers.throttled.postponing import Place
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 1.0  # seconds of waiting that are not worth a row
+AT_ONCE = 1.0  # seconds: no row is written for a shorter wait
 STARTED = "_throttled_start"  # an attribute of a request whose task has begun
 
 
 def is_for_a_message(request: Context) -> bool:
-    """Tell whether a worker runs the task for its message; else somebody called it, and gets its errors."""
+    """Tell whether a worker runs the task for its message; otherwise code has called it, and gets its errors."""
     return not (request.called_directly or request.is_eager or request.get(STARTED))
 
 
 @contextmanager
 def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait: float) -> Iterator[None]:
-    """Wait for the slot of the message that the task is run for; the body starts in it.
+    """Wait for a slot for the message that the task is run for; the body runs in it.
 
-    Raises Ignore where the task was put back, or its message came twice.
+    Raises Ignore where the task was postponed, or its message is a second one.
     """
     give_up_at = time.monotonic() + max_wait
     place = _taken(task, max_wait)
@@ -62,11 +63,11 @@ def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait:
                 task.request.update({STARTED: True})
                 yield
                 return
-        place = None  # its row is gone, but the slot was over
+        place = None  # the row is deleted, but the slot is over
 
 
 def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
-    """Take the task's row, if its message was published from one; raises Ignore where it cannot be had."""
+    """Take the row from which the task's message was published, if any; raises Ignore where it cannot be taken."""
     row = postponing.named_row(task.request.headers, task.request.retries)
     if row is None:
         return None
@@ -78,13 +79,14 @@ def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
         raise Ignore from error
     if place is None and not (task.acks_late and redelivered):
         raise Ignore
-    return place  # None: a worker that had begun was killed, and with acks_late the task is to be run again
+    return place  # None: a worker that had started the task was killed, and with acks_late the task is run again
 
 
 def _enter(slot: ExitStack, site: str, max_wait: float, place: Place | None) -> int:
-    """Wait for a slot.
+    """Wait for a slot, and return its id.
 
-    What goes wrong meanwhile fails the task, and its row goes. Without PostgreSQL it cannot: all is left to the row.
+    An error fails the task, and deletes its row. After a database error, the row cannot be deleted: the message is
+    dropped (Ignore), and the task is published again when the row's lease is over.
     """
     try:
         return slot.enter_context(throttle(site, max_wait))
@@ -110,8 +112,8 @@ def _refused(
     *,
     waits_here: bool,
 ) -> Place:
-    """Return the place with which this worker waits on; raises Ignore where the task is put back instead."""
-    if place:  # others have booked the site since it was published
+    """Return the place with which this worker waits on; raises Ignore where the task is postponed instead."""
+    if place:  # other processes have reserved at the site since the message was published
         postponing.give_back(place)
         raise Ignore
     if waits_here and not postponing.others_wait(site):

@@ -1,4 +1,4 @@
-"""The app `workers.unread`: has workers keep the unread numbers of `notifications`, which knows nothing of Celery."""
+"""The app `workers.unread`: Celery tasks that keep the unread numbers of `notifications`, which does not use Celery."""
 
 from django.apps import AppConfig
 

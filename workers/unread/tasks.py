@@ -1,4 +1,4 @@
-"""Celery's doors to `notifications`, which knows nothing of Celery."""
+"""The Celery tasks of `notifications`, which does not use Celery itself."""
 
 from celery import shared_task
 
@@ -8,19 +8,19 @@ from workers import task_names
 
 @shared_task(name=task_names.FLUSH_UNREAD)
 def flush_unread() -> None:
-    """Move sealed deltas from Redis to PostgreSQL; safe to run twice, together, or never again."""
+    """Move sealed deltas from Redis to PostgreSQL; safe to run twice, at once, or killed anywhere."""
     with outages.waited_out("unread_not_flushed"):
         flush.flush_sealed()
 
 
 @shared_task(name=task_names.RECONCILE_UNREAD)
 def reconcile_unread() -> None:
-    """Find unread numbers that are wrong, and repair them; one at a time, whichever process starts it."""
+    """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
     with outages.waited_out("unread_not_reconciled"):
         reconcile.run_pass()
 
 
 @shared_task(name=task_names.PURGE_NOTIFICATIONS)
 def purge_notifications() -> None:
-    """Delete what was read long ago; may be killed anywhere."""
+    """Delete notifications that were read long ago; may be killed anywhere."""
     retention.purge()

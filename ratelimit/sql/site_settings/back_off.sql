@@ -1,19 +1,19 @@
--- Start nothing at the site for a while, because it refused the start in `slot` (NULL: a caller says so).
--- Refusals of slots that were reserved before the last back-off belong to it: any number of them counts once.
--- A stated time counts from now, and the longest holds. Without one, or where `until` has passed, the while is
+-- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it).
+-- Refusals in slots that were reserved before the last back-off belong to that back-off: all of them count once.
+-- A stated time counts from now, and the longest holds. Without one, or where `until` has passed, the time is
 -- `shortest` seconds, twice as long for each back-off in a row, at most `longest`, and up to half longer by `chance`.
--- The row of back-offs is forgiven when the site stayed quiet for as long as the next one would have been, a minute at
--- least.
--- Recalls what is reserved. The site's row is locked before anything is computed; the statement waits for the lock no
--- longer than `patience`, and then fails (0: it waits for ever). Returns no row where nothing changed, and where there
--- is no such site.
+-- The row of back-offs ends when the site refuses nothing for as long as the next one would be, and for `quiet` seconds
+-- at least.
+-- Recalls the reserved slots. The site's row is locked before anything is computed (locked clock). The statement waits
+-- for the lock no longer than `patience`, and then fails (0: no limit). Returns no row where nothing changed, and where
+-- there is no such site.
 --
--- patience  sets the time-out of the lock
+-- patience  sets the timeout of the lock
 -- locked    the site's row
 -- timed     the clock, read under the lock
--- counted   how many back-offs in a row this makes
--- decided   until when the site backs off
--- recalled  the slot up to which all are void
+-- counted   how many back-offs in a row this is
+-- decided   the end of the back-off
+-- recalled  the last slot that is void
 WITH patience AS MATERIALIZED (
     SELECT set_config('lock_timeout', %(patience)s, true)
 ), locked AS MATERIALIZED (

@@ -1,5 +1,5 @@
--- Start nothing at the site for `seconds` (NULL: until resumed). Replaces an earlier pause; recalls what is reserved.
--- The site's row is locked first: a reservation that is just being made gets lower slots than the recall.
+-- Start nothing at the site for `seconds` (NULL: until it is resumed). Replaces an earlier pause, and recalls the
+-- reserved slots (site first).
 UPDATE ratelimit_site AS site
 SET paused_until = coalesce(clock_timestamp() + make_interval(secs => %(seconds)s::float8), %(forever)s),
     recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),

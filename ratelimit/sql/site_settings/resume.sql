@@ -1,4 +1,4 @@
--- End a pause and a back-off. The site's clock stays: what was started before still counts.
+-- End a pause and a back-off. The clock stays, so the interval since the last start holds.
 UPDATE ratelimit_site
 SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0
 WHERE name = %(site)s

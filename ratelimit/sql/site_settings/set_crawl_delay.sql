@@ -1,5 +1,5 @@
--- Note what robots.txt asks for (NULL: nothing). Where that changes the site's interval, what is reserved is recalled,
--- and `next_start` keeps its distance from the last start at the new interval.
+-- Set the crawl delay that robots.txt asks for (NULL: none). Where that changes the effective interval, the reserved
+-- slots are recalled, and `next_start` keeps its distance from the last start by the new interval.
 UPDATE ratelimit_site AS site
 SET crawl_delay = %(crawl_delay)s,
     next_start = site.next_start + greatest(

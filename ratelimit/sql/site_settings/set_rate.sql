@@ -1,12 +1,13 @@
--- Create the site at this rate, or change its settings. NULL leaves one as it is, `defaults` names those that go back to
--- their defaults. Without a rate (NULL) only a site that exists is changed; where there is none, no row is returned.
--- `next_start` keeps its distance from the last start at the *new* rate: a site that was slow is not bound by its old
--- interval, and one that was fast is bound at once. (A longer interval counts once for each start of the burst: what was
--- started in a burst has used it up at the new rate, too.)
--- What is reserved is recalled where it was to be used in another way; `is_reserved_ahead` says whether that was
--- farther ahead than need be.
--- ON CONFLICT locks the row before it computes: only there is it known which settings stay. (`given` has the interval
--- to be inserted, which the row may no longer have.) A site that does not obey robots.txt has no crawl delay.
+-- Create the site at this rate, or change its settings. A NULL leaves a setting as it is; `defaults` names the settings
+-- that go back to their defaults. Without a rate (NULL), only a site that exists is changed; where there is none, no
+-- row is returned.
+-- `next_start` keeps its distance from the last start by the new rate: a faster rate is not bound by the old interval,
+-- and a slower one is kept from the next start on. A longer interval counts once for each start of the burst: a burst
+-- that is used up at the old rate is used up at the new one.
+-- The reserved slots are recalled where a change affects them. `is_reserved_ahead` tells whether the site was reserved
+-- farther ahead than the rate needs.
+-- ON CONFLICT locks the row before the new values are computed, which depend on the old ones. (`given` has the interval
+-- for the insertion; the locked row may have another.) A site that does not obey robots.txt has no crawl delay.
 INSERT INTO ratelimit_site AS site
     (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog)
 SELECT

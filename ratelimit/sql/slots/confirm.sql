@@ -1,4 +1,4 @@
--- Which of these slots still stand: not void by a recall? Reads only.
+-- Return those of the slots that no recall has made void. Reads only.
 SELECT slot.id
 FROM ratelimit_slot AS slot
 JOIN ratelimit_site AS site ON site.id = slot.site_id

@@ -1,5 +1,5 @@
--- When would a reservation of `count` starts, made now, begin? Reads only; the answer holds until the next reservation.
--- Infinite while the site is paused until resumed.
+-- Return the seconds until the first of `count` starts, if they were reserved now; infinite while the site is paused
+-- until it is resumed. Reads only; the answer holds until the next reservation. The clock is read once (one clock).
 SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELSE extract(epoch FROM coalesce(
     (
         SELECT min(slot.start_time)
@@ -22,7 +22,7 @@ FROM (
                 clock_timestamp() AS now
             FROM ratelimit_site
             WHERE name = %(site)s
-            OFFSET 0  -- keeps the clock from being read once a mention
+            OFFSET 0  -- one clock
         ) AS timed
     ) AS opened
 ) AS planned

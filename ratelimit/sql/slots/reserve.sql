@@ -1,12 +1,10 @@
 -- Reserve `count` new starts at `site`. `places` is 0, 1, ... count - 1.
--- Promises: the clock is read under the lock of the site's row, which the inner SELECT takes before anything else is
--- computed (an UPDATE alone computes first, and where it then has to wait its clock is old); what is returned is
--- committed. No row is returned, and nothing is written, where the first start is farther away than `max_wait`, where
--- there is no such site, and where a start was given back that should be taken first (take_given_back.sql).
--- Durations are in seconds: `wait_s` from when the rows leave, which is before the reply arrives; `use_until_s` from
--- when the statement came, which is after it was sent.
+-- Promises: the clock is read under the lock of the site's row (locked clock). What is returned is committed. No row is
+-- returned, and nothing is written, where the first start is farther away than `max_wait`, where there is no such site,
+-- and where a given-back slot should be taken first (take_given_back.sql). The durations `wait_s` and `use_until_s` err
+-- on the safe side (safe duration).
 --
--- reserved  moves the site's clock
+-- reserved  the site, its clock moved
 -- granted   the slots
 WITH reserved AS (
     UPDATE ratelimit_site AS site
@@ -30,8 +28,9 @@ WITH reserved AS (
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
         next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace AS arrival
 ), granted AS (
-    -- GCRA: a burst may start before its theoretical arrival, but never before `soonest`; that was read after the
-    -- `arrival` of an idle site, whose first start is not to be late for the second.
+    -- GCRA: the starts of a burst may lie before their theoretical arrival, but not before `soonest`. At an idle site,
+    -- `arrival` is a clock that was read a moment before `soonest`; the first start is then at `arrival`, so that the
+    -- second keeps its distance.
     INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, reserved_at)
     SELECT
         id,

@@ -1,7 +1,7 @@
--- Take the earliest future start at `site` that was given back. The site's row is locked first: a recall that is just
--- being made comes before, and forbids the old slot, or after, and voids the new one. A start that was reserved alone is
--- the whole of its run, so any process may have its place; one that another process is just taking is skipped. It
--- becomes a slot with an id of its own: the holder that gave the old one back may do so again, and touches nothing.
+-- Take the earliest future start at `site` that was given back. A recall at the same time comes before this, and the
+-- old slot is void, or after it, and makes the new one void (site first). A slot that was reserved alone is the whole
+-- of its run, so any process may take its place; one that another process is taking is skipped (skip locked).
+-- The taken slot gets a new id: its former holder may give the old one back a second time, which changes no row.
 --
 -- vacated  the old slot, deleted
 -- taken    the new one

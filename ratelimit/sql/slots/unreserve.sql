@@ -1,16 +1,15 @@
--- Set sites' clocks back, to `retry` seconds from now, where these slots were reserved in vain: where one was reserved
--- alone, was given back, and nothing was reserved at its site since. A site of one start a day would otherwise lose a
--- day because of a message that came late. Faster sites are left as they are: while nothing can use slots, they must
--- not be reserved more often than their rate says.
--- Promises: no start is granted twice. The site's row is locked before the slot's, so that a process that takes the
--- given-back start (take_given_back.sql) comes before, and the slot is gone, or after: it is deleted here, and no
--- process takes it. Sites that another transaction holds are passed over. A slot that was recalled had another rate, and the
--- clock with it.
+-- Set the clocks of sites back, to `retry` seconds from now, where one of these slots was reserved alone, was given
+-- back, and is the last that was reserved at its site. A site with one start a day would otherwise lose a day to one
+-- message that came late. Sites with a shorter interval than `retry` are left as they are: while no holder can use its
+-- slots, they must not be reserved more often than their rate allows.
+-- Promises: no start is granted twice. A process that takes the given-back slot at the same time (take_given_back.sql)
+-- comes before this, and the slot is gone, or after it, and finds none (site first). Left out are sites that another
+-- transaction has locked (skip locked), and recalled slots: with their rate, the site's clock has changed, too.
 --
--- slow   the slow ones, locked
--- slot   those that were reserved in vain, locked
--- gone   their slots, deleted
--- moved  their clocks, set back
+-- slow   the slow sites, locked
+-- slot   their slots that fulfil the conditions, locked
+-- gone   these slots, deleted
+-- moved  their sites, the clock set back
 WITH slow AS MATERIALIZED (
     SELECT site.id, next_start, recalled_slot, effective_interval
     FROM ratelimit_site AS site

@@ -52,7 +52,7 @@ def _hostile_urls(running: sites.Sites) -> dict[str, str]:
         running.url(next(at), "/loop/0"): "more than 10 redirects",
         running.url(next(at), "/status/503/"): "the site answered 503",
         running.url(next(at), "/status/429/"): "the site answered 429",
-        "http://127.1.200.1:9/": "Connect call failed",  # nobody listens there
+        "http://127.1.200.1:9/": "Connect call failed",  # nothing listens there
     }
 
 

@@ -19,7 +19,7 @@ from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, stat
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State
 
-SEEN_AFTER_S = 0.2  # from then on nobody may start anything at a site that has refused
+SEEN_AFTER_S = 0.2  # from then on no fetcher may start anything at a site that has refused
 GOES_ON_WITHIN_S = 2.0  # after the rest: dispatch ticks each second
 
 

@@ -1,6 +1,6 @@
 """The promise at the wire: fetchers on hosts of their own, as far as one machine has them, with clocks that are wrong.
 
-Each fetcher has a network and a wall clock of its own. Nothing of ours is asked when a request was sent: the sites'
+Each fetcher has a network and a wall clock of its own. No process of Weir is asked when a request was sent: the sites'
 kernel says when it came.
 """
 
@@ -31,8 +31,10 @@ PATHS = ("/ok", "/once")  # the site keeps the connection, or closes it
 KILLS = 6 if LONG else 1
 KILL_S = 5.0  # of work for each kill: a process takes two or three to start again
 WARM_UP_S = 2.0  # until the runs that the last one to be killed has taken with it are over
-CALM_S = 180.0 if LONG else 6.0  # nobody is killed, and all sites have work
-AHEAD_S = 5.0  # more work than that: what dispatch has booked is no backlog any more, and kills leave some sites ahead
+CALM_S = 180.0 if LONG else 6.0  # no process is killed, and all sites have work
+AHEAD_S = (
+    5.0  # more work than that: what dispatch has reserved is no backlog any more, and kills leave some sites ahead
+)
 LEAST_SHARE = 0.95 if LONG else 0.9  # of the allowed rates: a second lost counts for more in a short time
 FETCHERS = {"right": 0, "fast": 3600, "slow": -3600}  # seconds by which the wall clock is ahead
 
@@ -78,7 +80,7 @@ def test_no_gap_is_short_whatever_network_and_clock_a_fetcher_has(
     arrivals = _seen(running)
     share = used_share(arrivals, intervals, from_ns, until_ns)
     counts = json.loads((tmp_path / "sites.json").read_text())
-    print(f"\nkilled: {killed}  used when nobody was any more: {share:.1%}")
+    print(f"\nkilled: {killed}  used afterwards: {share:.1%}")
     _report(arrivals, intervals)
     _report_lateness(running, [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns])
     assert early(arrivals, intervals) == 0

@@ -22,7 +22,7 @@ MESSAGE = json.dumps(
 def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Put back and published again, each task asks the site once, an interval apart; one whose code is gone stays."""
+    """Postponed and published again, each task sends one request, an interval apart; a task without code stays."""
     with sites.running(1, tmp_path) as running:
         intervals = set_rates(running, {running.hosts[0]: RATE})
         site = f"{running.hosts[0]}:{running.port}"

@@ -60,7 +60,7 @@ def test_claimed_fetches_run_with_a_lease() -> None:
 
 
 def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
-    """What a slow site's burst takes of its site lasts for hours; a killed holder's fetches do not."""
+    """The burst of a slow site takes hours of the site; the fetches of a killed fetcher come back long before."""
     site_settings.set_rate(SITE, "1/h", burst=5)
     request_fetches([f"https://{SITE}/{number}" for number in range(3)])
     assert dispatch() == 3
@@ -75,7 +75,7 @@ def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
 
 
 def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:
-    """No fetcher that keeps its deadlines is ever taken for dead."""
+    """No fetcher that keeps its deadlines loses its lease."""
     settings.WEIR_FETCH_DNS_TIMEOUT, settings.WEIR_FETCH_CONNECT_TIMEOUT, settings.WEIR_FETCH_TIMEOUT = 7, 11, 13
     assert longest_hold_s() > 7 + 11 + 13
 
@@ -101,7 +101,7 @@ def test_jobs_come_in_the_order_of_their_slots() -> None:
 
 
 def test_the_jobs_of_one_site_share_one_run() -> None:
-    """The holder keeps the interval over all of a site's starts, and sites do not hold up each other."""
+    """The fetcher keeps the interval between all starts of a site, and sites do not hold up each other."""
     jobs = claim(reserved(12, sites=3))
     sites: dict[str, set[int]] = {}
     for job in jobs:
@@ -118,7 +118,7 @@ def test_the_run_knows_the_rate_of_the_site() -> None:
     assert (job.run.interval_s, job.run.burst) == (0.5, 4)
 
 
-def test_times_are_true_on_the_own_monotonic_clock() -> None:
+def test_times_are_true_on_the_fetchers_monotonic_clock() -> None:
     """A start is never early and an end never late, and neither is off by more than the round trip."""
     ids = reserved(5)
     jobs = claim(ids)
@@ -153,7 +153,7 @@ def test_only_what_is_reserved_is_claimed(state: State) -> None:
     assert Fetch.objects.get(pk=ids[0]).state == state
 
 
-def test_unknown_fetches_are_claimed_by_nobody() -> None:
+def test_a_message_about_unknown_slots_claims_nothing() -> None:
     """A message that outlived its fetches does nothing."""
     assert claim([1, 2, 3]) == []
     assert claim([]) == []
@@ -168,7 +168,7 @@ def test_claimers_at_once_share_nothing(in_threads: InThreads) -> None:
 
 
 def test_a_run_has_one_holder_however_often_its_message_comes(in_threads: InThreads) -> None:
-    """Two holders of one run would each keep the interval to their own starts only: it is never split."""
+    """Two holders of one run would each keep the interval between their own starts only: a run is never split."""
     for _ in range(5):
         ids = reserved(600, rate="10/s", sites=20)
         claimed: list[list[Job]] = in_threads(4, lambda _number, ids=ids: claim(ids))  # type: ignore[misc]
@@ -217,7 +217,7 @@ def test_a_message_that_comes_too_late_costs_a_slow_site_a_minute() -> None:
 
 
 def test_a_run_whose_end_has_not_come_is_claimed_whole() -> None:
-    """A holder that comes late uses the rest of the run: a start that has passed is made up for until its end."""
+    """A fetcher that claims late uses the rest of the run: a start that has passed is made up for until its end."""
     ids = reserved(3)
     Slot.objects.update(start_time=F("start_time") - timedelta(seconds=2))
     assert [job.fetch_id for job in claim(ids)] == ids
@@ -246,7 +246,7 @@ def test_a_fetch_whose_site_was_recalled_since_goes_back(how: str) -> None:
     assert Slot.objects.filter(released_at__isnull=False).count() == 2
 
 
-def test_what_is_booked_after_a_recall_stands(long_lookahead: None) -> None:  # noqa: ARG001  asked for its effect
+def test_what_is_reserved_after_a_recall_stands(long_lookahead: None) -> None:  # noqa: ARG001  asked for its effect
     """A slot that was reserved within a back-off starts after it, and is no part of what the back-off voids."""
     site_settings.set_rate(SITE, "1/s")
     site_settings.back_off(SITE, 1)
@@ -257,7 +257,7 @@ def test_what_is_booked_after_a_recall_stands(long_lookahead: None) -> None:  # 
 
 
 def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> None:
-    """However claims and cancels meet, a cancelled fetch is not claimed, or its holder is told."""
+    """However claims and cancels meet, a cancelled fetch is not claimed, or its fetcher learns of it."""
     ids = reserved(300, rate="10/s")
     jobs, cancelled = in_threads(2, lambda number: claim(ids) if number == 0 else [i for i in ids[::-1] if cancel(i)])
     held = set(Fetch.objects.filter(state=State.RUNNING).values_list("pk", flat=True))
@@ -268,8 +268,8 @@ def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> N
     assert {claimed[fetch_id] for fetch_id in cancelled if fetch_id in claimed} <= passed_on
 
 
-def test_a_run_has_one_holder() -> None:
-    """Who took a cancelled fetch's place while the others were claimed is nobody's when the message comes again."""
+def test_a_repeated_message_does_not_claim_a_successor() -> None:
+    """A successor that got its slot during the claim goes back to the queue when the message comes again."""
     ids = reserved(3)
     message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
     assert len(claiming.claim(message, Confirmation(asked_at=0))) == 3
@@ -305,8 +305,8 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
     assert relied_on(580)
 
 
-def test_a_message_that_is_older_than_the_booking_claims_nothing() -> None:
-    """What was taken back and booked again belongs to the newer message alone: a run never gets two holders."""
+def test_a_message_that_is_older_than_the_reservation_claims_nothing() -> None:
+    """A fetch that was taken back and reserved for again belongs to the newer message alone: a run has one holder."""
     reserved(2)
     old_message = list(Slot.objects.values_list("pk", flat=True))
     Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)

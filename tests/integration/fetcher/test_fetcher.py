@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_what_has_not_been_sent_goes_back_when_the_fetcher_stops(running_sites: sites.Sites, fetcher: Fetcher) -> None:
-    """Closing returns unsent fetches to the queue, without an attempt, and stores those under way."""
+    """Closing returns unsent fetches to the queue, without an attempt, and stores those in flight."""
     host = f"{running_sites.hosts[0]}:{running_sites.port}"
     site_settings.set_rate(host, "1/10s")
     soon, *later = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(3)])
@@ -64,7 +64,7 @@ def test_a_site_reached_by_two_processes_keeps_its_interval_at_the_wire(
 
 
 def test_a_fetch_leaves_no_work_to_the_garbage_collector(running_sites: sites.Sites, fetcher: Fetcher) -> None:
-    """The collector stops the loop: what a fetch used is gone when its last name is."""
+    """The collector stops the loop, so a fetch leaves no cycles: what it used is freed with its last reference."""
     site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "100/s")
     gc.collect()
     gc.disable()
@@ -96,9 +96,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     assert not opened
 
 
-def test_a_host_that_nobody_could_look_up_is_not_to_blame(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
     monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)

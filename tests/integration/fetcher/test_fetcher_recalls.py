@@ -1,4 +1,4 @@
-"""What a fetcher holds is void when its site is recalled, and one site uses up no more than its share."""
+"""Recalls reach what a fetcher holds, and one site uses up no more than its share."""
 
 import threading
 import time
@@ -57,7 +57,7 @@ def test_a_refusal_stops_the_whole_site_and_no_other(running_sites: sites.Sites,
     assert Site.objects.get(name=refusing).backoff_level == 1
 
 
-def test_a_recall_from_elsewhere_is_heard_at_once(
+def test_a_recall_by_another_process_takes_effect_at_once(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
 ) -> None:
     """A pause reaches what a fetcher holds within a fraction of a second."""
@@ -103,7 +103,7 @@ def test_a_fetcher_that_cannot_ask_starts_nothing(
 def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
 ) -> None:
-    """The fetcher drops what it holds and asks for the other in its place; nothing is asked twice or early."""
+    """The fetcher drops what it holds and requests the successor in its place; nothing is requested twice or early."""
     site(running_sites, 0, "1/2s")
     request_fetch(running_sites.url(0, "/ok/first"))
     cancelled = request_fetch(running_sites.url(0, "/ok/cancelled"))
@@ -123,14 +123,14 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
 
 
-def test_who_takes_over_while_the_fetcher_closes_goes_back_to_the_queue(
+def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queue(
     running_sites: sites.Sites,
     fetcher: Fetcher,
     other_connection: psycopg.Connection[tuple[object, ...]],
     waiters: WaitersOf,
     eventually: Eventually,
 ) -> None:
-    """Nothing that was claimed is left behind, though the question who it is was answered late."""
+    """Nothing that was claimed is left behind, though the successor was looked up late."""
     site(running_sites, 0, "1/s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
@@ -141,7 +141,7 @@ def test_who_takes_over_while_the_fetcher_closes_goes_back_to_the_queue(
     with other_connection.transaction():
         assert cancel(cancelled.pk)
         other_connection.execute("LOCK TABLE fetches_fetch IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: waiters(other_connection), "the question who has the place of the cancelled fetch")
+        eventually(lambda: waiters(other_connection), "the look-up of the successor")
         closing = threading.Thread(target=fetcher.close, args=(5.0,))
         closing.start()
         closing.join(0.5)  # it has time to leave it behind
@@ -151,13 +151,13 @@ def test_who_takes_over_while_the_fetcher_closes_goes_back_to_the_queue(
     assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
 
 
-def test_a_site_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
+def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
     running_sites: sites.Sites,
     fetcher: Fetcher,
     other_connection: psycopg.Connection[tuple[object, ...]],
     eventually: Eventually,
 ) -> None:
-    """The fetcher goes on asking about recalls, without which it would start nothing."""
+    """The recall watcher goes on asking, without which the fetcher would start nothing."""
     refusing = site(running_sites, 0, "10/s")
     site_settings.set_rate(
         refusing, "10/s", grace=timedelta(seconds=1)
@@ -175,7 +175,7 @@ def test_a_site_that_somebody_keeps_is_backed_off_later_and_holds_up_no_other(
     assert len(paths(running_sites, 1)) >= 13, "all, but what comes too late on a busy machine"
 
 
-def test_what_was_recalled_while_a_fetcher_could_not_ask_is_told_however_long_that_was(
+def test_what_was_recalled_while_a_fetcher_could_not_ask_is_void_however_long_that_was(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """It asks for all that was recalled since it got its last answer: slots that wait for long are void, too."""
@@ -208,7 +208,7 @@ def test_what_was_recalled_while_a_fetcher_could_not_ask_is_told_however_long_th
 def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
     running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
 ) -> None:
-    """The site has seen it: the next one comes an interval later, whoever makes it."""
+    """The site has seen it: the next one comes an interval later, whichever fetcher makes it."""
     name = site(running_sites, 0, "1/h")
     request_fetch(running_sites.url(0, "/slow/60000/1"))
     fetcher.run_batch(reserve_all())
@@ -219,7 +219,7 @@ def test_a_request_that_is_given_up_when_the_fetcher_stops_has_used_its_slot(
     assert slots.estimate(name) > 3_000
 
 
-def test_a_run_has_no_more_under_way_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+def test_a_run_has_no_more_in_flight_than_it_may(running_sites: sites.Sites, fetcher: Fetcher) -> None:
     """The third request waits until one of two has been answered, though its slot has come."""
     site(running_sites, 0, "100/s", max_concurrency=2)
     fetches = request_fetches([running_sites.url(0, f"/slow/300/{n}") for n in range(6)])
@@ -280,7 +280,7 @@ def test_sites_that_hang_keep_no_message_from_being_taken(
 
 
 class Page(BaseHTTPRequestHandler):
-    """A page with validators, which says 304 to who has it already."""
+    """A page with validators, which answers 304 where they match."""
 
     def do_GET(self) -> None:
         unchanged = self.headers.get("If-None-Match") == '"v1"' and self.path == "/page"
@@ -291,7 +291,7 @@ class Page(BaseHTTPRequestHandler):
         self.wfile.write(b"" if unchanged else b"page")
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

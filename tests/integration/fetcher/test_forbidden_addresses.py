@@ -1,7 +1,7 @@
 """The fetcher against every published way to make it connect to where it may not: none gets through.
 
 What would notice stands at both ends. This process notes each address that any of its sockets is told to connect to.
-A listener, on every address of this host, notes who came; PORT in the table of forms is its port.
+A listener, on every address of this host, notes requests; PORT in the table of forms is its port.
 """
 
 import re
@@ -47,11 +47,11 @@ class Asked(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Listener(ThreadingHTTPServer):
-    """Listens on every address of this host, and notes at which of them somebody came, and for what."""
+    """Listens on every address of this host, and notes the address and the path of each request."""
 
     address_family = socket.AF_INET6 if DUAL_STACK else socket.AF_INET
 
@@ -73,7 +73,7 @@ class Listener(ThreadingHTTPServer):
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    """Return a listener that must not hear of anybody."""
+    """Return a listener that must not get any request."""
     with Listener() as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()

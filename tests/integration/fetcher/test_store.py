@@ -1,4 +1,4 @@
-"""Outcomes are stored once, by the holder alone, in bulk; one that the database refuses harms no other."""
+"""Outcomes are stored once, by the slot's holder alone, in bulk; one that the database refuses harms no other."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -121,8 +121,8 @@ def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
 
 
 @pytest.mark.parametrize("event", [Snoozed, partial(Failure, error="no connection"), partial(Disallowed, error="no")])
-def test_who_was_seated_in_a_slot_that_its_holder_had_let_go_waits_again(event: Any) -> None:
-    """The holder gives back what it holds for nobody; the place is empty, and the next one's queue is awake."""
+def test_a_successor_in_a_slot_that_its_holder_gives_back_is_queued_again(event: Any) -> None:
+    """The fetcher gave the slot back before it heard of the successor: the slot stays empty, the site is active."""
     first, chosen = running(2, rate="1/s")
     [successor] = request_fetches([f"https://{SITE}/successor"])
     let_go = judge(event(job=chosen), max_body=1, chance=0.0)
@@ -176,7 +176,7 @@ def test_a_success_after_a_retry_clears_what_was_said_before() -> None:
     assert (fetch.state, fetch.attempts, fetch.error, fetch.status_code) == (State.DONE, 2, "", 200)
 
 
-def test_a_redirect_is_queued_in_the_site_of_its_target(messages: list[Message]) -> None:
+def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message]) -> None:
     """A new site is created, the hop counts as no attempt, and what was asked for stays to be seen."""
     [job] = running()
     messages.clear()
@@ -192,7 +192,7 @@ def test_a_redirect_is_queued_in_the_site_of_its_target(messages: list[Message])
     assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
 
 
-def test_a_redirect_goes_into_a_site_that_covers_its_target() -> None:
+def test_a_redirect_goes_to_a_site_that_covers_its_target() -> None:
     """Hops follow the same rule as URLs that are asked for."""
     site_settings.set_rate("new.example", "2/s", covers_subdomains=True)
     [job] = running()
@@ -221,7 +221,7 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("final", [done, failed])
-def test_who_waits_for_the_end_is_called_once_it_is_stored(final: Any, messages: list[Message]) -> None:
+def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Message]) -> None:
     """`on_done` is sent with the id when the fetch has ended, and that it was sent is noted."""
     first, second = running(2, on_done="shop.tasks.arrived")
     messages.clear()
@@ -254,7 +254,7 @@ def taken_back() -> Job:
 
 @pytest.mark.parametrize("late", [done, failed, queued])
 def test_the_late_result_of_a_fetch_that_was_taken_back_changes_nothing(late: Any) -> None:
-    """Who lost the lease has lost the fetch: nothing of what it stores afterwards is seen."""
+    """A fetcher that lost the lease has lost the fetch: nothing of what it stores afterwards is seen."""
     job = taken_back()
     before = everything()
     store([late(job)])
@@ -318,7 +318,7 @@ def test_two_that_store_the_same_fetch_change_it_once(in_threads: InThreads, mes
     ],
 )
 def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any], messages: list[Message]) -> None:
-    """The others are stored as they are; the refused one is a stated failure, and nobody waits for ever."""
+    """The others are stored as they are; the refused one is a stated failure, and nothing waits for ever."""
     jobs = running(7, on_done="shop.tasks.arrived")
     messages.clear()
     outcomes = [done(job) for job in jobs]

@@ -1,4 +1,4 @@
-"""The writer stores what a fetcher has seen, in a thread of its own: nobody waits for it, nothing is left behind."""
+"""The writer stores what a fetcher has seen, in its own thread: the loop never waits, nothing is left behind."""
 
 from typing import Any
 
@@ -49,8 +49,8 @@ def test_putting_never_waits_for_the_database(
     assert Fetch.objects.filter(state=State.DONE).count() == 2
 
 
-def test_results_come_in_time_without_company(eventually: Eventually) -> None:
-    """A single result is stored without waiting for others."""
+def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
+    """It does not wait for others for longer than a period."""
     [job] = running()
     writer = Writer(lambda _count: None)
     writer.put(answer(job))
@@ -59,12 +59,12 @@ def test_results_come_in_time_without_company(eventually: Eventually) -> None:
 
 
 def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nobody has thought of fails one fetch; the writer goes on."""
+    """An unexpected error fails one fetch; the writer goes on."""
     jobs = running(3)
 
     def broken(event: Any, **options: Any) -> Outcome:
         if event.job is jobs[1]:
-            raise RuntimeError("nobody has thought of this")
+            raise RuntimeError("unexpected")
         return judge(event, **options)
 
     monkeypatch.setattr(writing, "judge", broken)

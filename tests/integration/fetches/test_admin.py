@@ -152,9 +152,7 @@ def test_robots_files_are_asked_for_again_by_an_action(admin_client: Client, set
     assert [fetch.url for fetch in Fetch.objects.filter(is_robots=True)] == ["https://a.example/robots.txt"]
 
 
-def test_counting_stops_at_what_anybody_would_leaf_through(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counting_stops_at_a_limit(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of fetches does not count millions of rows: its paginator ends at a limit."""
     monkeypatch.setattr(short_paginator, "MOST_COUNTED", 3)
     request_fetches([f"http://a.example/{number}" for number in range(5)])

@@ -1,6 +1,6 @@
 """A queued fetch is never overlooked: the two steps of `has_backlog`, in every order in which they can come.
 
-Every statement of ours goes through `statements.run_within`. Here it waits for its turn, so that a test decides in
+Every statement of Weir goes through `statements.run_within`. Here it waits for its turn, so that a test decides in
 which order the statements of several threads, each with a connection of its own, are executed.
 """
 
@@ -31,7 +31,7 @@ PATIENCE = 20.0
 
 
 class Actor:
-    """A thread that does its work again and again, and each statement of it only when it is told to."""
+    """A thread that repeats its work, and executes each statement of it only when the test says so."""
 
     def __init__(self, work: Callable[["Actor"], None]) -> None:
         self._work = work
@@ -49,12 +49,12 @@ class Actor:
         assert self._orders.acquire(timeout=PATIENCE)
 
     def begin(self) -> None:
-        """Have the work begin, up to its first statement."""
+        """Begin the work, and go on up to its first statement."""
         self.busy = True
         self.step()
 
     def step(self) -> None:
-        """Have the thread go on up to its next statement, or to the end of its work."""
+        """Let the thread go on up to its next statement, or to the end of its work."""
         if self.busy:
             self._orders.release()
             assert self._reports.acquire(timeout=PATIENCE)
@@ -97,20 +97,20 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def enqueue(actor: Actor) -> None:
-    """Step one of the protocol: commit the fetch, then turn its site on. The commit has a turn of its own."""
+    """Step one of the protocol: commit the fetch, then activate its site. The commit has a turn of its own."""
     with transaction.atomic():
         request_fetch(URL)
         actor.turn()
 
 
 def deactivate(_actor: Actor) -> None:
-    """Step two: turn a site off that looks empty, then look again."""
+    """Step two: deactivate a site that looks empty, then look again."""
     backlog.deactivate(list(Site.objects.values_list("pk", flat=True)))
 
 
 @pytest.fixture
 def actors(turns: None) -> Iterator[dict[str, Actor]]:  # noqa: ARG001  asked for its effect
-    """Return two that enqueue (E, e) and two that turn off (O, o)."""
+    """Return two that enqueue (E, e) and two that deactivate (O, o)."""
     all_actors = {"E": Actor(enqueue), "e": Actor(enqueue), "O": Actor(deactivate), "o": Actor(deactivate)}
     yield all_actors
     for actor in all_actors.values():
@@ -124,14 +124,14 @@ def orders(*names: str) -> list[str]:
 
 
 def overlooked() -> int:
-    """Return how many fetches are queued at a site that is off."""
+    """Return how many fetches are queued at an inactive site."""
     return Fetch.objects.filter(state=State.QUEUED, site__has_backlog=False).count()
 
 
-@pytest.mark.parametrize("on", [True, False], ids=["a site that is on", "a site that is off"])
+@pytest.mark.parametrize("on", [True, False], ids=["an active site", "an inactive site"])
 @pytest.mark.parametrize("names", ["EO", "EOo", "EeO"])
 def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors: dict[str, Actor]) -> None:
-    """After all have finished, in whichever order their steps came, every queued fetch is at a site that is on."""
+    """After all have finished, in whichever order their steps came, every queued fetch is at an active site."""
     site_settings.set_rate("site.example", "1/s")
     every_order = orders(*names)
     for order in every_order:
@@ -149,10 +149,10 @@ def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors
     assert len(every_order) == {"EO": 10, "EOo": 210, "EeO": 560}[names]
 
 
-def test_a_site_turned_off_by_a_statement_that_began_before_the_commit_is_turned_on_again(
+def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_reactivated(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """The narrowest race: the statement that turns off has looked already when fetch and mark come and go."""
+    """The narrowest race: fetch and activation come when the statement that deactivates has its snapshot."""
     site_settings.set_rate("site.example", "1/s")
     Site.objects.update(has_backlog=True)
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
@@ -166,15 +166,15 @@ def test_a_site_turned_off_by_a_statement_that_began_before_the_commit_is_turned
     turning_off = threading.Thread(target=deactivate_and_close)
     turning_off.start()
     eventually(lambda: waiters(other_connection) == 1, "deactivate to wait, with the snapshot it has")
-    request_fetch(URL)  # commits; the site is still on, so that its mark has nothing to do
+    request_fetch(URL)  # commits; the site is still active, so that activating it changes nothing
     other_connection.rollback()
     turning_off.join(PATIENCE)
     assert not turning_off.is_alive()
     assert overlooked() == 0
 
 
-def test_only_who_turned_a_site_on_pokes_dispatch(messages: list[Message]) -> None:
-    """Marking a site that is on already sends nothing, and one message does for many sites."""
+def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -> None:
+    """Activating an active site sends nothing, and one message does for many sites."""
     for number in range(3):
         site_settings.set_rate(f"site-{number}.example", "1/s")
     ids = list(Site.objects.values_list("pk", flat=True))
@@ -186,7 +186,7 @@ def test_only_who_turned_a_site_on_pokes_dispatch(messages: list[Message]) -> No
 
 
 def test_a_message_does_not_name_sites_without_end(messages: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where very many wake at once, dispatch looks at all that are due."""
+    """Where very many are activated at once, dispatch looks at all that are due."""
     monkeypatch.setattr(backlog, "MOST_NAMED", 2)
     sites.create_sites(f"site-{number}.example" for number in range(5))
     backlog.activate(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
@@ -194,7 +194,7 @@ def test_a_message_does_not_name_sites_without_end(messages: list[Message], monk
     assert messages == [poke("site-0.example", "site-1.example"), (task_names.DISPATCH, (None,))]
 
 
-def test_a_site_with_queued_fetches_is_not_turned_off() -> None:
+def test_a_site_with_queued_fetches_stays_active() -> None:
     """What dispatch saw may be out of date: the site's queue is looked at again."""
     request_fetch(URL)
     site = Site.objects.get()
@@ -203,7 +203,7 @@ def test_a_site_with_queued_fetches_is_not_turned_off() -> None:
     backlog.deactivate([])
 
 
-def test_a_site_whose_fetches_have_all_been_taken_is_turned_off() -> None:
+def test_a_site_whose_fetches_have_all_been_taken_is_deactivated() -> None:
     """Held and ended fetches are no backlog."""
     site_settings.set_rate("site.example", "10/s")
     fetches = [request_fetch(URL) for _ in range(3)]
@@ -214,8 +214,8 @@ def test_a_site_whose_fetches_have_all_been_taken_is_turned_off() -> None:
     assert not Site.objects.get().has_backlog
 
 
-def test_looking_again_finds_what_a_process_that_died_left_off() -> None:
-    """A fetch that was committed and never marked is found, and only its site is turned on."""
+def test_a_site_that_a_killed_process_left_inactive_is_found() -> None:
+    """A committed fetch whose site was never activated is found, and only its site is activated."""
     fetch = request_fetch(URL)
     site_settings.set_rate("empty.example", "1/s")
     Site.objects.update(has_backlog=False)
@@ -224,8 +224,8 @@ def test_looking_again_finds_what_a_process_that_died_left_off() -> None:
     assert backlog.find_overlooked() == 0
 
 
-def test_looking_again_makes_rounds_through_all_sites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look is at so many sites and the next one at the following, whether or not anything was found; then anew."""
+def test_finding_overlooked_sites_goes_round_through_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call looks at the sites after those of the last one, and begins anew after the last site."""
     monkeypatch.setattr(backlog, "SITES_A_LOOK", 2)
     fetches = [request_fetch(f"https://site-{number}.example/") for number in range(5)]
     Site.objects.update(has_backlog=False)
@@ -235,8 +235,8 @@ def test_looking_again_makes_rounds_through_all_sites(monkeypatch: pytest.Monkey
     assert [backlog.find_overlooked() for _ in range(3)] == [2, 1, 2]
 
 
-def test_marking_waits_for_nobody_whose_site_is_on(other_connection: psycopg.Connection[Any]) -> None:
-    """Web code that adds to a busy site is not held up by who books it."""
+def test_activating_an_active_site_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
+    """Web code that adds to a busy site does not wait for reservations."""
     request_fetch(URL)
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
     with waiting_for_nobody():

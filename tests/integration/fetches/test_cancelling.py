@@ -1,4 +1,4 @@
-"""What is taken back: a fetch that has not begun ends at once, and its slot goes to the next at its site."""
+"""Cancelling: a fetch that has not begun ends at once, and its slot goes to the next fetch of its site."""
 
 import pytest
 from django.conf import LazySettings
@@ -19,7 +19,7 @@ URL = "https://site.example/page"
 
 
 def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
-    """What nobody holds yet is taken back at once, and who waits for its end is called."""
+    """A fetch that no fetcher holds is cancelled at once, and its `on_done` is called."""
     fetch = request_fetch(URL, on_done="shop.tasks.arrived")
     messages.clear()
     assert cancel(fetch.pk)
@@ -32,7 +32,7 @@ def test_a_queued_fetch_is_cancelled(messages: list[Message]) -> None:
 
 
 def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
-    """The message on its way claims nothing any more; the start is given back."""
+    """The message that was sent claims nothing any more; the slot is given back."""
     site_settings.set_rate("site.example", "1/10s")
     fetch = request_fetch(URL)
     assert dispatch() == 1
@@ -44,7 +44,7 @@ def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
 
 
 def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
-    """A fetcher holds it, and may not hear of it in time."""
+    """A fetcher holds it, and may not learn of it in time."""
     fetch = request_fetch(URL)
     dispatch()
     assert len(claim([fetch.pk])) == 1
@@ -54,8 +54,8 @@ def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:
 
 
 @pytest.mark.parametrize("is_claimed", [False, True], ids=["on its way", "held by a fetcher"])
-def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_in_its_site(settings: LazySettings, is_claimed: bool) -> None:
-    """The best of those that wait takes its place in the run, with its lease; the fetcher is told."""
+def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_of_its_site(settings: LazySettings, is_claimed: bool) -> None:
+    """The best of those that wait takes its place in the run, with its lease; the fetcher learns of it."""
     settings.WEIR_LOOKAHEAD = 2.0
     site_settings.set_rate("site.example", "1/s")
     _, chosen, low, high = (request_fetch(URL, priority=priority) for priority in (3, 2, 0, 1))
@@ -76,8 +76,8 @@ def test_the_slot_of_a_cancelled_fetch_goes_to_the_next_in_its_site(settings: La
         assert job.slot_id == chosen.slot_id
 
 
-def test_a_held_slot_that_nobody_needs_is_left_empty(settings: LazySettings) -> None:
-    """It is not given back: somebody might take it before its fetcher knows."""
+def test_a_held_slot_without_a_successor_is_left_empty(settings: LazySettings) -> None:
+    """It is not given back: a reservation might take it before its fetcher knows."""
     settings.WEIR_LOOKAHEAD = 2.0
     site_settings.set_rate("site.example", "1/s")
     ids = [fetch.pk for fetch in request_fetches([URL] * 2)]
@@ -95,7 +95,7 @@ def test_an_ended_or_unknown_fetch_is_not_cancelled() -> None:
 
 
 def test_cancel_refuses_to_run_inside_a_transaction() -> None:
-    """What was taken back must not come again by a roll-back."""
+    """What was cancelled must not come back by a roll-back."""
     fetch = request_fetch(URL)
     with pytest.raises(TransactionManagementError), transaction.atomic():
         cancel(fetch.pk)

@@ -1,4 +1,4 @@
-"""The database refuses rows that cannot be, whoever writes them: each constraint with a row that breaks it."""
+"""The database refuses impossible rows, whatever code writes them: each constraint with a row that breaks it."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -103,7 +103,7 @@ def test_an_impossible_fetch_is_refused(constraint: str, fields: dict[str, Any],
 
 
 def test_a_dedupe_key_is_unfinished_once(site: Site) -> None:
-    """Two unfinished fetches never share a key; one that has ended, or has none, is in nobody's way."""
+    """Two unfinished fetches never share a key; one that has ended, or has no key, hinders no other."""
     whole = {"url": "https://site.example/", "site": site}
     key = {"dedupe_key": UUID(int=1)}
     for fields in ({}, {}, {"state": State.FAILED, **ENDED, **key}, {"state": State.FAILED, **ENDED, **key}, key):

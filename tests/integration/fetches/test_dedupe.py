@@ -1,4 +1,4 @@
-"""With `dedupe`, a URL has one unfinished fetch: whoever asks at whatever moment, and nobody is kept waiting for it."""
+"""With `dedupe`, a URL has one unfinished fetch, whichever process asks, and no process waits for that fetch."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +70,7 @@ def state_of(fetch_id: int) -> str:
     [URL, f" {URL}", f"{URL}#part", "https://site.example:443/page", "HTTPS://SITE.example./page", f"{URL}?"],
 )
 def test_every_spelling_of_a_url_gets_the_unfinished_fetch(spelling: str) -> None:
-    """What is sent is compared, not what was written; the row that comes back is whole."""
+    """URLs are compared in their normal form; the row that comes back is whole."""
     first = request_fetch(URL, dedupe=True, priority=3)
     again = request_fetch(spelling, dedupe=True)
     assert again == first
@@ -92,15 +92,15 @@ def test_another_url_gets_another_fetch() -> None:
     assert len(set(once(*urls))) == len(urls)
 
 
-def test_who_is_called_at_the_end_is_never_left_out() -> None:
+def test_another_on_done_gets_another_fetch() -> None:
     """A fetch that calls another task, or none, cannot stand for this one."""
     ids = [*once(URL), *once(URL, on_done="shop.tasks.a"), *once(URL, on_done="shop.tasks.b")]
     assert len(set(ids)) == 3
     assert once(URL, on_done="shop.tasks.a") == [ids[1]]
 
 
-def test_who_wants_a_body_is_not_given_a_fetch_that_only_asks_for_changes() -> None:
-    """That may end with status 304: its caller reckons with it, another need not."""
+def test_a_request_for_a_body_does_not_get_a_fetch_that_only_asks_for_changes() -> None:
+    """Such a fetch may end with status 304, which only its own caller expects."""
     [whole], [changes] = once(URL), once(URL, revalidate=True)
     assert whole != changes
     assert (once(URL), once(URL, revalidate=True)) == ([whole], [changes])
@@ -128,7 +128,7 @@ def test_one_call_may_name_a_url_twice() -> None:
 
 
 def test_the_new_ones_age_in_the_order_in_which_they_were_asked_for() -> None:
-    """The order of the keys is an affair of the database's: it does not show in who goes first."""
+    """Keys are inserted in their own order, which does not change the order of the fetches."""
     urls = [f"https://site.example/{number}" for number in range(100)]
     known = once(*urls[10:20])
     ids = once(*urls)
@@ -142,7 +142,7 @@ def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
     once(URL)
     messages.clear()
     once(URL, "https://site.example/other")
-    assert messages == []  # the site is on
+    assert messages == []  # the site's flag is active
     once("https://other.example/")
     assert messages == [poke("other.example")]
 
@@ -151,7 +151,7 @@ def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
 
 
 def test_a_fetch_is_found_from_the_queue_to_its_end() -> None:
-    """Queued, reserved, running, led on by a redirect, due for another attempt: it is still the one."""
+    """Queued, reserved, running, redirected, due for another attempt: it is still the same fetch."""
     site_settings.set_rate("site.example", "100/s")
     [fetch] = once(URL)
 
@@ -172,7 +172,7 @@ def test_a_fetch_is_found_from_the_queue_to_its_end() -> None:
 
 @pytest.mark.parametrize("end", [State.DONE, State.FAILED])
 def test_after_the_end_a_url_is_fetched_anew(end: State) -> None:
-    """What has ended is no answer to who asks now."""
+    """A fetch that has ended does not serve a new request."""
     site_settings.set_rate("site.example", "100/s")
     [fetch] = once(URL)
     assert dispatch() == 1
@@ -183,7 +183,7 @@ def test_after_the_end_a_url_is_fetched_anew(end: State) -> None:
 
 
 def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
-    """Taking a fetch back frees its URL at once."""
+    """Cancelling a fetch frees its URL at once."""
     [fetch] = once(URL)
     assert cancel(fetch)
     [new] = once(URL)
@@ -193,8 +193,8 @@ def test_what_was_cancelled_does_not_stand_in_the_way() -> None:
 # --- at once --------------------------------------------------------------------------------------------------------
 
 
-def test_many_who_ask_for_one_url_at_once_get_one_fetch(in_threads: InThreads) -> None:
-    """Eight connections ask at the same moment, again and again: one row a URL, and all are told of it."""
+def test_many_requests_for_one_url_at_once_get_one_fetch(in_threads: InThreads) -> None:
+    """Eight connections ask at the same moment, again and again: one row a URL, which all of them get."""
     asked = [f"https://site.example/{number}" for number in range(20)]
     told = in_threads(8, lambda _: [once(url)[0] for url in asked])
     assert all(ids == told[0] for ids in told)
@@ -219,13 +219,13 @@ def test_overlapping_sets_in_any_order_all_get_the_same_fetches(in_threads: InTh
 def test_keys_are_taken_in_their_order_whatever_the_order_of_the_urls(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """Who waits for a lower key does not hold a higher one yet: two callers never wait for each other."""
+    """A caller that waits for a lower key does not hold a higher one yet: two callers never wait for each other."""
     site_settings.set_rate("site.example", "1/s")
     low, high = in_the_order_of_their_keys()
     theirs = [queue(other_connection, low)]
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(in_a_connection_of_its_own, lambda: once(high, low))
-        eventually(lambda: waiters(other_connection) == 1, "the one who asks for both")
+        eventually(lambda: waiters(other_connection) == 1, "the caller that asks for both")
         other_connection.execute("SET LOCAL lock_timeout = '2s'")
         theirs.insert(0, queue(other_connection, high))
         other_connection.commit()
@@ -241,15 +241,15 @@ def test_a_transaction_finds_what_it_asked_for_itself() -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_who_asks_behind_an_open_transaction_learns_how_it_ended(
+def test_a_request_behind_an_open_transaction_learns_how_that_ended(
     committed: bool, other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """The fetch of the other, if that committed; else a fetch of one's own."""
+    """It gets the other's fetch, if that committed; a fetch of its own otherwise."""
     request_fetch("https://site.example/site")
     theirs = queue(other_connection, URL)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(in_a_connection_of_its_own, lambda: once(URL))
-        eventually(lambda: waiters(other_connection) == 1, "the one who asks behind it")
+        eventually(lambda: waiters(other_connection) == 1, "the request behind it")
         assert not asked.done()
         (other_connection.commit if committed else other_connection.rollback)()
         [ours] = asked.result(20)
@@ -257,7 +257,7 @@ def test_who_asks_behind_an_open_transaction_learns_how_it_ended(
     assert Fetch.objects.filter(dedupe_key=key_of(URL), state__in=ACTIVE).count() == 1
 
 
-def test_who_asks_while_the_fetch_is_ending_gets_a_new_one(
+def test_a_request_while_the_fetch_is_ending_gets_a_new_one(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
     """A result that is being stored is waited for: it is not known yet whether the fetch goes on."""
@@ -265,7 +265,7 @@ def test_who_asks_while_the_fetch_is_ending_gets_a_new_one(
     other_connection.execute(END, [fetch])
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(in_a_connection_of_its_own, lambda: once(URL))
-        eventually(lambda: waiters(other_connection) == 1, "the one who asks")
+        eventually(lambda: waiters(other_connection) == 1, "the request")
         other_connection.commit()
         [new] = asked.result(20)
     assert (new != fetch, state_of(new)) == (True, State.QUEUED)
@@ -274,7 +274,7 @@ def test_who_asks_while_the_fetch_is_ending_gets_a_new_one(
 def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
     other_connection: psycopg.Connection[Any],
 ) -> None:
-    """The insert met it, the look does not find it: it is tried again, and nothing is queued twice."""
+    """The insert met it, the look-up does not find it: both are repeated, and nothing is queued twice."""
     [ending] = once(URL)
     [going_on] = once("https://site.example/goes-on")
 
@@ -290,10 +290,10 @@ def test_a_fetch_that_ends_before_it_is_looked_at_is_asked_for_anew(
     assert Fetch.objects.count() == 5
 
 
-def test_who_tries_again_holds_nothing_that_another_waits_for(
+def test_a_second_round_holds_nothing_that_another_caller_waits_for(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """In its second round a transaction holds none of its keys: asking for a lower one makes no circle."""
+    """In its second round a transaction holds none of its keys: asking for a lower one cannot deadlock."""
     low, high = in_the_order_of_their_keys()
     [ending] = once(low)
     theirs: list[int] = []
@@ -314,8 +314,8 @@ def test_who_tries_again_holds_nothing_that_another_waits_for(
         assert once(low, high) == theirs
 
 
-def test_an_unfinished_fetch_is_not_locked_by_who_asks(other_connection: psycopg.Connection[Any]) -> None:
-    """Its result is stored while the transaction of somebody who asked for it too is open."""
+def test_an_unfinished_fetch_is_not_locked_by_a_request_for_it(other_connection: psycopg.Connection[Any]) -> None:
+    """Its result is stored while the transaction of another request for it is open."""
     [fetch] = once(URL)
     with transaction.atomic():
         assert once(URL) == [fetch]
@@ -325,7 +325,7 @@ def test_an_unfinished_fetch_is_not_locked_by_who_asks(other_connection: psycopg
     assert state_of(fetch) == State.DONE
 
 
-def test_a_fetch_that_dispatch_is_booking_is_found_without_waiting(other_connection: psycopg.Connection[Any]) -> None:
+def test_a_fetch_that_dispatch_has_locked_is_found_without_waiting(other_connection: psycopg.Connection[Any]) -> None:
     """A lock on the row says nothing about its state."""
     [fetch] = once(URL)
     other_connection.execute("SELECT id FROM fetches_fetch FOR NO KEY UPDATE")

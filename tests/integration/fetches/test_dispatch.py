@@ -1,4 +1,4 @@
-"""Dispatch books many sites at once: whole runs, in order, within the look-ahead, waiting for nobody."""
+"""Dispatch reserves at many sites at once: whole runs, in order, within the look-ahead, without waiting for locks."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -62,7 +62,7 @@ def test_queued_fetches_get_slots_and_are_sent(messages: list[Message]) -> None:
 
 
 def test_the_slots_of_one_dispatch_are_one_run() -> None:
-    """They share their end, are wider than the interval apart, and the site is booked an interval beyond."""
+    """They share their end, are wider than the interval apart, and the site is reserved an interval beyond."""
     site_settings.set_rate(SITE, "10/s")
     request_fetches([URL] * 8)
     dispatch()
@@ -74,7 +74,7 @@ def test_the_slots_of_one_dispatch_are_one_run() -> None:
 
 
 def test_dispatch_and_reservations_share_the_clock_of_the_site() -> None:
-    """What `throttle` reserved and what dispatch books keep the interval between them."""
+    """What `throttle` reserved and what dispatch reserves keep the interval between them."""
     site_settings.set_rate(SITE, "10/s")
     slots.reserve(SITE)
     request_fetches([URL] * 3)
@@ -87,7 +87,7 @@ def test_dispatch_and_reservations_share_the_clock_of_the_site() -> None:
 
 
 def test_the_best_go_first(messages: list[Message]) -> None:
-    """Priority, then age, decides who is sent and in which order; the rest stays queued."""
+    """Priority, then age, decides which fetches are sent and in which order; the rest stays queued."""
     site_settings.set_rate(SITE, "2/s")
     ids = [request_fetch(URL, priority=priority).pk for priority in (0, 5, 0, 9, 5, 0, 0, 0)]
     dispatch()
@@ -108,7 +108,7 @@ def test_what_is_not_due_yet_waits() -> None:
 
 
 @pytest.mark.parametrize(("rate", "starts"), [("1/s", 2), ("10/s", 19), ("1/10s", 1), ("100/s", 189)])
-def test_a_site_is_booked_up_to_the_lookahead(rate: str, starts: int) -> None:
+def test_a_site_is_reserved_up_to_the_lookahead(rate: str, starts: int) -> None:
     """As many slots are given as start within the look-ahead, and at least one."""
     site_settings.set_rate(SITE, rate)
     request_fetches([URL] * 300)
@@ -119,8 +119,8 @@ def test_a_site_is_booked_up_to_the_lookahead(rate: str, starts: int) -> None:
     assert latest + Site.objects.get().spacing > before + timedelta(seconds=LOOKAHEAD)
 
 
-def test_a_site_that_is_booked_so_far_ahead_gets_nothing_more() -> None:
-    """A second dispatch adds nothing until time has passed, however often it is poked."""
+def test_a_site_that_is_reserved_so_far_ahead_gets_nothing_more() -> None:
+    """A second dispatch adds nothing until time has passed, however often it runs."""
     site_settings.set_rate(SITE, "1/10s")
     request_fetches([URL] * 100)
     assert [dispatch() for _ in range(4)] == [1, 0, 0, 0]
@@ -129,7 +129,7 @@ def test_a_site_that_is_booked_so_far_ahead_gets_nothing_more() -> None:
 
 
 def test_a_run_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A very fast site is booked in runs of a bounded size."""
+    """A very fast site is reserved in runs of a bounded size."""
     site_settings.set_rate(SITE, "1000/s")
     request_fetches([URL] * 50)
     monkeypatch.setattr(dispatching, "LONGEST_RUN", 7)
@@ -157,25 +157,25 @@ def end(*fetch_ids: int) -> None:
     )
 
 
-def test_runs_together_have_no_more_under_way_than_the_site_allows() -> None:
+def test_runs_together_have_no_more_in_flight_than_the_site_allows() -> None:
     """A run may have at once what earlier ones leave over; as these end, there is room for more."""
     site_settings.set_rate(SITE, "100/s", max_concurrency=3)
     ids = [fetch.pk for fetch in request_fetches([URL] * 500)]
 
-    def booked() -> int:
+    def reserved_now() -> int:
         Site.objects.update(next_start=database_now())
         return dispatch()
 
-    first = booked()
+    first = reserved_now()
     assert first > 100
     assert set(Slot.objects.values_list("at_once", flat=True)) == {3}
-    assert booked() == 0, "the first run may use it all"
+    assert reserved_now() == 0, "the first run may use it all"
     end(*ids[: first - 2])
-    assert booked() > 100, "two are left of it"
+    assert reserved_now() > 100, "two are left of it"
     assert set(Slot.objects.filter(pk__in=[fetch.slot_id for fetch in held()[2:]]).values_list("at_once")) == {(1,)}
-    assert booked() == 0
+    assert reserved_now() == 0
     end(*ids[first - 2 : first])
-    assert booked() > 0
+    assert reserved_now() > 0
     assert Slot.objects.latest("pk").at_once == 2
 
 
@@ -190,12 +190,12 @@ def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> No
     assert Site.objects.get().has_backlog
 
 
-def test_a_dispatch_that_comes_late_to_a_site_does_not_give_its_room_twice(
+def test_a_late_dispatch_does_not_give_the_room_of_a_site_twice(
     other_connection: psycopg.Connection[Any],
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was booked since it began to look is no room any more, though it cannot see by whom."""
+    """What was reserved since it took its snapshot takes up room, though it cannot see those fetches."""
     site_settings.set_rate(SITE, "100/s", max_concurrency=1)
     request_fetches([URL] * 2)
     monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
@@ -244,7 +244,7 @@ def test_a_backed_off_site_is_skipped() -> None:
 
 
 def test_a_back_off_that_ends_within_the_lookahead_delays_the_run() -> None:
-    """What is booked ahead of its end starts after it."""
+    """What is reserved before its end starts after it."""
     site_settings.set_rate(SITE, "10/s")
     request_fetches([URL] * 50)
     site_settings.back_off(SITE, 1)
@@ -280,7 +280,7 @@ def test_more_sites_than_one_statement_takes_are_all_dispatched(monkeypatch: pyt
 
 
 def test_idle_sites_do_not_start_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They start a little after each other, but none waits for more than a few of those before it."""
+    """They start a little after each other, and none waits for more than a few of those before it."""
     monkeypatch.setattr(dispatching, "PHASES", 4)
     request_fetches([f"https://{letter}.example/" for letter in "abcdefgh"])
     before = database_now()
@@ -303,7 +303,7 @@ def test_a_busy_site_does_not_wait_for_idle_ones() -> None:
     assert Slot.objects.get(site=busy).start_time - reserved_until < timedelta(seconds=0.1)
 
 
-def test_sites_that_wake_are_booked_alone() -> None:
+def test_sites_that_wake_are_dispatched_alone() -> None:
     """The others wait for the tick: a run for each site that wakes elsewhere would cost them a hand-over each time."""
     request_fetches([f"https://site-{number}.example/" for number in range(3)])
     woken = Site.objects.get(name="site-1.example")
@@ -313,7 +313,7 @@ def test_sites_that_wake_are_booked_alone() -> None:
     assert dispatch() == 2
 
 
-def test_sites_that_look_empty_are_turned_off() -> None:
+def test_sites_that_look_empty_are_deactivated() -> None:
     """Dispatch does not look at a site again that has nothing queued."""
     site_settings.set_rate(SITE, "10/s")
     site_settings.set_rate("slow.example", "1/10s")
@@ -322,8 +322,8 @@ def test_sites_that_look_empty_are_turned_off() -> None:
     assert dict(Site.objects.values_list("name", "has_backlog")) == {SITE: False, "slow.example": True}
 
 
-def test_a_site_that_somebody_else_is_booking_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
-    """A locked site is left to who holds it and never waited for; the others are dispatched."""
+def test_a_site_that_another_transaction_has_locked_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
+    """A locked site is never waited for; the others are dispatched."""
     fetches = request_fetches([f"https://site-{number}.example/" for number in range(3)])
     other_connection.execute("SELECT 1 FROM ratelimit_site WHERE name = 'site-1.example' FOR UPDATE")
     with waiting_for_nobody():
@@ -333,7 +333,7 @@ def test_a_site_that_somebody_else_is_booking_is_skipped(other_connection: psyco
     assert dispatch() == 1
 
 
-def test_a_fetch_that_somebody_else_holds_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
+def test_a_fetch_that_another_transaction_has_locked_is_skipped(other_connection: psycopg.Connection[Any]) -> None:
     """A row that is just being cancelled is not waited for."""
     site_settings.set_rate(SITE, "10/s")
     fetches = request_fetches([URL] * 3)
@@ -356,10 +356,10 @@ def test_dispatches_at_once_give_every_fetch_one_slot(in_threads: InThreads, mes
         assert min(later - earlier for earlier, later in pairwise(run)) >= site.interval
 
 
-def test_nothing_is_booked_while_fetchers_are_far_behind(
+def test_nothing_is_reserved_while_fetchers_are_far_behind(
     valkey: redis.Redis, messages: list[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where more messages wait than fetchers get through in time, the fetch stays in its queue until they have."""
+    """Where more messages wait than fetchers get through in time, the fetch stays in its queue."""
     monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
     fetch = request_fetch(URL)
     valkey.rpush("fetch", *["{}"] * 3)

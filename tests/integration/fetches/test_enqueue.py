@@ -34,7 +34,7 @@ class Planned(Exception):
     """What goes wrong in a transaction, on purpose."""
 
 
-def test_a_url_is_queued_in_the_site_of_its_host() -> None:
+def test_a_url_is_queued_at_the_site_of_its_host() -> None:
     """The row that comes back is the row that is stored, with the database's times in it."""
     fetch = request_fetch("https://Site.example:443/page#part")
     stored = Fetch.objects.select_related("site").get()
@@ -66,7 +66,7 @@ def test_ten_thousand_urls_are_queued_in_one_call_and_in_their_order() -> None:
 
 
 def test_no_urls_are_no_fetches(messages: list[Message]) -> None:
-    """An empty call does nothing and pokes nobody."""
+    """An empty call does nothing and wakes no worker."""
     assert request_fetches([]) == []
     assert (Fetch.objects.count(), messages) == (0, [])
 
@@ -92,7 +92,7 @@ def test_a_generator_of_urls_is_taken_once() -> None:
     ],
 )
 def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: str, messages: list[Message]) -> None:
-    """A bad text is accepted, ends at once, and is in the way of nobody."""
+    """A bad text is accepted, ends at once, and hinders no other."""
     before, bad, after = request_fetches([URL, text, URL], on_done="shop.tasks.arrived")
     stored = Fetch.objects.get(pk=bad.pk)
     assert (stored.state, stored.site_id, bad.state) == (State.FAILED, None, State.FAILED)
@@ -105,7 +105,7 @@ def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: 
     assert stored.on_done_called_at is not None
 
 
-def test_bad_texts_alone_create_no_site_and_poke_nobody(messages: list[Message]) -> None:
+def test_bad_texts_alone_create_no_site_and_wake_no_worker(messages: list[Message]) -> None:
     """A failure has no site."""
     request_fetches(["", "nonsense"])
     assert (Fetch.objects.count(), Site.objects.count(), messages) == (2, 0, [])
@@ -122,7 +122,7 @@ def test_the_stored_text_keeps_all_that_can_be_stored() -> None:
 
 @shared_task(name="shop.tasks.arrived")
 def arrived(fetch_id: int) -> None:
-    """Stand for a task of somebody's own."""
+    """Stand for a task of another app."""
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
@@ -176,7 +176,7 @@ def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
     assert (Fetch.objects.count(), Site.objects.count(), messages) == (0, 0, [])
 
 
-def test_nobody_hears_of_it_before_the_commit(messages: list[Message]) -> None:
+def test_workers_do_not_hear_of_it_before_the_commit(messages: list[Message]) -> None:
     """A message that overtakes its transaction would find nothing."""
     with transaction.atomic():
         request_fetches([URL, "nonsense"], on_done="shop.tasks.arrived")
@@ -197,22 +197,22 @@ def test_an_error_after_the_commit_does_not_reach_the_caller(monkeypatch: pytest
     assert Fetch.objects.filter(state=State.QUEUED).count() == 2
 
 
-def test_a_commit_pokes_dispatch_once_for_idle_sites(messages: list[Message]) -> None:
+def test_a_commit_wakes_dispatch_once_for_idle_sites(messages: list[Message]) -> None:
     """However many fetches on however many idle sites one call queues, one message wakes dispatch."""
     request_fetches([f"https://site-{number % 5}.example/{number}" for number in range(50)])
     assert messages == [poke(*(f"site-{number}.example" for number in range(5)))]
 
 
 def test_a_busy_site_costs_no_message(messages: list[Message]) -> None:
-    """A site that dispatch looks at already is not poked again."""
+    """A site that dispatch looks at already sends no message."""
     request_fetch(URL)
     messages.clear()
     request_fetches([URL] * 10)
     assert messages == []
 
 
-def test_a_site_that_fell_idle_is_poked_again(messages: list[Message]) -> None:
-    """When dispatch has turned a site off, the next fetch wakes it up."""
+def test_a_site_that_fell_idle_wakes_dispatch_again(messages: list[Message]) -> None:
+    """When dispatch has deactivated a site, the next fetch activates it."""
     fetch = request_fetch(URL)
     cancel(fetch.pk)
     backlog.deactivate([Site.objects.get().pk])
@@ -221,8 +221,8 @@ def test_a_site_that_fell_idle_is_poked_again(messages: list[Message]) -> None:
     assert messages == [poke("site.example")]
 
 
-def test_enqueueing_waits_for_nobody_who_books_the_site(other_connection: psycopg.Connection[object]) -> None:
-    """Web code that asks for a fetch does not queue behind reservations of the same site."""
+def test_enqueueing_does_not_wait_for_reservations_of_the_site(other_connection: psycopg.Connection[object]) -> None:
+    """Web code that asks for a fetch does not wait for the lock of its site's row."""
     request_fetch(URL)
     other_connection.execute("SELECT id FROM ratelimit_site FOR NO KEY UPDATE")
     with waiting_for_nobody():
@@ -253,7 +253,7 @@ def site_of(url: str) -> str:
         ("https://example.org/", "example.org"),
     ],
 )
-def test_a_url_goes_into_its_own_site_or_the_nearest_that_covers_it(url: str, site: str) -> None:
+def test_a_url_goes_to_its_own_site_or_the_nearest_that_covers_it(url: str, site: str) -> None:
     """The site's own row wins, then the nearest ancestor that covers subdomains; else a site is created."""
     site_settings.set_rate("example.com", "2/s", covers_subdomains=True)
     site_settings.set_rate("shop.example.com", "3/s", covers_subdomains=True)
@@ -262,7 +262,7 @@ def test_a_url_goes_into_its_own_site_or_the_nearest_that_covers_it(url: str, si
 
 
 def test_a_new_site_has_the_default_rate(settings: LazySettings) -> None:
-    """Nobody has to set up a site before its URLs are asked for."""
+    """A site need not be set up before its URLs are asked for."""
     settings.WEIR_DEFAULT_RATE = "1/7s"
     request_fetch(URL)
     assert Site.objects.get().interval == timedelta(seconds=7)
@@ -293,7 +293,7 @@ def test_priority_goes_first_then_age(messages: list[Message]) -> None:
 
 
 @pytest.mark.parametrize("priority", [-32_769, 32_767, 32_768])
-def test_a_priority_that_is_not_a_users_is_refused(priority: int) -> None:
+def test_a_priority_out_of_bounds_is_refused(priority: int) -> None:
     """The refusal names the bounds; nothing is stored."""
     with pytest.raises(ValueError, match=r"between -32768 and 32766, not .*: only the robots.txt"):
         request_fetch(URL, priority=priority)

@@ -49,7 +49,7 @@ def end(number: int, state: State, **fields: Any) -> None:
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers for all queues."""
+    """Pretend that workers consume all queues."""
     monkeypatch.setattr(consumers, "unserved_queues", lambda *_: [])
 
 

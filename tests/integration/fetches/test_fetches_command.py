@@ -88,7 +88,7 @@ def test_what_is_named_but_has_not_failed_is_said_in_the_end(failed: list[int]) 
 
 
 def test_what_stays_failed_is_told_with_its_reason() -> None:
-    """What is no URL, and what is under way again, is counted apart."""
+    """What is no URL, and what is unfinished again, is counted apart."""
     request_fetches(["nonsense", "ftp://a.example/"])
     first = request_fetch("http://a.example/", dedupe=True)
     Fetch.objects.filter(pk=first.pk).update(state=State.FAILED, error="lost", finished_at=database_now())
@@ -104,7 +104,7 @@ def test_what_stays_failed_is_told_with_its_reason() -> None:
 
 @pytest.mark.parametrize("named", [True, False], ids=["by its id", "among others"])
 def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: LazySettings) -> None:
-    """Weir asks for it again by itself: who wants it sooner uses the list of robots.txt files."""
+    """Weir asks for it again by itself; an operator can have it asked for sooner in the list of robots.txt files."""
     settings.WEIR_OBEY_ROBOTS = True
     request_fetch("http://a.example/")
     robots = Fetch.objects.get(is_robots=True)
@@ -150,8 +150,8 @@ def test_a_retry_that_is_not_clear_is_refused_in_a_sentence(
     assert Fetch.objects.failed().count() == len(failed)
 
 
-def test_a_site_whose_site_others_share_is_not_guessed(failed: list[int]) -> None:
-    """Fetches belong to sites: who names a covered host is told which site it is."""
+def test_the_site_of_a_covered_host_is_not_guessed(failed: list[int]) -> None:
+    """Fetches belong to sites: the refusal of a covered host names the site that covers it."""
     site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
     with pytest.raises(CommandError, match=r"it is covered by a\.example\. Name that one\."):
         fetches("retry", "--site", "www.a.example")
@@ -177,7 +177,7 @@ def test_what_cannot_be_cancelled_is_said_in_the_end(failed: list[int]) -> None:
     with pytest.raises(CommandError) as refusal:
         fetches("cancel", *named)
     assert str(refusal.value).splitlines() == [
-        f"Fetch {held} was not cancelled: it is about to start, or under way.",
+        f"Fetch {held} was not cancelled: it is about to start, or in flight.",
         f"Fetch {failed[0]} had ended already: failed.",
         f"There is no fetch {held + 1}.",
     ]

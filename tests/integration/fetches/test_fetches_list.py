@@ -51,7 +51,7 @@ def five() -> list[int]:
 
 
 def test_the_newest_come_first_each_with_its_state_status_url_and_error(five: list[int]) -> None:
-    """What became of fetches that nobody waited for is seen at a glance."""
+    """The list shows at a glance how fetches ended."""
     lines = [line.strip().split(maxsplit=4) for line in told().splitlines()]
     assert lines[0] == ["id", "state", "status", "URL", "error"]
     states = ("queued", "failed", "failed", "failed", "done")

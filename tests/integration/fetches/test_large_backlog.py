@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def large_backlog(settings: LazySettings) -> None:
-    """Have 200,000 queued fetches in 1,000 sites, and as many that have ended; dispatch books two seconds ahead."""
+    """Have 200,000 queued fetches at 1,000 sites, and as many that have ended; dispatch reserves two seconds ahead."""
     settings.WEIR_LOOKAHEAD = 2.0
     now = database_now()
     Site.objects.bulk_create(
@@ -43,7 +43,7 @@ def large_backlog(settings: LazySettings) -> None:
 
 @pytest.mark.usefixtures("large_backlog")
 def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
-    """Over 400,000 fetches the picking of the queue reads its index alone, and a dispatch takes less than a second."""
+    """Among 400,000 fetches, picking reads the queue's index alone, and a dispatch takes less than a second."""
     parameters: dict[str, object] = {"lookahead": 2.0, "refill": 1.5, "after": 0, "sites": None}
     parameters |= {"most": 2_000, "longest_run": 500, "delivery": 2.0, "travel": 0.1}
     parameters |= {"apart": 0.0005, "phases": 500, "confirmed_for": 0.5}

@@ -1,7 +1,7 @@
 """The statements that every fetch passes through look rows up by index, also where no statistics were gathered yet.
 
-A new installation has none, and the planner's guesses without them once made storing walk through all slots for each
-outcome: the fetchers crawled until autovacuum came by.
+A new installation has none, and the planner's guesses without them once made storing read all slots for each
+outcome: the fetchers crawled until autovacuum had run.
 """
 
 import math
@@ -119,7 +119,7 @@ def test_storing_looks_rows_up(reserved: list[int]) -> None:
 
 @pytest.mark.parametrize("name", ["deactivate", "reactivate", "find_overlooked"])
 @pytest.mark.parametrize("few_sites", [False, True], ids=["no statistics", "few sites, with statistics"])
-def test_a_look_at_sites_does_not_walk_through_the_queue(reserved: list[int], name: str, few_sites: bool) -> None:
+def test_a_look_at_sites_does_not_read_the_whole_queue(reserved: list[int], name: str, few_sites: bool) -> None:
     Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
     if few_sites:
         Fetch.objects.exclude(slot_id__in=reserved).update(site_id=Site.objects.order_by("pk")[0].pk)
@@ -192,7 +192,7 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
 
 
 @pytest.mark.usefixtures("reserved")
-def test_waking_who_waits_for_a_robots_file_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
+def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_files(origins: dict[str, int]) -> None:
     Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
     )

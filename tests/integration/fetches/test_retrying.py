@@ -87,7 +87,7 @@ def retry_all() -> Retried:
 
 
 def test_a_failed_fetch_begins_again_as_if_it_were_new() -> None:
-    """Nothing is left of the way on which it failed; its id and what was asked for stay."""
+    """Nothing is left of the attempts that failed; its id and what was asked for stay."""
     [retried] = failed(priority=7, max_attempts=1, on_done=ARRIVED)
     before = database_now()
     assert retry_failed(Fetch.objects.all()) == Retried(queued=1)
@@ -127,8 +127,8 @@ def test_a_call_of_its_first_end_is_not_taken_for_that_of_the_second(monkeypatch
     assert Fetch.objects.get().on_done_called_at is None
 
 
-def test_it_begins_in_the_site_that_its_url_has_now() -> None:
-    """A parent that covers the host since then takes it, unless the host has a row of its own."""
+def test_it_begins_at_the_site_that_its_url_has_now() -> None:
+    """A parent that covers the host since then takes it, unless the host has a site of its own."""
     site_settings.set_rate("example.com", "1/s", covers_subdomains=True)
     [fetch] = failed()
     Fetch.objects.filter(pk=fetch).update(url="https://www.example.com/page")
@@ -142,7 +142,7 @@ def test_it_begins_in_the_site_that_its_url_has_now() -> None:
 
 
 def test_only_what_failed_is_retried() -> None:
-    """What waits, is under way, is done or was cancelled stays as it is, chosen or not."""
+    """What waits, is in flight, is done or was cancelled stays as it is, chosen or not."""
     [gone_wrong] = failed()
     queued, cancelled, held = (request_fetch(f"{URL}/{name}").pk for name in ("queued", "cancelled", "held"))
     assert cancel(cancelled)
@@ -242,7 +242,7 @@ def test_a_batch_is_looked_up_by_index() -> None:
 
 
 @pytest.mark.usefixtures("_in_batches_only")
-def test_a_url_that_is_under_way_again_is_not_doubled() -> None:
+def test_a_url_with_an_unfinished_fetch_is_not_doubled() -> None:
     """The failed one stays failed while another with its key is unfinished, and may be retried afterwards."""
     old, free = failed(2, dedupe=True)
     new = request_fetch(f"{URL}/0", dedupe=True)
@@ -265,7 +265,7 @@ def test_of_several_that_failed_with_one_key_the_oldest_is_retried() -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-def test_who_asks_for_the_same_url_at_this_moment_is_waited_for(
+def test_a_transaction_that_asks_for_the_same_url_is_waited_for(
     committed: bool, other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
     """Whether the key is free shows when the other's transaction ends; until then the rest is retried."""
@@ -287,7 +287,7 @@ def test_who_asks_for_the_same_url_at_this_moment_is_waited_for(
 def test_it_holds_no_key_for_which_others_have_to_wait_long(
     other_connection: psycopg.Connection[Any], eventually: Eventually
 ) -> None:
-    """Waiting for one key, it lets go of the others: who holds that key and asks for another gets it."""
+    """Waiting for one key, it lets go of the others: a transaction that holds that key and asks for another gets it."""
     ids = failed(2, dedupe=True)
     other_connection.execute(ASK_AGAIN, [ids[1]])
 

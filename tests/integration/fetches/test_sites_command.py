@@ -83,8 +83,8 @@ def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() ->
     assert listed()[0]["obeys_robots"] is False
 
 
-def test_booked_until_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long a site is booked is right on a host whose clock is an hour wrong."""
+def test_reserved_for_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a site is reserved is right on a host whose clock is an hour wrong."""
     site_settings.set_rate("a.example", "1/100s")
     slots.reserve("a.example")
     wrong = time.time() + 3_600
@@ -187,7 +187,7 @@ def test_what_was_set_can_be_taken_back() -> None:
 
 @pytest.mark.parametrize(("port", "scheme", "other"), [(443, "https", "http"), (80, "http", "https")])
 def test_set_says_where_a_site_with_a_default_port_is_not_used(port: int, scheme: str, other: str) -> None:
-    """Sites have no scheme: the URLs that whoever named the port had in mind have the site without it."""
+    """Sites have no scheme: URLs with a scheme's default port belong to the site without a port."""
     assert sites("set", f"a.example:{port}", "1/s") == (
         f"a.example:{port}: 1/s, running.\n"
         f"{scheme} URLs go to the site a.example, also with this port; only {other} URLs with it come here.\n"
@@ -196,7 +196,7 @@ def test_set_says_where_a_site_with_a_default_port_is_not_used(port: int, scheme
     assert {of: site and site.name for of, site in used.items()} == {scheme: "a.example", other: f"a.example:{port}"}
 
 
-def test_covering_subdomains_can_be_turned_off() -> None:
+def test_covering_subdomains_can_be_ended() -> None:
     """`--no-covers-subdomains` takes back what `--covers-subdomains` gave."""
     sites("set", "a.example", "1/s", "--covers-subdomains")
     assert sites("set", "a.example", "1/s", "--no-covers-subdomains") == "a.example: 1/s, running.\n"
@@ -235,7 +235,7 @@ def test_a_forecast_is_two_sentences() -> None:
     assert re.search(r" UTC\); the backlog would be cleared in 3h 25m \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
 
 
-def test_a_forecast_reckons_with_more_requests() -> None:
+def test_a_forecast_counts_more_requests() -> None:
     """`--add` says how long they would take; what is farther away has a date."""
     site_settings.set_rate("a.example", "1/h")
     told = sites("forecast", "A.Example", "--add", "100")

@@ -1,4 +1,4 @@
-"""Results and slots are kept for the time that the settings name, and go in short batches that wait for nobody."""
+"""Results and slots are kept for the time that the settings name, and go in short batches that wait for no lock."""
 
 from datetime import timedelta
 from typing import Any
@@ -73,7 +73,7 @@ def test_past_slots_go_and_the_site_stays(site: Site) -> None:
 
 
 def test_robots_files_go_when_they_have_not_counted_for_a_week(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Origins that nobody asks for any more are forgotten, in short batches; the others stay."""
+    """Origins that no fetch needs any more are forgotten, in short batches; the others stay."""
     monkeypatch.setattr(purging, "BATCH", 3)
     now = database_now()
     for number, age in enumerate([*[8 * DAY] * 7, 6 * DAY, -DAY]):

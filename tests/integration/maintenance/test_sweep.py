@@ -1,4 +1,4 @@
-"""Sweep finds what messages, fetchers, wake-ups and calls lost, and takes nothing from those who are alive."""
+"""Sweep finds lost messages, fetches, wake-ups and calls, and takes nothing from fetchers that are alive."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -52,7 +52,7 @@ def expire() -> None:
 
 @pytest.mark.parametrize("held", [reserved, running])
 def test_what_is_held_in_time_is_left_alone(held: Callable[[int], list[int]]) -> None:
-    """A lease that has not run out is nobody else's business."""
+    """A fetch whose lease has not run out is not taken back."""
     held(5)
     before = list(Fetch.objects.order_by("pk").values())
     assert sweep() == 0
@@ -89,7 +89,7 @@ def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
-    """A fetch that kills its fetcher each time ends, and who waits for it is called."""
+    """A fetch that kills its fetcher each time ends, and its `on_done` is called."""
     [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
     expire()
     messages.clear()
@@ -134,8 +134,8 @@ def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
     assert set(Fetch.objects.values_list("state", "attempts")) == {(State.QUEUED, 1)}
 
 
-def test_an_overlooked_site_is_turned_on_and_dispatch_hears_of_it(messages: list[Message]) -> None:
-    """A process that died between commit and mark leaves a site off that has work: sweep finds it."""
+def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message]) -> None:
+    """A process that died between commit and activation leaves a site inactive that has work: sweep finds it."""
     request_fetch(URL)
     Site.objects.update(has_backlog=False)
     messages.clear()
@@ -186,8 +186,8 @@ def test_a_call_is_made_again_until_the_broker_takes_it(monkeypatch: pytest.Monk
     assert Fetch.objects.get(pk=overdue.pk).on_done_called_at is not None
 
 
-def test_a_fetch_that_nobody_waits_for_is_never_called(messages: list[Message]) -> None:
-    """Without `on_done` an ended fetch sends nothing, however old it grows."""
+def test_a_fetch_without_on_done_calls_nothing(messages: list[Message]) -> None:
+    """It sends nothing, however old it grows."""
     fetch = request_fetch(URL)
     cancel(fetch.pk)
     Fetch.objects.update(finished_at=F("finished_at") - HOUR)

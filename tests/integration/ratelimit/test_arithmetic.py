@@ -83,7 +83,7 @@ class Grant:
 
 
 class Site(RuleBasedStateMachine):
-    """One site, everything that may be done with it, and what was promised to whom."""
+    """One site, everything that may be done with it, and what was promised to each holder."""
 
     @initialize(rate=st.sampled_from(sorted(INTERVALS)), burst=st.integers(1, 4))
     def create(self, rate: str, burst: int) -> None:
@@ -234,7 +234,7 @@ class Site(RuleBasedStateMachine):
                 assert first[0] - last[-1] >= after.rate.least(1)
 
     def judge_rates(self) -> None:
-        """While one rate holds, all starts together keep it, whoever of the holders are late."""
+        """While one rate holds, all starts together keep it, whichever of the holders are late."""
         for rate in self.rates:
             held = sorted((g for g in self.grants if g.rate is rate), key=lambda grant: grant.use_until)
             for manners in ([Grant.punctual], [Grant.late], [Grant.punctual, Grant.late], [Grant.late, Grant.punctual]):

@@ -41,7 +41,7 @@ def test_simultaneous_back_offs_count_once(in_threads: InThreads) -> None:
 
 
 def test_a_back_off_keeps_given_back_starts_from_being_taken() -> None:
-    """Starts within the back-off are void, also for those who come after."""
+    """Starts within the back-off are void, for their holders and for later reservations."""
     site_at()
     held = [take() for _ in range(3)]
     slots.release(held[1].slots[0].id)
@@ -52,7 +52,7 @@ def test_a_back_off_keeps_given_back_starts_from_being_taken() -> None:
 def test_a_back_off_needs_a_site() -> None:
     """An unknown site is refused."""
     with pytest.raises(UnknownSite, match=r"manage\.py sites"):
-        site_settings.back_off("nobody.example", 5)
+        site_settings.back_off("unknown.example", 5)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_resume_forgets_no_start() -> None:
 
 @pytest.mark.parametrize("call", [site_settings.pause, site_settings.resume])
 def test_an_unknown_site_is_neither_paused_nor_resumed(call: Callable[[str], None]) -> None:
-    """A slip of the pen is said, and creates no site."""
-    with pytest.raises(UnknownSite, match=r"nobody\.example"):
-        call("nobody.example")
+    """A mistyped name is an error, and creates no site."""
+    with pytest.raises(UnknownSite, match=r"unknown\.example"):
+        call("unknown.example")
     assert not Site.objects.exists()

@@ -52,7 +52,7 @@ def test_refusals_at_once_count_once(in_threads: InThreads) -> None:
 
 
 def test_another_recall_hides_no_refusal() -> None:
-    """A slot that was reserved before somebody changed the rate counts when it is refused."""
+    """A slot that was reserved before a change of the rate counts when it is refused."""
     site_at("100/s")
     slot_id = take().slots[0].id
     site_at("90/s")
@@ -98,7 +98,7 @@ def test_a_stated_moment_is_judged_by_the_databases_clock() -> None:
 
 
 def test_resume_forgives() -> None:
-    """An operator who resumes a site begins anew."""
+    """After an operator resumed the site, the next back-off is the first one."""
     site_at()
     refuse()
     site_settings.resume(SITE)

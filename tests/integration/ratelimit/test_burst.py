@@ -26,7 +26,7 @@ def test_a_burst_is_gcra(burst: int) -> None:
     assert planned[burst] - planned[burst - 1] > site.interval / 2
 
 
-def test_a_run_in_a_site_with_burst_is_gcra_too() -> None:
+def test_a_run_at_a_site_with_a_burst_is_gcra_too() -> None:
     """The starts of one run and those of the next keep the rate together."""
     site = site_at("1/10s", burst=3)
     for count in (4, 1, 2, 5):

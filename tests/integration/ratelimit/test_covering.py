@@ -23,28 +23,28 @@ def site_names() -> set[str]:
 
 
 def site_of(name: str) -> str:
-    """Return the site in which a reservation for this name is booked."""
+    """Return the site at which a reservation for this name is made."""
     reservation = slots.reserve(name)
-    booked = Site.objects.get(pk=Slot.objects.get(pk=reservation.slots[0].id).site_id)
-    assert booked.name == reservation.site
-    return booked.name
+    reserved = Site.objects.get(pk=Slot.objects.get(pk=reservation.slots[0].id).site_id)
+    assert reserved.name == reservation.site
+    return reserved.name
 
 
-def test_a_covered_host_is_reserved_in_the_site_that_covers_it() -> None:
-    """No site of its own appears, which would double the rate of the site."""
+def test_a_covered_host_is_reserved_at_the_site_that_covers_it() -> None:
+    """No site of its own appears, which would double the rate."""
     site_settings.set_rate(SITE, "10/s", covers_subdomains=True)
     assert site_of("www.example.com") == site_of("A.B.Example.com.") == site_of(SITE) == SITE
     assert site_names() == {SITE}
 
 
 def test_hosts_that_share_a_site_wait_for_each_other() -> None:
-    """Who asks for one of them is told of what the others have booked, and at which site."""
+    """A refusal for one host counts what was reserved for the others, and names their site."""
     site_settings.set_rate(SITE, "1/h", covers_subdomains=True)
     with throttle("www.example.com"):
         pass
     assert 3590 < slots.estimate("shop.example.com") <= 3601
     with pytest.raises(SlotTooFar) as refusal, throttle("shop.example.com"):
-        pytest.fail("It started though its site is booked.")
+        pytest.fail("It started though its site is reserved.")
     assert refusal.value.site == SITE
     assert 3590 < refusal.value.retry_after <= 3601
     assert site_names() == {SITE}
@@ -110,8 +110,8 @@ def test_asking_creates_nothing() -> None:
 
 
 @pytest.mark.parametrize("call", [site_settings.pause, site_settings.resume, site_settings.set_rate])
-def test_a_covered_host_is_refused_where_all_who_share_its_site_are_meant(call: Callable[[str], None]) -> None:
-    """The refusal names the site: who means it says so."""
+def test_a_covered_host_is_refused_where_all_hosts_of_its_site_would_change(call: Callable[[str], None]) -> None:
+    """The error names the site: an operator can give that name instead."""
     site_settings.set_rate(SITE, "1/h", covers_subdomains=True)
     site_settings.pause(SITE)
     with pytest.raises(UnknownSite) as refusal:

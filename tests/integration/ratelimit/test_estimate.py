@@ -15,7 +15,7 @@ from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def booked() -> None:
+def reserved() -> None:
     for _ in range(3):
         take()
 
@@ -29,7 +29,7 @@ def run_given_back() -> None:
 
 
 def paused() -> None:
-    booked()
+    reserved()
     site_settings.pause(SITE, timedelta(minutes=10))
 
 
@@ -45,7 +45,7 @@ def backed_off() -> None:
 
 SITUATIONS = {
     "idle": lambda: None,
-    "booked": booked,
+    "reserved": reserved,
     "given back": given_back,
     "a run given back": run_given_back,
     "paused": paused,
@@ -68,23 +68,23 @@ def test_an_estimate_is_what_a_reservation_then_gets(situation: str, burst: int)
 
 def test_an_unknown_site_is_estimated_idle_and_not_created() -> None:
     """A site that does not exist would start at once."""
-    assert slots.estimate("nobody.example") == 0
+    assert slots.estimate("unknown.example") == 0
     assert not Site.objects.exists()
 
 
-def test_a_site_that_is_paused_until_resumed_has_no_start_in_sight() -> None:
-    """The estimate is infinite, and a refusal says that somebody must resume the site, also in another process."""
+def test_the_estimate_for_a_site_that_is_paused_until_resumed_is_infinite() -> None:
+    """The estimate is infinite, and a refusal says that the site has to be resumed, also in another process."""
     site_at()
     site_settings.pause(SITE)
     assert slots.estimate(SITE) == math.inf
-    with pytest.raises(SlotTooFar, match=r"site\.example is paused until somebody resumes it\.$") as refusal:
+    with pytest.raises(SlotTooFar, match=r"site\.example is paused until it is resumed\.$") as refusal:
         take()
     assert refusal.value.retry_after == math.inf
     assert pickle.loads(pickle.dumps(refusal.value)).retry_after == math.inf  # noqa: S301  our own
 
 
 def test_a_pause_with_an_end_is_estimated_in_seconds() -> None:
-    """Whatever its length: only what nobody knows is infinite."""
+    """Whatever its length: only a wait without a known end is infinite."""
     site_at()
     site_settings.pause(SITE, timedelta(days=366))
     assert slots.estimate(SITE) == pytest.approx(366 * DAY, abs=60)

@@ -177,7 +177,7 @@ def test_a_start_granted_behind_a_lock_can_be_used(
     waiters: WaitersOf,
     eventually: Eventually,
 ) -> None:
-    """Who had to wait for the site longer than its grace gets a start that is still to come, with time to use it."""
+    """A process that waited for the site's lock longer than its grace gets a start that it has time to use."""
     site_settings.set_rate(SITE, "1/s")
     slots.reserve(SITE)
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")

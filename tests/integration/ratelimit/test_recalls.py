@@ -1,4 +1,4 @@
-"""A site that is paused, backed off or given another rate voids what is reserved in it, whoever holds it."""
+"""A site that is paused, backed off or given another rate voids its reserved slots, whichever process holds them."""
 
 import time
 from collections.abc import Callable
@@ -52,7 +52,7 @@ UNCHANGED: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("how", UNCHANGED)
 def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
-    """A schedule that says the same rate again and again loses no slot, and waits for nobody."""
+    """A schedule that says the same rate again and again loses no slot, and waits for no lock."""
     site_settings.set_rate(SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
     Site.objects.update(recalled_at=None)
     held, next_start = take(3), Site.objects.get().next_start
@@ -95,7 +95,7 @@ def test_old_recalls_are_not_told_any_more() -> None:
     assert slots.recalls(60) == []
 
 
-def test_a_faster_rate_does_not_wait_for_what_was_booked_at_the_old_one() -> None:
+def test_a_faster_rate_does_not_wait_for_what_was_reserved_at_the_old_one() -> None:
     """Within a second starts come at the new rate, and none while a recalled slot may still be used."""
     site_at("1/10s")
     held = [take() for _ in range(3)]
@@ -117,7 +117,7 @@ def test_a_given_back_start_that_was_recalled_is_not_taken() -> None:
     assert wait_s(take()) > wait_s(held[1]) + 3
 
 
-def test_who_reserves_while_the_clock_is_set_back_keeps_the_interval_too(in_threads: InThreads) -> None:
+def test_reservations_while_the_clock_is_set_back_keep_the_interval(in_threads: InThreads) -> None:
     """Whatever stands in the end is an interval apart."""
     site_at("1/s")
     taken = [take() for _ in range(3)]

@@ -51,7 +51,7 @@ def test_a_start_given_back_is_taken_by_one_of_many(in_threads: InThreads) -> No
 
 
 def test_a_start_in_the_past_is_not_taken() -> None:
-    """A given-back start whose moment has come is history: nobody could use it in time."""
+    """A given-back start whose time has come is void: no process could use it in time."""
     site = site_at()
     reservation = take()
     slots.release(reservation.slots[0].id)
@@ -93,8 +93,8 @@ def test_giving_back_twice_is_giving_back_once() -> None:
     assert [slots.release(slot_id), slots.release(slot_id)] == [1, 0]
 
 
-def test_giving_back_twice_takes_nothing_from_who_took_the_start() -> None:
-    """A start that is somebody else's by now is not given back by its former holder: it would have two."""
+def test_giving_back_twice_takes_nothing_from_the_new_holder() -> None:
+    """The former holder cannot give back a start that another process has taken: it would then have two holders."""
     site = site_at()
     former = [take() for _ in range(3)][1]
     slots.release(former.slots[0].id)
@@ -107,7 +107,7 @@ def test_giving_back_twice_takes_nothing_from_who_took_the_start() -> None:
 
 
 def test_a_used_start_is_not_given_back() -> None:
-    """Who used a slot and gives it back all the same, gives back nothing."""
+    """A holder that used a slot, and then gives it back, gives back nothing."""
     site_at()
     take()
     slot_id = take().slots[0].id
@@ -160,8 +160,8 @@ def test_a_site_forgets_a_start_that_was_missed() -> None:
     assert slots.estimate(SITE) > DAY
 
 
-def test_a_forgotten_start_that_lies_in_the_future_is_nobodys() -> None:
-    """Nobody takes it as a given-back one beside the next."""
+def test_a_forgotten_start_that_lies_in_the_future_is_not_taken() -> None:
+    """Otherwise a process could take it as a given-back one, beside the next start."""
     site_at("1/10m")
     take()
     forgotten = take().slots[0].id
@@ -173,7 +173,7 @@ def test_a_forgotten_start_that_lies_in_the_future_is_nobodys() -> None:
 
 
 def test_a_site_that_is_not_slow_waits_its_interval() -> None:
-    """While nobody can use slots, sites are not booked more often than their rate says."""
+    """While no process can use slots, sites are not reserved more often than their rate allows."""
     site_at("1/m")
     missed = take().slots[0].id
     slots.release(missed)
@@ -185,8 +185,8 @@ def test_a_site_that_is_not_slow_waits_its_interval() -> None:
 NOT_FORGOTTEN: dict[str, Callable[[ReservedSlot], object]] = {
     "it is still held": lambda _: None,
     "it was used": lambda slot: slots.finish(slot.id),
-    "somebody has booked behind it": lambda slot: (take(), slots.release(slot.id)),
-    "somebody has taken it": lambda slot: (slots.release(slot.id), take()),
+    "another process has reserved after it": lambda slot: (take(), slots.release(slot.id)),
+    "another process has taken it": lambda slot: (slots.release(slot.id), take()),
     "it was recalled": lambda slot: (slots.release(slot.id), site_settings.back_off(SITE, 0.001)),
 }
 
@@ -204,7 +204,7 @@ def test_a_site_does_not_forget_a_start(because: str) -> None:
 
 
 def test_the_starts_of_a_run_are_not_forgotten() -> None:
-    """Others of it may have been used: nobody looks."""
+    """Other slots of the run may have been used, which is not checked."""
     site_at("1/10m")
     ids = [slot.id for count in (1, 2) for slot in take(count).slots]
     reserved_until = Site.objects.get().next_start

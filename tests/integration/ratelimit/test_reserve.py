@@ -28,7 +28,7 @@ def test_an_idle_site_starts_now() -> None:
 
 
 def test_reservations_are_an_interval_and_a_grace_apart() -> None:
-    """Whoever holds a start may be as late as the grace, and the next one still keeps its interval."""
+    """A holder may be late by the grace, and the next start still keeps its interval."""
     site = site_at("1/10s")
     for _ in range(5):
         take()
@@ -77,7 +77,7 @@ def test_a_site_that_was_idle_long_saves_nothing_up() -> None:
 
 
 def test_a_site_is_created_at_the_default_rate(settings: LazySettings) -> None:
-    """Nobody has to set up a site before it is used."""
+    """No operator has to create a site before it is used."""
     settings.WEIR_DEFAULT_RATE = "1/7s"
     reservation = slots.reserve("new.example")
     assert Site.objects.get().interval == timedelta(seconds=7)
@@ -126,7 +126,7 @@ def test_a_count_is_one_run_for_one_holder() -> None:
 
 
 def test_the_next_run_begins_an_interval_after_the_end_of_the_last() -> None:
-    """Until `use_until` the site belongs to the run's holder, and then for one more interval to nobody."""
+    """Until `use_until` the site belongs to the run's holder, and nothing may start in the interval after it."""
     site = site_at("10/s")
     last = Slot.objects.get(pk=take(20).slots[-1].id)
     following = Slot.objects.get(pk=take(3).slots[0].id)
@@ -143,7 +143,7 @@ def test_an_impossible_count_is_refused(count: int) -> None:
 
 @pytest.mark.parametrize("max_wait", [-0.001, math.nan, math.inf, -math.inf, 1e300])
 def test_an_impossible_wait_is_refused(max_wait: float) -> None:
-    """What is no length of time, or one that no site is booked for, is refused before the database is asked."""
+    """A number that is not a duration, or too long for one, is refused without a question to the database."""
     with pytest.raises(ValueError, match=r"^max_wait must be a number of seconds, .* at most 100 years, but is "):
         slots.reserve(SITE, max_wait=max_wait)
     assert not Site.objects.exists()

@@ -59,14 +59,14 @@ def test_without_a_rate_the_rate_stays_as_it_is() -> None:
     """One setting is changed alone, at a site that has others, and its clock goes on."""
     site_at("1/h", burst=4)
     take(2)
-    booked = Site.objects.get().next_start
+    reserved_until = Site.objects.get().next_start
     site_settings.set_rate(SITE, max_concurrency=2)
     site = Site.objects.get()
     assert (site.interval, site.burst, site.max_concurrency) == (timedelta(hours=1), 4, 2)
-    assert site.next_start == booked
+    assert site.next_start == reserved_until
 
 
-def test_a_rate_that_somebody_is_just_setting_is_not_undone(
+def test_a_rate_that_another_transaction_is_setting_is_not_undone(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually, in_threads: InThreads
 ) -> None:
     """A change without a rate that waits for another's leaves the rate as that made it, not as it was before."""

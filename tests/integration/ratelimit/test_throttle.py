@@ -177,7 +177,7 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
 
 @both
 def test_a_missed_window_costs_a_slow_site_a_minute(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not its interval: nobody has used it."""
+    """Without its interval: no process has used it."""
     site_settings.set_rate(SITE, "1/d")
     site_settings.pause(SITE, timedelta(seconds=0.3))
     monkeypatch.setattr(Run, "may_start", lambda _run, _now: False)
@@ -231,7 +231,7 @@ def test_a_body_that_raises_has_used_its_slot(kind: str) -> None:
 def test_what_a_body_did_stands_where_its_slot_cannot_be_finished(
     kind: str, other_connection: psycopg.Connection[Any]
 ) -> None:
-    """The database goes away while the body runs: that is logged, and nobody repeats what was sent."""
+    """The database goes away while the body runs: that is logged, and the caller does not repeat what was sent."""
 
     async def main() -> str:
         async with athrottle(SITE):
@@ -331,7 +331,7 @@ def test_a_cancelled_body_has_used_its_slot() -> None:
 def test_a_cancelled_reservation_is_given_back(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:
-    """Cancelling while the reservation itself is under way books nothing for good."""
+    """Cancelling during the statement gives back what it then reserves."""
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
 
     async def main() -> None:
@@ -348,7 +348,7 @@ def test_a_cancelled_reservation_is_given_back(
 
 @both
 def test_a_start_too_far_away_is_refused_without_waiting(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who would wait less than it takes is told at once when to come again, and books nothing."""
+    """A caller that would not wait long enough is refused at once, with the time to wait, and reserves nothing."""
     site_settings.set_rate(SITE, "1/h")
     slots.reserve(SITE)
     monkeypatch.setattr(time, "sleep", lambda _seconds: pytest.fail("It waited."))
@@ -360,7 +360,7 @@ def test_a_start_too_far_away_is_refused_without_waiting(kind: str, monkeypatch:
 
 @both
 def test_the_longest_wait_counts_from_the_call(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stall counts: who has missed the slot and has no time left for another is told so."""
+    """A stall counts: a caller that missed its slot, and has no time left for another, is refused."""
     slots.reserve(SITE)
     slots.reserve(SITE)
     real_sleep, real_async_sleep = time.sleep, asyncio.sleep

@@ -1,4 +1,4 @@
-"""What is foretold of a site is what dispatch then does: real bookings, one simulated second after the other."""
+"""A forecast for a site is what dispatch then does: real reservations, one simulated second after the other."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 SITE = "site.example"
 URL = f"https://{SITE}/"
 NEAR = 0.1  # seconds: a slot more or less in a run
-ROUGHLY = 3.0  # seconds that may pass meanwhile, where a site is booked or held for longer
+ROUGHLY = 3.0  # seconds that may pass meanwhile, where a site is reserved or held for longer
 
 
 class Seconds:
@@ -91,7 +91,7 @@ def waiting() -> int:
 # --- against dispatch -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("in_flight", [False, True], ids=["at rest", "under way"])
+@pytest.mark.parametrize("in_flight", [False, True], ids=["at rest", "in flight"])
 @pytest.mark.parametrize(
     ("rate", "queued", "options"),
     [
@@ -105,7 +105,7 @@ def waiting() -> int:
         ("2/s", 30, {"burst": 5}),
     ],
 )
-def test_starts_are_foretold(rate: str, queued: int, options: dict[str, Any], in_flight: bool) -> None:
+def test_starts_are_forecast(rate: str, queued: int, options: dict[str, Any], in_flight: bool) -> None:
     """The start of a new request, and the last start of the backlog, are those that dispatch gives out later."""
     site_settings.set_rate(SITE, rate, **options)
     fetches = request_fetches([URL] * queued)
@@ -120,8 +120,8 @@ def test_starts_are_foretold(rate: str, queued: int, options: dict[str, Any], in
     assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
 
 
-@pytest.mark.parametrize("in_flight", [False, True], ids=["at rest", "under way"])
-def test_starts_of_a_site_with_few_at_once_are_foretold(in_flight: bool) -> None:
+@pytest.mark.parametrize("in_flight", [False, True], ids=["at rest", "in flight"])
+def test_starts_of_a_site_with_few_at_once_are_forecast(in_flight: bool) -> None:
     """Runs wait for each other there; what sites take is not known, so that fetches end when they start."""
     site_settings.set_rate(SITE, "5/s", max_concurrency=2)
     fetches = request_fetches([URL] * 40)
@@ -138,7 +138,7 @@ def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings) -> No
     site_settings.set_rate(SITE, "10/s")
     told = forecast(SITE, add=3)
     fetches = request_fetches([URL] * 3)
-    assert not forecast(SITE).asks_robots  # it is under way
+    assert not forecast(SITE).asks_robots  # it is in flight
     found, near = played(told.now, 0.0, until=lambda: not waiting())
     assert (told.asks_robots, told.ahead) == (True, 0)
     assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=near)
@@ -203,7 +203,7 @@ def test_an_idle_site_starts_at_once() -> None:
 
 
 def test_what_was_reserved_by_others_is_waited_for() -> None:
-    """A site is one clock, whoever booked it."""
+    """A site is one clock for all reservations."""
     site_settings.set_rate(SITE, "1/10s")
     slots.reserve(SITE)
     assert forecast(SITE).starts_in_s == pytest.approx(10.25, abs=ROUGHLY)
@@ -219,7 +219,7 @@ def test_only_what_goes_first_is_before_a_new_request() -> None:
     assert told.clears_in_s - told.starts_in_s == pytest.approx(2 * 10.25, abs=NEAR)
 
 
-def test_more_requests_are_reckoned_in() -> None:
+def test_more_requests_are_counted() -> None:
     """They come after the backlog; the first of them starts where a new request would."""
     site_settings.set_rate(SITE, "1/10s")
     request_fetches([URL] * 3)
@@ -228,7 +228,7 @@ def test_more_requests_are_reckoned_in() -> None:
     assert more.clears_in_s - told.clears_in_s == pytest.approx(100 * 10.25, abs=NEAR)
 
 
-def test_what_becomes_due_before_it_could_start_is_reckoned_in() -> None:
+def test_what_becomes_due_before_it_could_start_is_counted() -> None:
     """A retry that waits for its back-off is part of the queue; what is due tomorrow is not, and is said."""
     site_settings.set_rate(SITE, "1/10s")
     request_fetches([URL] * 3)
@@ -271,7 +271,7 @@ def test_a_pause_and_a_back_off_are_waited_for(hold: Callable[[], object], state
 
 
 def test_a_pause_until_resumed_has_no_end() -> None:
-    """Nobody knows when somebody resumes it."""
+    """Without a time there is no end to forecast."""
     site_settings.set_rate(SITE, "1/s")
     request_fetches([URL] * 3)
     request_fetch(URL, not_before=database_now() + timedelta(days=1))
@@ -304,7 +304,7 @@ def test_a_host_may_be_covered_by_another() -> None:
     assert (forecast("own.example.com").site, forecast("own.example.com").queued) == ("own.example.com", 0)
 
 
-def test_a_site_that_does_not_exist_is_foretold_at_the_default_rate_and_not_created(settings: LazySettings) -> None:
+def test_a_site_that_does_not_exist_is_forecast_at_the_default_rate_and_not_created(settings: LazySettings) -> None:
     """Asking changes nothing."""
     settings.WEIR_DEFAULT_RATE = "1/10s"
     told = forecast("new.example", add=11)
@@ -315,7 +315,7 @@ def test_a_site_that_does_not_exist_is_foretold_at_the_default_rate_and_not_crea
 
 
 @pytest.mark.parametrize("rate", ["1000/s", "3/s", "1/7s", "1/h"])
-def test_a_site_that_does_not_exist_is_foretold_like_one_that_was_just_created(
+def test_a_site_that_does_not_exist_is_forecast_like_one_that_was_just_created(
     rate: str, settings: LazySettings
 ) -> None:
     """Spacing and grace are those that its row would have."""
@@ -341,7 +341,7 @@ def test_what_names_no_host_is_refused() -> None:
 # --- cost -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
+def test_it_waits_for_no_lock(other_connection: psycopg.Connection[Any]) -> None:
     """Reservations of the site, and of its fetches, go on meanwhile."""
     request_fetch(URL)
     other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
@@ -350,7 +350,7 @@ def test_it_waits_for_nobody(other_connection: psycopg.Connection[Any]) -> None:
         assert forecast(SITE).queued == 1
 
 
-def test_it_waits_for_nobody_who_is_creating_the_site(other_connection: psycopg.Connection[Any]) -> None:
+def test_it_does_not_wait_for_the_creation_of_the_site(other_connection: psycopg.Connection[Any]) -> None:
     """A web transaction that enqueues the first URL of a site may be open for long."""
     other_connection.execute(
         "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains)"

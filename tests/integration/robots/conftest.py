@@ -1,4 +1,4 @@
-"""What tests of robots.txt share: a site, the robots fetch on its way, and what it came to."""
+"""What tests of robots.txt share: a site, the fetch of its robots.txt, and how that ended."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Elapse = Callable[[float], None]
 
 @pytest.fixture(autouse=True)
 def _obeyed(settings: LazySettings) -> None:
-    """Have robots.txt obeyed, which the settings of the tests turn off."""
+    """Have robots.txt obeyed, which the settings of the tests do not."""
     settings.WEIR_OBEY_ROBOTS = True
 
 
@@ -81,7 +81,7 @@ def claimed() -> list[Job]:
 
 
 def stored(event: Event) -> None:
-    """Store what an attempt came to, as the fetcher's writer does."""
+    """Judge and store the event of an attempt, as the fetcher's writer does."""
     store([judge(event, max_body=5 * 2**20, chance=0.0)])
 
 

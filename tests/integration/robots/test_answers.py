@@ -1,4 +1,4 @@
-"""What asking for a robots.txt came to is noted: what may be fetched, for how long that counts, and how often."""
+"""How the fetch of a robots.txt ended is noted: what may be fetched, how long that counts, and how often."""
 
 import gzip
 from datetime import timedelta
@@ -79,8 +79,8 @@ def test_where_there_is_none_everything_is_allowed(status: int) -> None:
     assert since(file) == (DAY - timedelta(seconds=AHEAD), DAY)
 
 
-def test_how_the_page_is_encoded_that_says_there_is_none_is_nobody_s_business() -> None:
-    """A page for people, in an encoding that we did not ask for, does not make the site unreachable."""
+def test_the_encoding_of_a_page_that_says_there_is_none_does_not_matter() -> None:
+    """A page for people, in an encoding that Weir did not ask for, does not make the site unreachable."""
     answered(asked_for(), 404, b"\x0b\x02\x80", (b"Content-Encoding", b"br"))
     assert RobotsFile.objects.get().state == RobotsState.ALLOWED
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_parsed_is_unreachable(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_whose_fetchers_die_is_unreachable() -> None:
-    """Also where sweep ends it: nobody waits for ever for what a killed fetcher was asking."""
+    """Also where sweep ends it: no fetch waits for ever for a robots.txt that a killed fetcher was asking for."""
     asked_for()
     Fetch.objects.filter(is_robots=True).update(attempts=2, lease_until=database_now() - HOUR)
     assert sweep() == 1
@@ -137,7 +137,7 @@ def test_of_one_that_is_too_large_the_beginning_counts(compressed: bool) -> None
 
 
 def test_redirects_are_followed_for_the_origin_that_was_asked() -> None:
-    """RFC 9309 (2.3.1.2): wherever the file was found, it speaks for the origin whose it is, in that one's site."""
+    """RFC 9309 (2.3.1.2): wherever the file was found, it speaks for the origin that was asked, at its site."""
     answered(asked_for("http://site.example/page"), 301, b"", (b"Location", b"https://www.site.example/r.txt"))
     all_due()
     [job] = [job for job in claimed() if job.is_robots]
@@ -173,14 +173,14 @@ def test_a_users_own_fetch_of_a_robots_txt_is_a_fetch_like_any_other() -> None:
     ("rate", "refreshed_after", "expires_after"),
     [("1/h", 23 * HOUR, DAY), ("1/8h", 16 * HOUR, DAY), ("1/day", DAY, 2 * DAY)],
 )
-def test_in_a_slow_site_it_lasts_for_two_slots(rate: str, refreshed_after: timedelta, expires_after: timedelta) -> None:
+def test_at_a_slow_site_it_lasts_for_two_slots(rate: str, refreshed_after: timedelta, expires_after: timedelta) -> None:
     """A site that starts once a day would otherwise ask for nothing but robots.txt."""
     site_settings.set_rate("site.example", rate)
     answered(asked_for(), 200, RULES)
     assert since(RobotsFile.objects.get()) == (refreshed_after, expires_after)
 
 
-def test_in_a_slow_site_a_failure_lasts_for_two_slots() -> None:
+def test_at_a_slow_site_a_failure_lasts_for_two_slots() -> None:
     """Those that wait for it come by while it still counts, and have their attempts counted."""
     site_settings.set_rate("site.example", "1/h")
     asked_until_it_failed()
@@ -198,7 +198,7 @@ def test_rules_that_still_count_outlive_a_failure_to_refresh_them() -> None:
 
 
 def test_rules_that_do_not_count_any_more_do_not_outlive_it() -> None:
-    """RFC 9309 lets nobody use them for longer than a day."""
+    """RFC 9309 has no crawler use them for longer than a day."""
     now = database_now()
     known(rules=RULES.decode(), refresh_at=now - DAY, expires_at=now - HOUR)
     asked_until_it_failed()
@@ -263,8 +263,8 @@ def test_the_longest_of_a_site_s_origins_counts() -> None:
     assert crawl_delay() == timedelta(seconds=20)
 
 
-def test_who_cannot_be_reached_is_not_asked_any_faster() -> None:
-    """The last word about how often stands until there is another."""
+def test_a_site_that_cannot_be_reached_is_not_asked_any_faster() -> None:
+    """The last known Crawl-delay stands until there is another."""
     site_settings.set_rate("site.example", "1/s")
     now = database_now()
     known(rules="", crawl_delay=timedelta(seconds=30), refresh_at=now - HOUR, expires_at=now - HOUR)

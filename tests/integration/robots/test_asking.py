@@ -1,4 +1,4 @@
-"""A robots.txt is asked for when somebody wants something of its origin: one at a time, and before everything else."""
+"""A robots.txt is asked for when a fetch of its origin needs it: one at a time, and before everything else."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ from workers.fetches.robots.files import ask, ask_again
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 
-# --- who asks -----------------------------------------------------------------------------------------------------
+# --- what asks ----------------------------------------------------------------------------------------------------
 
 
 def test_the_first_fetch_of_an_origin_has_its_robots_txt_asked_for() -> None:
@@ -45,7 +45,7 @@ def test_each_origin_has_its_own() -> None:
     }
 
 
-def test_it_is_asked_for_in_the_site_that_covers_the_host() -> None:
+def test_it_is_asked_for_at_the_site_that_covers_the_host() -> None:
     """Where a site covers its subdomains, their robots.txt files take slots of that site."""
     site_settings.set_rate("example", "1/s", covers_subdomains=True)
     request_fetch(PAGE)
@@ -80,7 +80,7 @@ def test_what_cannot_be_reached_is_left_in_peace_for_a_while() -> None:
 
 @pytest.mark.parametrize("expired", [False, True])
 def test_what_is_old_is_asked_for_again(expired: bool) -> None:
-    """Before it expires already, so that nobody has to wait."""
+    """It is refreshed before it expires, so that no fetch has to wait."""
     now = database_now()
     known(refresh_at=now - timedelta(seconds=2), expires_at=now + timedelta(seconds=-1 if expired else 600))
     request_fetch(PAGE)
@@ -88,7 +88,7 @@ def test_what_is_old_is_asked_for_again(expired: bool) -> None:
 
 
 def test_nothing_is_asked_where_robots_txt_is_not_obeyed(settings: LazySettings) -> None:
-    """With the setting off no request is made that nobody asked for."""
+    """With the setting off no request is made but those that were asked for."""
     settings.WEIR_OBEY_ROBOTS = False
     request_fetch(PAGE)
     assert robots_fetches() == []
@@ -120,7 +120,7 @@ def test_nothing_is_asked_for_what_is_rolled_back() -> None:
 
 
 def test_web_transactions_do_not_wait_for_each_other() -> None:
-    """Who requests pages of an origin holds nothing that another needs for it, until the end of its transaction."""
+    """A transaction that requests pages of an origin locks nothing that another such transaction needs."""
     with transaction.atomic():
         request_fetch(PAGE)
         assert robots_fetches() == []
@@ -129,8 +129,8 @@ def test_web_transactions_do_not_wait_for_each_other() -> None:
     assert len(robots_fetches()) == 1
 
 
-def test_who_asks_is_told_which_sites_to_wake() -> None:
-    """Those in which something was queued; what is on its way already is no error, and no news."""
+def test_asking_returns_the_sites_to_wake() -> None:
+    """Those for which something was queued; what is queued or in flight already is no error, and not returned."""
     site_id = Site.objects.create(name="site.example", interval=timedelta(seconds=1)).pk
     assert ask({ORIGIN: site_id, f"{ORIGIN}:8443": site_id}) == [site_id] * 2
     assert ask({ORIGIN: site_id, "http://site.example": site_id}) == [site_id]
@@ -147,7 +147,7 @@ def test_asking_for_nothing_needs_no_database(django_assert_num_queries: pytest.
 
 
 def test_a_site_of_many_origins_asks_for_an_hour_s_worth_ahead() -> None:
-    """The rest is asked for when it is needed: nobody waits for days until the first page is fetched."""
+    """The rest is asked for when it is needed: the first page is not fetched days later."""
     site_settings.set_rate("example", "1/10min", covers_subdomains=True)
     request_fetches(f"https://{number}.example/" for number in range(10))
     assert len(robots_fetches()) == 6
@@ -164,8 +164,8 @@ def test_a_site_slower_than_that_asks_for_one() -> None:
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
 
 
-def test_in_a_fast_site_there_is_an_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking how many are queued must not take long."""
+def test_at_a_fast_site_there_is_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting how many are queued must not take long."""
     monkeypatch.setattr(robots_files, "MOST_AHEAD", 5)
     site_settings.set_rate("example", "1000/s", covers_subdomains=True)
     request_fetches(f"https://{number}.example/" for number in range(10))
@@ -200,7 +200,7 @@ def sent(messages: list[Message]) -> list[list[int]]:
     return [arguments[0] for task, arguments in messages if task == task_names.FETCH_BATCH]
 
 
-def test_a_robots_txt_is_booked_alone(messages: list[Message]) -> None:
+def test_a_robots_txt_gets_slots_alone(messages: list[Message]) -> None:
     """The fetches of its site wait for what it says; those of other sites do not."""
     site_settings.set_rate("site.example", "10/s")
     known("https://other.example")
@@ -232,8 +232,8 @@ def test_the_robots_txt_files_of_a_site_are_one_run() -> None:
     assert site.next_start == run[-1].start_time + site.effective_grace + site.interval
 
 
-def test_one_that_waits_for_its_back_off_holds_nobody_up() -> None:
-    """A robots.txt that is not due is no reason not to book others."""
+def test_one_that_waits_for_its_back_off_holds_up_no_fetch() -> None:
+    """A robots.txt that is not due does not keep slots from others."""
     request_fetch(PAGE)
     Fetch.objects.filter(is_robots=True).update(not_before=database_now() + DAY)
     dispatch()
@@ -250,7 +250,7 @@ def test_redirects_have_the_robots_txt_of_their_target_asked_for() -> None:
 
 
 def test_where_a_robots_txt_redirects_to_nothing_else_is_asked_for() -> None:
-    """It is followed as it is: what its target's robots.txt says about itself is nobody's business."""
+    """It is followed as it is: what the robots.txt of the target's origin says about it does not matter."""
     request_fetch(PAGE)
     [job] = claimed()
     assert job.is_robots

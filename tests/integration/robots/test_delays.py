@@ -48,7 +48,7 @@ def test_it_stays_while_its_robots_txt_counts() -> None:
 
 
 def test_it_goes_when_its_robots_txt_has_expired() -> None:
-    """Also at a site in which nobody asks for robots.txt any more."""
+    """Also at a site whose robots.txt no fetch needs any more."""
     expire(ORIGIN)
     purge()
     assert delay() is None
@@ -74,8 +74,8 @@ def test_it_goes_where_robots_txt_is_obeyed_no_longer(settings: LazySettings) ->
     assert delay() is None
 
 
-def test_an_answer_that_comes_after_robots_txt_was_turned_off_brings_none(settings: LazySettings) -> None:
-    """A robots.txt that was on its way is noted, but nobody is slowed down by it."""
+def test_an_answer_that_comes_when_robots_txt_is_obeyed_no_longer_brings_none(settings: LazySettings) -> None:
+    """A robots.txt that was in flight is noted, but slows nothing down."""
     RobotsFile.objects.all().delete()
     site_settings.set_crawl_delay(Site.objects.get().pk, None)
     request_fetch(PAGE)

@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -142,9 +142,7 @@ def test_of_a_large_one_the_beginning_is_read(site: SmallSite, fetcher: Fetcher,
     assert site.left_early == (large > 50 * MAX_BYTES and not compressed), "what is not used is not read"
 
 
-def test_who_takes_a_cancelled_fetch_s_place_is_let_through_or_not_as_well(
-    site: SmallSite, fetcher: Fetcher, eventually: Eventually
-) -> None:
+def test_a_successor_is_let_through_or_not_as_well(site: SmallSite, fetcher: Fetcher, eventually: Eventually) -> None:
     """A slot that is passed on to what robots.txt disallows is not used."""
     site_settings.set_rate(site.site, "1/s")
     known(site.origin, rules="User-agent: *\nDisallow: /private\n")

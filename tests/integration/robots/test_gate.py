@@ -18,14 +18,14 @@ from workers.fetches.jobs import Event, Job
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots import gate as robots_gate
-from workers.fetches.robots.files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 
 def at_the_gate(files: RobotsFiles, *urls: str) -> tuple[list[Job], list[Event]]:
-    """Claim fetches of these URLs, and have them sorted."""
+    """Claim fetches of these URLs, and pass them through the gate."""
     request_fetches(urls)
     return robots_gate.admit(claimed(), files)
 
@@ -55,8 +55,8 @@ def test_a_disallowed_fetch_fails_at_once(files: RobotsFiles) -> None:
     assert not Slot.objects.filter(released_at=None).exists()
 
 
-def test_the_group_that_names_us_counts(files: RobotsFiles, settings: LazySettings) -> None:
-    """Our product token is what WEIR_FETCH_USER_AGENT begins with."""
+def test_the_group_that_names_weir_counts(files: RobotsFiles, settings: LazySettings) -> None:
+    """Weir's product token is what WEIR_FETCH_USER_AGENT begins with."""
     settings.WEIR_FETCH_USER_AGENT = "ShopBot/2.0 (+https://shop.example/bot)"
     known(rules="User-agent: shopbot\nDisallow: /\n\nUser-agent: *\nAllow: /\n")
     assert turned_away(files).state == State.FAILED
@@ -89,7 +89,7 @@ def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Mes
 
 
 def test_what_is_not_known_any_more_waits_as_well(files: RobotsFiles) -> None:
-    """Rules that expired let nobody through."""
+    """Rules that expired let no fetch through."""
     now = database_now()
     known(refresh_at=now - HOUR, expires_at=now - HOUR)
     request_fetch(PAGE)
@@ -99,7 +99,7 @@ def test_what_is_not_known_any_more_waits_as_well(files: RobotsFiles) -> None:
     assert (jobs, len(events), len(robots_fetches())) == ([], 1, 1)
 
 
-def test_while_a_robots_txt_cannot_be_read_the_attempts_of_who_waits_are_counted(files: RobotsFiles) -> None:
+def test_while_a_robots_txt_cannot_be_read_attempts_are_counted(files: RobotsFiles) -> None:
     """The fetch comes back after that has expired, and says why."""
     before = database_now()
     expires_at = before + timedelta(seconds=40)
@@ -113,7 +113,7 @@ def test_while_a_robots_txt_cannot_be_read_the_attempts_of_who_waits_are_counted
 
 
 def test_a_dead_site_s_fetches_fail_with_the_reason(files: RobotsFiles) -> None:
-    """Nobody waits for ever for a robots.txt."""
+    """No fetch waits for ever for a robots.txt."""
     known(state=RobotsState.UNREACHABLE, error="no answer")
     request_fetch(PAGE, max_attempts=1)
     _, [event] = robots_gate.admit(claimed(), files)
@@ -124,7 +124,7 @@ def test_a_dead_site_s_fetches_fail_with_the_reason(files: RobotsFiles) -> None:
 
 
 def test_what_is_nearly_old_still_lets_through_and_is_refreshed(files: RobotsFiles) -> None:
-    """Nobody waits for rules that were asked for again in time."""
+    """No fetch waits for rules that were asked for again in time."""
     known(rules=RULES)
     request_fetch(PAGE)
     RobotsFile.objects.update(refresh_at=database_now() - timedelta(seconds=1))
@@ -151,7 +151,7 @@ def test_after_a_redirect_its_target_s_robots_txt_counts(files: RobotsFiles) -> 
 
 
 @pytest.mark.parametrize("first", ["robots.txt", "page"])
-def test_whoever_takes_a_cancelled_one_s_slot_obeys_for_itself(first: str) -> None:
+def test_a_successor_obeys_for_itself(first: str) -> None:
     """A page in the place of a robots.txt has to ask it, and a robots.txt in that of a page has not."""
     page = request_fetch(PAGE)
     [robots] = robots_fetches()
@@ -186,7 +186,7 @@ def test_where_robots_txt_is_not_obeyed_everything_goes_on(files: RobotsFiles, s
 
 
 def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are ours by then, and must not be dropped: they wait, without an attempt."""
+    """They are claimed by then, and must not be dropped: they wait, without an attempt."""
     known()
     request_fetch(PAGE)
     jobs = claimed()
@@ -213,7 +213,7 @@ def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypat
 
 
 def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one origin has written holds up nobody else's claim, and is looked at again in a minute."""
+    """What one origin has written does not hold up the rest of a claim, and is read again in a minute."""
     known(rules=RULES)
     known("https://odd.example", rules="odd")
 
@@ -229,7 +229,7 @@ def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monk
     fetch = Fetch.objects.get(url="https://odd.example/page")
     assert (fetch.state, fetch.attempts) == (State.QUEUED, 1)
     assert fetch.error == "robots.txt of https://odd.example cannot be read: it cannot be parsed: AssertionError"
-    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * LOOK_AGAIN)
+    assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * RECHECK_AFTER)
 
 
 def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(

@@ -10,7 +10,7 @@ from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import ORIGIN, RULES, Elapse, known, robots_fetches
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.files import LOOK_AGAIN, RobotsFiles
+from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -48,9 +48,9 @@ def test_a_known_origin_costs_no_query(files: RobotsFiles, monkeypatch: pytest.M
     sites = {ORIGIN: Site.objects.get().pk}
     for _ in range(3):
         assert files.known(sites)[ORIGIN].rules is not None
-    elapse(LOOK_AGAIN - 1)
+    elapse(RECHECK_AFTER - 1)
     files.known(sites)
-    assert (statements, len(parsed)) == ([("robots_known", 1)], 1)
+    assert (statements, len(parsed)) == ([("known", 1)], 1)
     elapse(2)
     assert files.known(sites)[ORIGIN].rules is not None
     assert (len(statements), len(parsed)) == (2, 1)
@@ -74,7 +74,7 @@ def test_new_rules_are_heard_of_within_a_minute(files: RobotsFiles, elapse: Elap
     assert files.known(sites)[ORIGIN].state == RobotsState.RULES
     known(state=RobotsState.ALLOWED, rules="")
     RobotsFile.objects.update(state=RobotsState.ALLOWED)
-    elapse(LOOK_AGAIN)
+    elapse(RECHECK_AFTER)
     assert files.known(sites)[ORIGIN].state == RobotsState.ALLOWED
 
 
@@ -101,7 +101,7 @@ def test_what_is_looked_up_again_is_counted_once(
     }
     for _ in range(4):
         assert len(files.known(sites)) == 3
-        elapse(LOOK_AGAIN + 1)
+        elapse(RECHECK_AFTER + 1)
     assert len(parsed) == 3
 
 
@@ -128,7 +128,7 @@ def test_rules_that_could_not_be_parsed_are_parsed_again(
     with monkeypatch.context() as patched:
         patched.setattr(robots_files, "Rules", lambda *_arguments: 1 / 0)
         assert files.known(sites)[ORIGIN].state == RobotsState.UNREACHABLE
-    elapse(LOOK_AGAIN)
+    elapse(RECHECK_AFTER)
     assert files.known(sites)[ORIGIN].rules is not None
 
 

@@ -58,7 +58,7 @@ def test_it_keeps_its_place_however_often_it_waits(files: RobotsFiles) -> None:
     assert min(again.values_list("not_before", flat=True)) > database_now()
 
 
-def test_whoever_lost_its_slot_after_it_had_waited_has_its_place_again(files: RobotsFiles) -> None:
+def test_a_fetch_that_lost_its_slot_after_it_had_waited_has_its_place_again(files: RobotsFiles) -> None:
     """A run that is over before its turn came is no reason to go behind others."""
     [job] = waiting(files, "1")
     Fetch.objects.filter(is_robots=True).delete()
@@ -87,7 +87,9 @@ def test_what_waits_for_another_robots_txt_goes_on_waiting(files: RobotsFiles) -
     assert Fetch.objects.get(url=f"{waits}/page").due_since is not None
 
 
-def test_who_begins_to_wait_for_what_has_just_come_goes_on_at_once(files: RobotsFiles, messages: list[Message]) -> None:
+def test_a_fetch_that_begins_to_wait_for_what_has_just_come_goes_on_at_once(
+    files: RobotsFiles, messages: list[Message]
+) -> None:
     """Whichever is committed first, the answer or the wait."""
     known()
     request_fetch(PAGE)
@@ -104,7 +106,7 @@ def test_who_begins_to_wait_for_what_has_just_come_goes_on_at_once(files: Robots
 
 
 def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFiles) -> None:
-    """Only who waits without an attempt keeps its place."""
+    """Only a fetch that waits without an attempt keeps its place."""
     waiting(files, "1")
     known(state=RobotsState.UNREACHABLE, error="no answer")
     Fetch.objects.filter(is_robots=False).update(not_before=database_now())
@@ -135,7 +137,7 @@ def test_pages_of_many_origins_get_every_third_slot(files: RobotsFiles) -> None:
         let_through, events = robots_gate.admit(claimed(), files)
         for event in events:
             stored(event)
-        RobotsFile.objects.all().delete()  # who needed it, has seen it
+        RobotsFile.objects.all().delete()  # the fetch that needed it has seen it
         files = RobotsFiles()
         for job in let_through:
             answered(job, 404 if job.is_robots else 200)

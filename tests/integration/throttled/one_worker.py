@@ -93,19 +93,19 @@ def arguments() -> list[Any]:
     return [start.arguments[0] for start in started]
 
 
-def book(seconds: float) -> None:
+def close_site(seconds: float) -> None:
     """Have nothing start at the site for so long."""
     site_settings.back_off(SITE, seconds)
 
 
 def open_site() -> None:
-    """End what `book` began."""
+    """End what `close_site` began."""
     site_settings.resume(SITE)
 
 
 def postponed(broker: Broker, *numbers: int, task: Any = None) -> list[int]:
     """Have these tasks put back; returns their rows."""
-    book(60)
+    close_site(60)
     for number in numbers:
         (task or plain).delay(number)
     assert [work(broker.next()) for _ in numbers] == ["IGNORED"] * len(numbers)

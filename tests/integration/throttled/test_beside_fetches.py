@@ -60,7 +60,7 @@ def played(broker: Broker, apart: float) -> tuple[int, int]:
 
 @pytest.mark.parametrize("apart", [0.05, 0.95])
 @pytest.mark.parametrize(("rate", "a_second"), [("10/s", 10.0), ("2/s", 2.0), ("1/2s", 0.5)])
-def test_fetches_and_tasks_both_get_slots_of_a_site_in_which_both_wait(
+def test_fetches_and_tasks_both_get_slots_of_a_site_at_which_both_wait(
     rate: str, a_second: float, apart: float, broker: Broker
 ) -> None:
     """Neither the backlog of one nor that of the other is cleared first; nor is the site left unused."""
@@ -100,7 +100,7 @@ def test_a_site_that_dispatch_has_left_free_goes_to_tasks(
     assert [message.about for message in broker.messages] == [("tests.plain", [0])]
 
 
-def test_publishing_looks_farther_than_a_site_can_be_booked_when_dispatch_books_it() -> None:
+def test_publishing_looks_farther_than_a_site_is_reserved_when_dispatch_refills_it() -> None:
     """By a tick, for the one that comes before dispatch's; and by the time that a message takes."""
     assert pytest.approx(2.6) == publishing.LOOKAHEAD
     assert REFILL + tick_of(task_names.DISPATCH) + TRAVEL <= publishing.LOOKAHEAD

@@ -23,7 +23,7 @@ from tests.integration.throttled.one_worker import (
     SITE,
     Broker,
     arguments,
-    book,
+    close_site,
     expire_leases,
     open_site,
     postponed,
@@ -57,7 +57,7 @@ def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
 
 
 def refused(site: str, _max_wait: float) -> NoReturn:
-    """Stand in for `throttle` at a site that others have just booked."""
+    """Stand in for `throttle` at a site that other processes have just reserved."""
     raise slots.SlotTooFar(site, 60)
 
 
@@ -88,7 +88,7 @@ def test_only_those_go_out_that_can_start_soon_in_their_order(broker: Broker) ->
 
 
 def test_what_a_worker_holds_takes_its_room_by_its_slot(broker: Broker) -> None:
-    """It has booked the site, or is about to: it is not counted a second time."""
+    """It has reserved at the site, or is about to, so it is not counted a second time."""
     site_settings.set_rate(SITE, SLOW)
     waiting(50)
     assert publish_due() == 3
@@ -110,8 +110,8 @@ def test_all_go_out_in_the_course_of_time_and_start_in_their_order(broker: Broke
 
 
 def test_a_task_goes_out_only_when_it_would_not_wait_longer_than_it_may() -> None:
-    """With a short `max_wait` a worker would only put it back; and who is behind it does not go before it."""
-    book(1)
+    """With a short `max_wait` a worker would only postpone it again; and no later task goes before it."""
+    close_site(1)
     waiting(1, max_wait=0.2)
     waiting(1, max_wait=10.0)
     assert publish_due() == 0
@@ -175,8 +175,8 @@ def test_publishers_at_once_send_nothing_twice_and_no_more_than_there_is_room_fo
     assert publish_due() == alone
 
 
-def test_a_site_in_which_somebody_else_is_publishing_is_left_to_him(other_connection: psycopg.Connection[Any]) -> None:
-    """Who has locked the first task of a site has the site; nobody waits for him."""
+def test_a_site_at_which_another_publisher_is_at_work_is_left_to_it(other_connection: psycopg.Connection[Any]) -> None:
+    """The publisher that has locked the first task of a site has the site, and others do not wait for it."""
     site_settings.set_rate("other.example", SLOW)
     waiting(10)
     waiting(10, site="other.example")
@@ -246,7 +246,7 @@ def test_a_task_that_arrives_at_last_starts_and_is_forgiven(broker: Broker) -> N
         expire_leases()
     publish_due()
     put_off_until_due()
-    book(60)
+    close_site(60)
     publish_due()
     assert work(broker.next()) == "IGNORED"
     assert PostponedTask.objects.get().publications == 0
@@ -265,7 +265,7 @@ def test_a_message_that_was_only_late_starts_the_task_once(broker: Broker) -> No
 
 
 def test_a_late_message_may_start_a_task_that_waits_again(broker: Broker) -> None:
-    """The row is there, nobody holds it, and the slot is free: that is all a start needs."""
+    """The row is there, no worker holds it, and the slot is free: a start needs no more."""
     waiting(1)
     publish_due()
     expire_leases()
@@ -341,7 +341,7 @@ def test_a_revoked_task_is_not_published_again(broker: Broker) -> None:
 
 def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) -> None:
     """So that a worker can tell Celery that it has expired; it does not start, whatever that worker's clock says."""
-    book(60)
+    close_site(60)
     one_worker.plain.apply_async((7,), expires=3_600)
     one_worker.plain.apply_async((8,), expires=3_600)
     assert [work(broker.next()) for _ in range(2)] == ["IGNORED"] * 2
@@ -357,7 +357,7 @@ def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) ->
 
 
 def test_the_scheduled_task_publishes_and_is_not_the_parent(broker: Broker) -> None:
-    """Beat's door leads to the room; a task that nobody's task had sent is the root of its own tree, as in a retry."""
+    """The scheduled task publishes; a task that no other task had sent is the root of its own tree, as in a retry."""
     [row] = postponed(broker, 7)
     task_id = json.loads(PostponedTask.objects.get(pk=row).signature)["options"]["task_id"]
     tasks.publish_postponed.delay()

@@ -1,4 +1,4 @@
-"""A throttled task starts in its site's slot, whoever runs it, and however it was made a task."""
+"""A throttled task starts in its site's slot, however it is run, and however it was made a task."""
 
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ from ratelimit.models import Site, Slot
 from ratelimit.throttle import throttle
 from tests.integration.conftest import InThreads
 from tests.integration.throttled import one_worker
-from tests.integration.throttled.one_worker import SITE, Broker, Planned, arguments, book, started, work
+from tests.integration.throttled.one_worker import SITE, Broker, Planned, arguments, close_site, started, work
 from workers.throttled.models import PostponedTask
 
 KINDS = ("plain", "bound", "of_the_app", "by_class", "late", "autoretrying")
@@ -20,7 +20,7 @@ INTERVAL = 0.1
 
 
 def far_away() -> None:
-    """Book the site for an hour."""
+    """Reserve the site for an hour."""
     site_settings.set_rate(SITE, "1/h")
     slots.reserve(SITE)
 
@@ -37,7 +37,7 @@ def test_a_task_of_any_kind_starts_at_once_in_a_free_site(kind: str, broker: Bro
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ["called", "applied"])
-def test_who_calls_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker) -> None:
+def test_a_call_of_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker) -> None:
     """A direct call and `apply` start in a slot of their own, an interval after the last."""
     task = getattr(one_worker, kind)
     for _ in range(2):
@@ -53,8 +53,8 @@ def test_who_calls_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker
     [one_worker.plain, lambda number: one_worker.plain.apply((number,)).get()],
     ids=["called", "applied"],
 )
-def test_who_calls_a_task_gets_its_refusal(call: Any, broker: Broker) -> None:
-    """Nobody could put it back: SlotTooFar, with the time to wait, reaches the caller."""
+def test_the_caller_of_a_task_gets_the_refusal(call: Any, broker: Broker) -> None:
+    """There is no message to postpone: SlotTooFar, with the time to wait, reaches the caller."""
     far_away()
     with pytest.raises(slots.SlotTooFar) as refusal:
         call(7)
@@ -141,7 +141,7 @@ def test_a_task_that_runs_itself_again_is_refused_like_a_caller(
 
     def again(_task: str, number: int) -> None:
         if number:
-            book(60)
+            close_site(60)
             one_worker.plain.run(0)
 
     monkeypatch.setattr(one_worker, "note", again)

@@ -13,7 +13,7 @@ from tests.integration.throttled.one_worker import (
     MAX_WAIT,
     Broker,
     arguments,
-    book,
+    close_site,
     expire_leases,
     postponed,
     started,
@@ -48,7 +48,7 @@ def test_a_holder_whose_lease_is_over_does_not_start_the_task(broker: Broker, mo
     """A worker that was stalled for long finds that its row is another's."""
     [row] = postponed(broker, 7)
     publish_due()
-    book(0.3)
+    close_site(0.3)
     sleep = time.sleep
 
     def stalled(seconds: float) -> None:

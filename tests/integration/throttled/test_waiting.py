@@ -20,7 +20,7 @@ from tests.integration.throttled.one_worker import (
     SITE,
     Broker,
     arguments,
-    book,
+    close_site,
     expire_leases,
     open_site,
     postponed,
@@ -80,7 +80,7 @@ def test_a_task_of_a_covered_host_waits_in_the_site_that_covers_it(broker: Broke
     """With the others of that site, in their order; it gets no site of its own."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
     hosts = [f"www.{SITE}", SITE, f"shop.{SITE}"]
-    book(60)
+    close_site(60)
     for host in hosts:
         one_worker.by_argument.delay(host)
         assert work(broker.next()) == "IGNORED"
@@ -94,7 +94,7 @@ def test_a_task_of_a_covered_host_waits_in_the_site_that_covers_it(broker: Broke
 
 def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
     """What comes out is what went in: id, group, chord, links, limits, queue, priority, headers, arguments."""
-    book(60)
+    close_site(60)
     task: Any = one_worker.bound
     task.apply_async(
         (7,),
@@ -132,7 +132,7 @@ def test_arguments_of_every_kind_that_celery_takes_survive(broker: Broker) -> No
     """What Celery's JSON can carry, a row can: times, UUIDs, text that PostgreSQL would not take as it is."""
     odd = {"at": database_now(), "text": "\0 \ud800 ☃", "bytes": b"\x00\xff"}
     one_worker.note_anything.delay(odd)
-    book(60)
+    close_site(60)
     sent = broker.next()
     assert work(sent) == "IGNORED"
     open_site()
@@ -150,7 +150,7 @@ def test_a_retry_of_a_postponed_task_is_a_message_of_its_own(broker: Broker) -> 
     assert work(broker.next()) == "RETRY"
     retry = broker.next()
     assert retry.headers["retries"] == 1
-    book(60)
+    close_site(60)
     assert work(retry) == "IGNORED"
     open_site()
     assert publish_due() == 1
@@ -159,10 +159,10 @@ def test_a_retry_of_a_postponed_task_is_a_message_of_its_own(broker: Broker) -> 
     assert not PostponedTask.objects.exists()
 
 
-def test_who_comes_while_others_wait_goes_behind_them(broker: Broker) -> None:
+def test_a_task_that_comes_while_others_wait_goes_behind_them(broker: Broker) -> None:
     """A slot within `max_wait` is no reason to go before those that wait in PostgreSQL."""
     first, second = postponed(broker, 1, 2)
-    book(1.5)
+    close_site(1.5)
     one_worker.plain.delay(3)
     assert work(broker.next()) == "IGNORED"
     waits = PostponedTask.objects.order_by("not_before", "pk").values_list("pk", flat=True)
@@ -170,12 +170,12 @@ def test_who_comes_while_others_wait_goes_behind_them(broker: Broker) -> None:
     assert len(waits) == 3
 
 
-def test_a_published_task_that_finds_its_site_booked_waits_again_at_its_place(broker: Broker) -> None:
+def test_a_published_task_that_finds_its_site_reserved_waits_again_at_its_place(broker: Broker) -> None:
     """Others were faster: nothing is lost but the message, and it is still the first of its site."""
     first, _ = postponed(broker, 1, 2)
     publish_due()
     place = PostponedTask.objects.get(pk=first).not_before
-    book(60)
+    close_site(60)
     assert work(broker.next()) == "IGNORED"
     task = PostponedTask.objects.get(pk=first)
     assert (task.published_at, task.held_by, task.lease_until, task.not_before) == (None, None, None, place)
@@ -189,7 +189,7 @@ def test_a_published_task_that_finds_its_site_booked_waits_again_at_its_place(br
 def test_a_task_that_waits_in_a_worker_has_a_row_until_it_starts(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row is held while the worker waits, so nobody publishes it; it is gone when the task starts."""
+    """The row is held while the worker waits, so it is not published; it is deleted when the task starts."""
     rows: list[tuple[bool, bool]] = []
     sleep = time.sleep
 
@@ -201,7 +201,7 @@ def test_a_task_that_waits_in_a_worker_has_a_row_until_it_starts(
 
     monkeypatch.setattr(time, "sleep", watched)
     monkeypatch.setattr(one_worker, "note", lambda *_: rows.append((PostponedTask.objects.exists(), True)))
-    book(0.3)
+    close_site(0.3)
     one_worker.plain.delay(7)
     assert work(broker.next()) == "SUCCESS"
     assert rows[0] == (True, True)
@@ -211,7 +211,7 @@ def test_a_task_that_waits_in_a_worker_has_a_row_until_it_starts(
 def test_a_wait_of_less_than_a_second_needs_no_row(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual case writes nothing but its slot."""
     monkeypatch.setattr(postponing, "hold", lambda *_: pytest.fail("It wrote a row."))
-    book(0.3)
+    close_site(0.3)
     one_worker.plain.delay(7)
     assert work(broker.next()) == "SUCCESS"
 
@@ -227,7 +227,7 @@ def test_a_worker_that_is_killed_while_it_waits_loses_nothing(
         publish_due()
     else:
         one_worker.plain.delay(7)
-    book(1)
+    close_site(1)
     with monkeypatch.context() as dying:
         dying.setattr(time, "sleep", interrupting(SystemExit()))
         with pytest.raises(SystemExit):
@@ -250,7 +250,7 @@ def test_a_time_limit_that_ends_the_wait_fails_the_task_and_its_row_goes(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It failed, as Celery says: it does not come again."""
-    book(1)
+    close_site(1)
     one_worker.plain.delay(7)
     with monkeypatch.context() as limited:
         limited.setattr(time, "sleep", interrupting(SoftTimeLimitExceeded()))

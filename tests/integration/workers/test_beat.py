@@ -34,7 +34,7 @@ while True:
 
 @pytest.fixture(autouse=True)
 def _every_second() -> None:
-    """Have one task that is due each second, in a queue of its own that nobody consumes."""
+    """Have one task that is due each second, in a queue of its own that no worker consumes."""
     second = IntervalSchedule.objects.create(every=1, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.create(name="test", task=task_names.SWEEP, interval=second, queue=QUEUE)
 
@@ -77,7 +77,7 @@ def test_the_first_that_ticks_holds_the_lock_and_sends(
 def test_the_second_stands_by_and_sends_nothing(
     beats: list[Any], sent: Callable[[], int], eventually: Eventually
 ) -> None:
-    """While somebody else holds the lock, due tasks are not sent a second time: it looks again in a second."""
+    """While another beat holds the lock, this one sends nothing, and looks again in a second."""
     first, second = beats
     first.tick()
     eventually(lambda: any(entry.is_due().is_due for entry in second.schedule.values()), "the task to be due")
@@ -101,7 +101,7 @@ def test_a_standby_takes_over_when_the_lock_is_free(
 def test_a_standby_takes_over_from_a_process_that_was_killed(
     start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int]
 ) -> None:
-    """The lock goes with the connection of the dead process: nobody has to clean up after it."""
+    """The lock ends with the connection of the dead process: no operator has to free it."""
     process = start_python(BEAT)
     assert process.stdout is not None
     assert process.stdout.readline() == "standing by\n"
@@ -114,7 +114,7 @@ def test_a_standby_takes_over_from_a_process_that_was_killed(
 
 
 def test_a_beat_whose_connection_was_cut_knows_that_it_lost_the_lock(beats: list[Any], sent: Callable[[], int]) -> None:
-    """Two never tick at once: who lost the connection stands by until it gets the lock again."""
+    """Two never tick at once: a beat that lost its connection stands by until it gets the lock again."""
     first, second = beats
     first.tick()
     [pid] = holders()

@@ -15,6 +15,7 @@ from workers.publish import publish, waiting
 PUBLISH = """
 import json, time
 from structlog.testing import capture_logs
+from workers import task_names
 from workers.publish import publish, waiting
 answers = []
 with capture_logs() as logs:
@@ -35,7 +36,7 @@ def published(start_python: StartPython, broker: str, times: int = 1) -> dict[st
 
 
 def closed_port() -> int:
-    """Return a port at which nobody listens."""
+    """Return a port at which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

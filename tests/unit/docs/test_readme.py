@@ -14,7 +14,7 @@ from tests.unit.project.test_deployment_files import variables_listed
 
 PAGES = {
     str(path.relative_to(CHECKOUT)): path
-    for path in [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+    for path in [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
 }
 LANGUAGES = {"sh", "python", "sql", "ini", "text"}
 DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}"}  # Sphinx fills them

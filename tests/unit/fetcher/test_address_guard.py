@@ -112,7 +112,7 @@ REFUSED = (
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_a_public_address_passes(address: str) -> None:
-    """What everybody on the internet can reach may be fetched from, up to the edges of what they cannot."""
+    """Public addresses may be fetched from, up to the edges of networks that are not public."""
     check_address(address, ())
 
 
@@ -139,7 +139,7 @@ def test_an_address_that_is_not_public_is_refused_by_name(address: str) -> None:
     ],
 )
 def test_the_refusal_says_what_the_address_is(address: str, reason: str) -> None:
-    """An operator who meant it learns which kind of network to allow."""
+    """The reason tells an operator which kind of network to allow."""
     with pytest.raises(AddressRefused, match=f" is {reason};"):
         check_address(address, ())
 
@@ -290,7 +290,7 @@ def test_hosts_whose_name_servers_hang_do_not_stop_others(name_server: NameServe
 
 
 def test_a_host_has_one_lookup_at_a_time(name_server: NameServer) -> None:
-    """Who asks while one goes on waits for that one, as long as the time-out; after its end there is a new one."""
+    """A fetch that asks while one goes on waits for that one, up to the time-out; after its end there is a new one."""
 
     async def ask() -> None:
         patient, hasty = (GuardedResolver(allowed=(), timeout_s=seconds) for seconds in (20, 0.05))
@@ -315,7 +315,7 @@ def test_a_host_has_one_lookup_at_a_time(name_server: NameServer) -> None:
 def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where others have all threads until the time-out, the error says that nobody was asked."""
+    """Where other hosts' lookups have all threads until the time-out, the error says that there was none."""
     monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)
 
     async def ask() -> None:
@@ -331,7 +331,7 @@ def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
 def test_a_lookup_that_was_given_up_fails_unheard(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody waits for it any more: its end is no error of ours, and not logged as one."""
+    """No fetch waits for it any more: its end is no error, and not logged as one."""
 
     def fail(host: str, *_arguments: Any, **_options: Any) -> None:
         name_server.getaddrinfo(host, None)

@@ -38,7 +38,7 @@ async def look_up(text: str) -> None:
 
 
 def refusal(text: str) -> str:
-    """Return what is said by whoever refuses first: the parser, the guard, or the guard in the resolver."""
+    """Return the reason of the first refusal: by the parser, the guard, or the guard in the resolver."""
     with pytest.raises((InvalidTarget, AddressRefused)) as refused:
         asyncio.run(look_up(text))
     return str(refused.value)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import Recall
-from workers.fetches.fetcher.in_flight import Batch, Held, InFlight
+from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight
 from workers.fetches.jobs import Event, Job
 
 FIRST = datetime(2026, 11, 21, tzinfo=UTC)
@@ -32,7 +32,7 @@ def passed_on(at: datetime) -> list[Recall]:
 
 
 def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
-    """Take in a job that waits for its slot."""
+    """Add a job that waits for its slot."""
 
     async def wait() -> Event:
         await asyncio.sleep(60)
@@ -44,7 +44,7 @@ def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
     return task
 
 
-def fetches(held: list[Held]) -> list[int]:
+def fetches(held: list[HeldJob]) -> list[int]:
     return [one.job.fetch_id for one in held]
 
 
@@ -57,12 +57,12 @@ async def twice_in_one_turn() -> None:
     await asyncio.wait([first])
     in_flight.pop(first)
 
-    in_flight.succeeds(job(2), FIRST)  # the answer was on its way when the slot was passed on again
+    in_flight.note_taken_over(job(2), FIRST)  # the answer was on its way when the slot was passed on again
     second = begin(in_flight, 2)
     assert fetches(list(in_flight.apply(passed_on(FIRST) + passed_on(LATER)))) == [2]
     await asyncio.wait([second])
 
 
 def test_a_slot_that_is_passed_on_twice_at_once_is_looked_up_once() -> None:
-    """Two who look it up would both find the last one, and send it twice; what is passed on later is not missed."""
+    """Two look-ups would both find the last successor, and send it twice; what is passed on later is not missed."""
     asyncio.run(twice_in_one_turn())

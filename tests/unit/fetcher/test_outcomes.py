@@ -268,7 +268,7 @@ def test_headers_of_any_bytes_can_be_stored() -> None:
     ],
 )
 def test_a_body_is_stored_without_its_encoding(encoding: str, body: bytes) -> None:
-    """Whatever of the encodings we ask for a site uses, in whichever spelling, its content is the same."""
+    """Whichever of the encodings that Weir asks for a site uses, in whichever spelling, the content is the same."""
     assert decoded(body, encoding, CAP) == PAGE
 
 
@@ -325,7 +325,7 @@ def test_of_a_body_that_may_be_cut_the_beginning_is_returned(encoding: str, body
 
 @pytest.mark.parametrize(("encoding", "body"), ENCODED[1:], ids=[f"{e}-{len(b)}" for e, b in ENCODED[1:]])
 def test_a_body_that_may_be_cut_is_refused_where_the_site_broke_it(encoding: str, body: bytes) -> None:
-    """What ends too early within the cap was not cut by us: nobody knows what is missing."""
+    """What ends too early within the cap was not cut by Weir, and what is missing may matter."""
     with pytest.raises(BodyRefused, match="ends too early"):
         decoded(body[:50_000], encoding, 60_000, cut=True)
 

@@ -1,4 +1,4 @@
-"""A request that comes too late for its slot: whose fault it was decides whether an attempt is counted."""
+"""A request that comes too late for its slot: an attempt is counted only if the site caused that."""
 
 import asyncio
 import time
@@ -100,7 +100,7 @@ def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
     assert not any(unanswered.has_room_for(site) for site in range(2_001))
     unanswered.ended(0)
     assert unanswered.has_room_for(2_000)
-    assert not unanswered.has_room_for(0), "it has requests under way, and others none"
+    assert not unanswered.has_room_for(0), "it has requests in flight, and others none"
 
 
 def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: LazySettings) -> None:

@@ -1,4 +1,4 @@
-"""What may be fetched and at which site: a table of texts, and of what becomes of each.
+"""Targets: a table of texts, and of what becomes of each.
 
 Texts that are meant to get past the guard are in test_bypass_forms.py.
 """
@@ -112,7 +112,7 @@ def test_a_target_names_itself(host: str, port: int, path: str) -> None:
 
 @given(st.text(max_size=60) | st.text(max_size=60).map("http://".__add__))
 def test_no_text_is_met_with_another_error(text: str) -> None:
-    """Whatever somebody enqueues, it is a target or an InvalidTarget with a reason that can be stored."""
+    """Whatever is enqueued, it is a target or an InvalidTarget with a reason that can be stored."""
     try:
         said = parse_target(text).url
     except InvalidTarget as refusal:

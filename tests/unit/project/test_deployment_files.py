@@ -26,8 +26,8 @@ from workers import heartbeats
 from workers.schedule import SCHEDULE
 
 TOP_LEVEL = {
-    *("CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md", "constraints.txt"),
-    *("docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
+    *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
     *("benchmarks", "demo", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 

@@ -90,7 +90,7 @@ def test_the_site_of_a_url_is_canonical(url: str) -> None:
     "host", ["Example.com.", "bücher.example", "BÜCHER.example", "[0:0:0:0:0:0:0:1]", "[2001:DB8::0:1]"]
 )
 def test_the_host_as_it_stands_in_a_url_names_the_site_of_that_url(host: str) -> None:
-    """An operator who names a site as its URLs do reaches the site in which they are fetched."""
+    """A name that is spelled as in a URL names the site of that URL's host."""
     assert canonical(host) == parse_target(f"https://{host}/").host
 
 

@@ -50,7 +50,7 @@ def ways(draw: st.DrawFn) -> Dispatching:
 
 @dataclass
 class Played:
-    """A site with an endless queue, of which each tick of dispatch books what it may."""
+    """A site with an endless queue, for which each tick of dispatch reserves what it may."""
 
     site: SiteTiming
     way: Dispatching
@@ -90,7 +90,7 @@ class Played:
 
 @given(sites(), ways(), st.integers(0, 60))
 def test_the_start_is_that_of_dispatch_played_through(site: SiteTiming, way: Dispatching, ahead: int) -> None:
-    """Whatever the rate, burst, bookings, pause, concurrency and look-ahead, to the last bit."""
+    """Whatever the rate, burst, runs, pause, concurrency and look-ahead, to the last bit."""
     played, now = Played(site, way), way.next_tick_s
     while len(played.starts) <= ahead:
         played.tick(now)
@@ -99,7 +99,7 @@ def test_the_start_is_that_of_dispatch_played_through(site: SiteTiming, way: Dis
 
 
 @given(sites(), ways(), st.integers(0, 60))
-def test_who_has_more_before_it_starts_later(site: SiteTiming, way: Dispatching, ahead: int) -> None:
+def test_a_fetch_with_more_before_it_starts_later(site: SiteTiming, way: Dispatching, ahead: int) -> None:
     """Never at the same time or sooner, but within a burst, and after a pause that all waited for."""
     first, second = start_after(ahead, site, way), start_after(ahead + 1, site, way)
     assert first < second or (site.burst > 1 and first == second)
@@ -118,7 +118,7 @@ def test_who_has_more_before_it_starts_later(site: SiteTiming, way: Dispatching,
     ],
 )
 def test_slow_sites_start_an_interval_and_a_grace_apart(rate: float, grace_s: float, ahead: int, at_s: float) -> None:
-    """What can be reckoned by hand."""
+    """What can be computed by hand."""
     site = SiteTiming(interval_s=rate, spacing_s=rate * 1.01, grace_s=grace_s, reserved_for_s=-1.0)
     assert start_after(ahead, site, DISPATCHING) == pytest.approx(at_s)
 
@@ -129,7 +129,7 @@ def test_a_fast_site_is_slower_than_its_rate_by_spacing_and_hand_over() -> None:
     assert 3_600 * 1.01 * 1.01 < start_after(360_000, site, DISPATCHING) < 3_600 * 1.01 * 1.011
 
 
-def test_a_million_fetches_are_reckoned_in_a_moment() -> None:
+def test_a_million_fetches_are_computed_in_a_moment() -> None:
     """One step for each run: of the slowest sites, whose runs are of one start, all in one."""
     for interval in (0.01, 0.9, 7.0):
         site = SiteTiming(interval_s=interval, spacing_s=interval * 1.01, grace_s=0.02, reserved_for_s=0.0)

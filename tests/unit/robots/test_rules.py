@@ -1,4 +1,4 @@
-"""robots.txt as RFC 9309 has it, in tables: what is written, and what it means to us."""
+"""robots.txt as RFC 9309 has it, in tables: what is written, and what it means for Weir."""
 
 import time
 import tracemalloc
@@ -69,12 +69,12 @@ ALL = "User-agent: *\nDisallow: /all\n"
         pytest.param("User-agent:\nDisallow: /\n", [], ["/"], id="a group of no name"),
     ],
 )
-def test_the_group_that_names_us_is_ours(text: str, refused: list[str], allowed: list[str]) -> None:
-    """RFC 9309 (2.2.1): by product token, in any case, groups of one name joined, and `*` for whom no group names."""
+def test_the_group_that_names_weir_counts(text: str, refused: list[str], allowed: list[str]) -> None:
+    """RFC 9309 (2.2.1): by product token, in any case, groups of one name joined, and `*` for all the others."""
     assert [path for path in refused + allowed if not allows(text, path)] == refused
 
 
-def test_our_name_is_the_setting_s() -> None:
+def test_weirs_name_is_the_setting_s() -> None:
     """What is told to Weir is not told to a crawler of another name, and the other way round."""
     text = "User-agent: shopbot\nDisallow: /\n"
     assert not allows(text, "/", product="ShopBot")
@@ -129,7 +129,7 @@ def test_the_longest_rule_that_matches_decides(rules: str, path: str, expected: 
     ],
 )
 def test_what_says_nothing_allows_everything(content: bytes) -> None:
-    """A file without a group that names us, or all, has no rules."""
+    """A file without a group that names Weir, or all, has no rules."""
     assert allows(content, "/page")
     assert Rules(text_of(content), "Weir").crawl_delay_s is None
 
@@ -230,7 +230,7 @@ def parsing_takes(line: str) -> float:
     "line", ["Disallow: *{}", "Allow: /${}", "Allow: /{}$", "Disallow: /{}" + "a$" * 100, "{}", ""]
 )
 def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str) -> None:
-    """The thread that parses it claims for everybody else."""
+    """The thread that parses it claims all other fetches, too."""
     honest_s = min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
     assert min(parsing_takes(line) for _ in range(3)) < 8 * honest_s
 
@@ -332,8 +332,8 @@ def test_a_crawl_delay_is_a_positive_number_of_at_most_a_day(written: str, secon
     assert crawl_delay_s(f"User-agent: *\nCrawl-delay: {written}\n") == seconds
 
 
-def test_the_crawl_delay_is_that_of_our_group() -> None:
-    """What is asked of all does not bind whom a group names, and others' delays are not ours."""
+def test_the_crawl_delay_is_that_of_weirs_group() -> None:
+    """What is asked of all does not bind a crawler that a group names, and others' delays are not Weir's."""
     text = "User-agent: *\nCrawl-delay: 9\n\nUser-agent: weir\nDisallow: /x\n\nUser-agent: slow\nCrawl-delay: 60\n"
     assert crawl_delay_s(text) is None
     assert crawl_delay_s(text, product="other") == 9

@@ -25,7 +25,7 @@ def task(**options: Any) -> Any:
 
 @pytest.mark.parametrize("max_wait", [-1, -0.001, float("nan"), float("inf"), 1e300])
 def test_a_max_wait_that_is_no_time_is_refused(max_wait: float) -> None:
-    """Nobody can wait for that long."""
+    """No worker can wait for that long."""
     with pytest.raises(ValueError, match="max_wait must be a number of seconds"):
         throttled_task(site="api.example.com", max_wait=max_wait)
 

@@ -29,7 +29,7 @@ def consumed_queues() -> set[str]:
 
 @entries
 def test_every_entry_names_a_registered_task(entry: Entry) -> None:
-    """A task that was renamed would be sent for ever and run by nobody."""
+    """A task that was renamed would be sent for ever and never run."""
     assert entry.task in app.tasks
 
 

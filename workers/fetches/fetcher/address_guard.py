@@ -1,8 +1,12 @@
 """The address guard: a fetch connects only to addresses that are routable on the public internet.
 
-Checked three times on every hop: a host that is an address, each answer of the resolver (the connection uses the very
-addresses that were checked, so that an answer that changes afterwards changes nothing), and the peer of the opened
-connection before the request is written. WEIR_FETCH_ALLOW_NETS exempts networks.
+Three checks on every hop, with `check_address`:
+1. A host that is an address is checked before it is connected to (session.py).
+2. Of a host that is a name, each address that the resolver returns (`GuardedResolver`). The connection uses the very
+   addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
+3. The peer of the opened connection, before the request is written (paced_request.py).
+
+WEIR_FETCH_ALLOW_NETS exempts networks.
 """
 
 import asyncio
@@ -19,17 +23,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 Network = IPv4Network | IPv6Network
 Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
 
-# At once, each in a thread, which exists from when it is needed. The system's resolver cannot be told to stop: where
-# name servers hang, it keeps a thread for some 10 to 30 s.
+# Lookups at once, each in a thread; threads are made when they are needed. A lookup of the system's resolver cannot be
+# stopped: where name servers hang, it keeps its thread for some 10 to 30 s.
 MOST_LOOKUPS = 256
 # Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052) and IPv4-compatible (RFC 4291).
 _EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 # ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
 _ISATAP = 0x00005EFE
 _UNIVERSAL_BIT = 0x02000000
-# What some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4 and its relays, which are gone
-# (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890) as a whole, and the address under
-# which every virtual machine of Azure reaches its host.
+# Networks that some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4 and its relays, which
+# are gone (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890) as a whole, and the
+# address under which every virtual machine of Azure reaches its host.
 _NOT_GLOBAL = tuple(
     ip_network(text)
     for text in (
@@ -43,11 +47,11 @@ class AddressRefused(OSError):
 
 
 class NotLookedUp(Exception):
-    """Lookups of other hosts had all threads: that says nothing about this one."""
+    """Lookups of other hosts had all threads, so this host was not looked up; that is no fault of the host."""
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return the networks that the setting names; raises ValueError for one that is none."""
+    """Return the networks that the setting names; raises ValueError for a text that is no network."""
     return tuple(ip_network(text.strip()) for text in texts if text.strip())
 
 
@@ -96,7 +100,7 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
 
 
 class Lookup:
-    """One question to the system's resolver, which goes on in its thread when nobody waits for the answer any more."""
+    """One lookup by the system's resolver. It goes on in its thread also when no fetch waits for it any more."""
 
     def __init__(self, threads: ThreadPoolExecutor, host: str, family: socket.AddressFamily) -> None:
         self.began_at = math.inf  # it has no thread yet
@@ -110,8 +114,8 @@ class Lookup:
 class GuardedResolver(AbstractResolver):
     """The system's resolver, with a deadline, that returns only addresses which pass the guard.
 
-    A host has one lookup at a time: who asks while it goes on waits for that one. So a host whose name servers hang
-    keeps one thread from others, however often it is asked for.
+    A host has one lookup at a time, which all fetches of the host wait for. So a host whose name servers hang takes one
+    thread from others, however often it is fetched from.
     """
 
     def __init__(self, *, allowed: tuple[Network, ...], timeout_s: float) -> None:
@@ -157,7 +161,7 @@ class GuardedResolver(AbstractResolver):
         if lookup is None:
             lookup = self._lookups[key] = Lookup(self._threads, host, family)
             lookup.answers.add_done_callback(partial(self._ended, key))
-        await asyncio.wait([lookup.answers], timeout=self._timeout_s)  # which leaves it alone at the deadline
+        await asyncio.wait([lookup.answers], timeout=self._timeout_s)  # at the deadline the lookup goes on
         if lookup.answers.done():
             return lookup.answers.result()
         if time.monotonic() - lookup.began_at < self._timeout_s / 2:
@@ -167,8 +171,7 @@ class GuardedResolver(AbstractResolver):
     def _ended(self, key: tuple[str, socket.AddressFamily], answers: asyncio.Future[Answers]) -> None:
         del self._lookups[key]
         if not answers.cancelled():
-            answers.exception()  # seen, also where nobody waits for it any more
+            answers.exception()  # retrieved, or asyncio logs it where no fetch waits for the lookup any more
 
     async def close(self) -> None:
-        """Let the threads end."""
         self._threads.shutdown(wait=False, cancel_futures=True)

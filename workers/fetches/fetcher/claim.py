@@ -1,4 +1,4 @@
-"""Claiming: a fetcher takes the fetches of one message's slots, each once, with their places in time."""
+"""Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled ones."""
 
 import asyncio
 import time
@@ -24,16 +24,16 @@ STORING = 10.0
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
-    """Claim the fetches that these slots are for, as far as they still wait for them, in the order of the slots.
+    """Claim the fetches that these slots are for, where they still wait for them; returns them in the order of starts.
 
-    What comes back belongs to this process until its lease runs out; `confirmation` becomes that of its runs. Start
-    times are the difference of two readings of the database's clock, counted from a round trip of its own: the later
-    end for starts, the earlier for deadlines.
+    They belong to this process until their lease runs out; `confirmation` becomes that of their runs. Starts and
+    deadlines are differences of two readings of the database's clock. They are counted from a round trip that only
+    reads this clock: starts from its end, deadlines from its beginning.
     """
     asked_at = time.monotonic()
     database_now: datetime = _query("clock", {})[0].now
     answered_at = time.monotonic()
-    # Last: what is claimed when something fails afterwards is held for nothing until its lease ends.
+    # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
     rows = _query(
         "claim",
         {
@@ -56,7 +56,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 confirmation=confirmation,
             )
             runs[key] = (run, None if row.at_once is None else asyncio.Semaphore(row.at_once))
-        run, turns = runs[key]
+        run, concurrency = runs[key]
         jobs.append(
             Job(
                 fetch_id=row.id,
@@ -69,7 +69,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 slot_id=row.slot_id,
                 start_at=answered_at + (row.start_time - database_now).total_seconds(),
                 run=run,
-                turns=turns,
+                concurrency=concurrency,
                 validators=None
                 if row.good_id is None
                 else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
@@ -80,13 +80,13 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     try:
         backlog.activate(row.site_id for row in rows if not row.usable)
         unreserve(row.slot_id for row in rows if not row.usable)
-    except Error:  # the jobs are ours by now and must not be dropped; sweep looks for overlooked sites
+    except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
         log.exception("what_came_late_not_seen_to")
     return jobs
 
 
 def take_over(job: Job) -> tuple[Job, datetime] | None:
-    """Return the job that has `job`'s place since that was cancelled, and since when; None where nobody has it."""
+    """Return the successor that has the slot of `job`, which was cancelled, and since when; None without one."""
     rows = _query("take_over", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
     if not rows:
         return None
@@ -106,7 +106,7 @@ def take_over(job: Job) -> tuple[Job, datetime] | None:
 
 
 def longest_hold_s() -> float:
-    """Return how long after its slot a fetch may still be with its fetcher, in seconds: all deadlines and storing."""
+    """Return how many seconds after its slot a fetcher may still hold a fetch: all deadlines, and storing."""
     deadlines = (
         settings.WEIR_FETCH_DNS_TIMEOUT,
         settings.WEIR_FETCH_CONNECT_TIMEOUT,

@@ -1,4 +1,4 @@
-"""Content encodings, undone within a bound: pure."""
+"""Decoding: content encodings, undone within a bound. Pure."""
 
 import zlib
 
@@ -16,11 +16,11 @@ class BodyRefused(ValueError):
 def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> bytes:
     """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes.
 
-    With `cut` one that is longer, or was cut off behind `max_body` bytes, is no error: the first `max_body` + 1 are
-    returned, so that it can be seen.
+    With `cut`, a body that is longer, or that was cut off after `max_body` bytes, is no error: its first `max_body` + 1
+    bytes are returned, so that the caller sees that there were more.
     """
     is_whole = not cut or len(body) <= max_body
-    most = max_body + PIECE if cut else max_body  # a layer that is cut off must hold more than `max_body` in the next
+    most = max_body + PIECE if cut else max_body  # of a layer that is cut off, the next one needs more than `max_body`
     names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
     if len(names) > MOST_ENCODINGS:
         raise BodyRefused(f"the body is encoded {len(names)} times over")
@@ -41,17 +41,17 @@ def _inflated(body: bytes, window_bits: int, max_body: int, *, is_whole: bool) -
     room, position, inflater = max_body + 1, 0, zlib.decompressobj(window_bits)
     try:
         while room > 0 and position < len(body):
-            # In small pieces: what a member leaves over of its last one is copied.
+            # In small pieces, as zlib copies what is left of a piece after the end of a member.
             piece = body[position : position + PIECE]
             parts.append(inflater.decompress(piece, room))
             room -= len(parts[-1])
             position += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
             if inflater.eof:
-                if not body.startswith(GZIP_MAGIC, position):  # the end, or padding behind it
+                if not body.startswith(GZIP_MAGIC, position):  # the end, or padding after it
                     break
                 inflater = zlib.decompressobj(window_bits)
     except zlib.error as error:
-        if window_bits == zlib.MAX_WBITS and not parts:  # many servers say deflate and leave zlib's header out
+        if window_bits == zlib.MAX_WBITS and not parts:  # many servers that say deflate leave zlib's header out
             return _inflated(body, -zlib.MAX_WBITS, max_body, is_whole=is_whole)
         raise BodyRefused(f"the compressed body is broken: {error}") from error
     if is_whole and body and room > 0 and not inflater.eof:

@@ -1,12 +1,16 @@
-"""The fetcher: one event loop a process, the threads beside it, and the room for the fetches that it holds.
+"""The fetcher: one in each process that fetches, with an event loop, three threads, and room for the fetches it holds.
 
 The way of one message:
-1. `run_batch` waits for room, and has the claimer's thread claim the fetches of the message's slots (claim.py) and hold
-   back what robots.txt does not allow (robots/gate.py).
-2. The loop requests each in its slot (session.py). An answer by which the site refuses more requests ends all that
-   waits for a slot of that site, here at once and in other processes by a recall.
-3. What each came to is handed to the writer (writer.py), which judges and stores it.
-4. A recall (recall_watcher.py) ends what waits at a site that was paused, backed off or given another rate.
+1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
+   holds back those that robots.txt does not allow (robots/gate.py).
+2. The loop requests each fetch in its slot (session.py). An answer that refuses more requests ends all that waits for a
+   slot of the same site: here at once, in other fetchers by a recall.
+3. The event in which each attempt ends goes to the writer (a thread, writer.py), which judges and stores it.
+
+Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
+4. Fetches that wait for recalled slots end, and go back to the queue.
+5. Where the fetch of a slot was cancelled, the claimer looks its successor up, which continues with 2.
+
 Nothing in the loop's thread blocks or computes.
 """
 
@@ -45,19 +49,19 @@ Result = TypeVar("Result")
 
 
 class Fetcher:
-    """The loop thread, its HTTP session and its writer. One a process."""
+    """The loop, its HTTP session, the claimer, the writer and the recall watcher. One a process."""
 
     def __init__(self) -> None:
         sys.setswitchinterval(0.0005)  # other threads of the process hold up the loop by half a millisecond at most
-        # The collector stops the loop. A fetch leaves it no cycles to find, so it may look seldom: with the usual 700
-        # it took a third of the time, in pauses longer than a slot can wait.
+        # The garbage collector stops the loop. A fetch leaves no cycles, so the collector may run seldom: with Python's
+        # usual threshold of 700 it took a third of the time, in pauses longer than a slot can wait.
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
         if not has_contact(settings.WEIR_FETCH_USER_AGENT):
             log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
-        self._writer = Writer(self._stored)
-        # A thread of its own keeps its connection; Celery closes those of its threads after each task.
+        self._writer = Writer(self._free_room)
+        # A thread of its own keeps its connection; Celery closes the connections of its threads after each task.
         self._claimer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch-claimer")
         self._room = threading.Condition()
         self._held = 0
@@ -69,26 +73,26 @@ class Fetcher:
         self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
         self._thread.start()
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
-        self._recall_watcher = RecallWatcher(self._heard)
+        self._recall_watcher = RecallWatcher(self._pass_to_loop)
 
     def run_batch(self, slot_ids: list[int]) -> None:
-        """Claim the fetches of one message's slots and return when each has been sent, or cannot be any more.
+        """Claim the fetches of one message's slots, and return when none of them waits for its slot any more.
 
-        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Their answers are read and stored afterwards.
+        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Answers are read and stored after the return.
         """
         with self._room:
             most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(slot_ids))
             while not self._stopping and self._held + len(slot_ids) > most:
                 self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
-                return  # sweep gives them to another process
+                return  # sweep takes these fetches back
             self._held += len(slot_ids)
         jobs: list[Job] = []
         turned_away: list[Event] = []
         try:
             jobs, turned_away = self._claimer.submit(self._claim, slot_ids).result()
         finally:
-            self._stored(len(slot_ids) - len(jobs) - len(turned_away))
+            self._free_room(len(slot_ids) - len(jobs) - len(turned_away))
         for event in turned_away:
             self._writer.put(event)
         if jobs:
@@ -105,7 +109,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(self._in_flight.give_back)
 
     def close(self, timeout: float) -> None:
-        """Wait for the answers under way, give back those that take longer than `timeout` seconds, store everything.
+        """Wait for the answers in flight, give back those that take longer than `timeout` seconds, store everything.
 
         May be called twice.
         """
@@ -116,7 +120,7 @@ class Fetcher:
         with self._room:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
-        # In the order in which jobs go through them: claimer, loop, writer. What is left behind is sweep's to find.
+        # In the order in which jobs pass through them: claimer, loop, writer. What is left behind, sweep takes back.
         wait([self._claimer.submit(_close_connection)], max(1.0, give_up_at - time.monotonic()))
         self._claimer.shutdown(wait=False, cancel_futures=True)
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
@@ -126,9 +130,9 @@ class Fetcher:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def _stored(self, count: int) -> None:
+    def _free_room(self, places: int) -> None:
         with self._room:
-            self._held -= count
+            self._held -= places
             self._room.notify_all()
 
     async def _open_session(self) -> Session:
@@ -149,11 +153,11 @@ class Fetcher:
         if self._stopping:
             self._in_flight.give_back()
 
-    def _heard(self, recalls: list[Recall], asked_at: float) -> None:
+    def _pass_to_loop(self, recalls: list[Recall], asked_at: float) -> None:
         self._loop.call_soon_threadsafe(self._apply, recalls, asked_at)
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
-        """Do what the recalls say, and only then rely on having asked."""
+        """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
         if self._stopping:
             return  # nothing is started any more
         for held in self._in_flight.apply(recalls):
@@ -161,31 +165,31 @@ class Fetcher:
         self._confirmation.asked_at = asked_at
 
     def _take_over(self, job: Job, *, slot_is_free: bool) -> None:
-        """Begin the job that has the place of this one, which was cancelled, unless the slot was used already."""
+        """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
         if (found := _reconnecting(take_over, job)) is None:
             return
         successor, since = found
-        self._stored(-1)
+        self._free_room(-1)  # the successor takes a place
         if not slot_is_free:
             self._writer.put(Snoozed(job=successor, slot_used=True))
             return
         jobs, events = robots_gate.admit([successor], self._robots_files)
         if jobs:
-            self._loop.call_soon_threadsafe(self._succeed, successor, since)
+            self._loop.call_soon_threadsafe(self._start_successor, successor, since)
         else:
             self._writer.put(events[0])
 
-    def _succeed(self, job: Job, since: datetime) -> None:
-        self._in_flight.succeeds(job, since)
+    def _start_successor(self, job: Job, since: datetime) -> None:
+        self._in_flight.note_taken_over(job, since)
         self._start([job], Batch([job]))
 
     def _ended(self, task: asyncio.Task[Event]) -> None:
-        """Give the writer what a job came to, whatever happened: a claimed fetch is never dropped here."""
+        """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
         held = self._in_flight.pop(task)
         job, was_written = held.job, not held.waits
         held.batch.settle(job)
         if not held.has_slot:
-            self._stored(1)  # there is nothing to store: it was cancelled, and its slot is another's
+            self._free_room(1)  # there is nothing to store: the job was cancelled, and its successor has the slot
         elif task.cancelled():
             self._writer.put(Snoozed(job=job, slot_used=was_written))
         elif error := task.exception():
@@ -196,7 +200,7 @@ class Fetcher:
             self._writer.put(task.result())
 
     def _refused(self, job: Job, headers: Mapping[str, str]) -> None:
-        """Ask nothing more of this site from here, and have all other fetchers hear of it."""
+        """End what waits for its slot at this site, and have the site backed off, which recalls the slots elsewhere."""
         self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id)
         retry_after, date = headers.get("Retry-After", ""), headers.get("Date", "")
         self._recall_watcher.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
@@ -208,7 +212,7 @@ def _close_connection() -> None:
 
 
 def _reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
-    """Do it, a second time where the connection was lost since the last time: a new one may work."""
+    """Call `do`; where the thread's connection turns out to be lost, call it once more with a new one."""
     try:
         return do(*arguments)
     except (OperationalError, InterfaceError):
@@ -222,7 +226,7 @@ _fetcher: Fetcher | None = None
 
 def fetcher() -> Fetcher:
     """Return this process' fetcher; the first call starts it (after any fork)."""
-    global _fetcher  # noqa: PLW0603  one a process is the point
+    global _fetcher  # noqa: PLW0603  one for each process is what this function is for
     with _lock:
         if _fetcher is None:
             _fetcher = Fetcher()

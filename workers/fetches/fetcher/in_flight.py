@@ -1,4 +1,4 @@
-"""What a fetcher has under way, and what recalls do to it. On the loop's thread only."""
+"""The jobs that a fetcher holds, and what recalls do to them. On the loop's thread only, but for `Batch.wait`."""
 
 import asyncio
 import threading
@@ -12,11 +12,11 @@ from ratelimit.slots import Recall
 from workers.fetches.jobs import Event, Job
 
 Value = TypeVar("Value")
-MOST_REMEMBERED = 100_000  # recalls: far more than come within the time in which they are told again
+MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher hands over twice (its WINDOW)
 
 
 class Batch:
-    """The jobs of one message; its thread waits until each has been started or given up."""
+    """The jobs of one message. The message's thread waits until each has been started or given up."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._unsettled = {job.fetch_id for job in jobs}
@@ -38,57 +38,58 @@ class Batch:
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
-class Held:
+class HeldJob:
     """One claimed job, and the batch that waits for its start."""
 
     job: Job
     batch: Batch
-    has_slot: bool = True  # False: its slot was passed on
+    has_slot: bool = True  # False: it was cancelled, and its slot was passed on to a successor
 
     @property
     def waits(self) -> bool:
-        """Tell whether the job still waits for its slot."""
         return self.batch.waits_for(self.job)
 
 
 class InFlight:
-    """The tasks of claimed jobs, until each is handed over."""
+    """The loop's tasks of claimed jobs, until the event of each is handed to the writer."""
 
     def __init__(self) -> None:
-        self._tasks: dict[asyncio.Task[Event], Held] = {}
+        self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
         self._recalled: dict[int, int] = {}  # by site: the last slot that is void
-        self._passed_on: dict[int, datetime] = {}  # by slot: when
+        self._passed_on: dict[int, datetime] = {}  # by slot: when it was passed on to the job that has it
 
     def __iter__(self) -> Iterator[asyncio.Task[Event]]:
         return iter(list(self._tasks))
 
     def add(self, task: asyncio.Task[Event], job: Job, batch: Batch) -> None:
-        """Take in a job that has begun; ends it where its slot was recalled while it was claimed."""
-        self._tasks[task] = Held(job=job, batch=batch)
+        """Add a job that has begun; ends it where its slot was recalled while it was being claimed."""
+        self._tasks[task] = HeldJob(job=job, batch=batch)
         self._by_slot[job.slot_id] = task
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
 
-    def succeeds(self, job: Job, since: datetime) -> None:
-        """Note that this job has had its slot since then: what was passed on until then does not concern it."""
+    def note_taken_over(self, job: Job, since: datetime) -> None:
+        """Note when this job's slot was passed on to it: a recall that says so again does not concern it."""
         _remember(self._passed_on, {job.slot_id: since})
 
-    def pop(self, task: asyncio.Task[Event]) -> Held:
-        """Let go of a task that is done."""
+    def pop(self, task: asyncio.Task[Event]) -> HeldJob:
         held = self._tasks.pop(task)
         if self._by_slot.get(held.job.slot_id) is task:
             del self._by_slot[held.job.slot_id]
         return held
 
     def give_back(self, is_void: Callable[[Job], bool] = lambda _: True) -> None:
-        """End those jobs that have not been written yet."""
+        """End those jobs whose requests have not been written; they go back to the queue."""
         for task, held in list(self._tasks.items()):
             if held.waits and is_void(held.job):
                 task.cancel()
 
-    def apply(self, recalls: Iterable[Recall]) -> Iterator[Held]:
-        """End what was recalled; yields what is held in each slot that was passed on, once, and ends it if it waits."""
+    def apply(self, recalls: Iterable[Recall]) -> Iterator[HeldJob]:
+        """End the jobs whose slots were recalled or passed on, where they wait; yields each whose slot was passed on.
+
+        One is yielded once for each time that its slot was passed on, also if its request has been written.
+        """
         news: dict[int, int] = {}
         for recall in recalls:
             if recall.last_slot is not None and self._recalled.get(recall.site_id, 0) < recall.last_slot:
@@ -99,13 +100,13 @@ class InFlight:
             _remember(self._recalled, news)
             self.give_back(lambda job: job.slot_id <= news.get(job.site_id, 0))
 
-    def _passed(self, slot_id: int, at: datetime) -> Held | None:
-        """Return what is held in a slot that was passed on since it got it."""
+    def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
+        """Return the job that has the slot, where the slot was passed on after the job got it; ends one that waits."""
         task = self._by_slot.get(slot_id)
         if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
             return None
         held = self._tasks[task]
-        if not held.has_slot:  # whoever has it is being looked up; what was passed on after that is told again
+        if not held.has_slot:  # its successor is being looked up; a later change of the slot is among the next recalls
             return None
         _remember(self._passed_on, {slot_id: at})
         if held.waits:
@@ -115,7 +116,7 @@ class InFlight:
 
 
 def _remember(known: dict[int, Value], news: dict[int, Value]) -> None:
-    """Add what is new; forget what is oldest where there is too much."""
+    """Add the news to what is known; drop the oldest beyond MOST_REMEMBERED."""
     known |= news
     for key in list(known)[:-MOST_REMEMBERED]:
         del known[key]

@@ -1,4 +1,4 @@
-"""What becomes of a fetch after an attempt: pure decisions from what the fetcher saw to what is stored."""
+"""Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
 
 
 def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
-    """Decide what becomes of a fetch whose holder went silent. Only one that ran has used up an attempt."""
+    """Decide what becomes of a fetch whose lease ran out. Only one that a fetcher had claimed used up an attempt."""
     outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED, is_lost=True)
     if not was_running:
         return replace(outcome, attempted=False, slot_used=False)
@@ -67,7 +67,7 @@ def _content(answer: Answer, max_body: int) -> bytes:
     if not answer.job.is_robots:
         return decoded(answer.body, encoding, max_body)
     if answer.status_code in rules.CLIENT_ERRORS:
-        return b""  # whatever page says so: there is no robots.txt
+        return b""  # there is no robots.txt, and what the page says about that is not read
     return decoded(answer.body, encoding, rules.MAX_BYTES, cut=True)
 
 
@@ -100,7 +100,7 @@ def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
 
 
 def _location(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """Return where the answer leads; browsers take bytes beyond ASCII there for UTF-8, and so do sites."""
+    """Return the answer's Location. Browsers and sites take bytes beyond ASCII in it for UTF-8."""
     raw = _header(headers, b"location").encode("latin-1")
     try:
         return raw.decode()

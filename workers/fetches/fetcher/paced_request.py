@@ -1,7 +1,12 @@
-"""One paced request: it waits for its moment with the connection in hand, writes, and only then notes the start.
+"""One paced request: it waits for its slot with an open connection, writes, and only then notes the start.
 
-aiohttp asks a request to send itself when it has a connection for it, new or from the pool. That is where a
-`PacedRequest` waits, so that DNS, TCP and TLS lie before the slot and nothing but the write lies in it.
+aiohttp calls `send` of a request when it has a connection for it, new or from the pool. A `PacedRequest` then acts:
+1. It checks the address that the connection really leads to.
+2. It waits for the slot, and until the run, and the room for unanswered requests, let it start.
+3. It writes.
+4. It reads the clock and notes the start, which is therefore never earlier than the real one.
+
+So DNS, TCP and TLS lie before the slot, and only the write lies in it.
 """
 
 import asyncio
@@ -18,9 +23,9 @@ from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Failure, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
-OPEN_AHEAD = 0.5  # seconds before its slot a request looks for its connection
-LOOK_AGAIN = 0.01  # seconds until a request whose slot has come looks again whether it may start
-BUSY = 0.02  # seconds of one turn of the loop
+OPEN_AHEAD = 0.5  # seconds before its slot at which a request gets its connection
+RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
+BUSY = 0.02  # seconds: a loop that takes longer to go around once is busy
 
 
 class RunOver(Exception):
@@ -36,7 +41,7 @@ class ConnectionClosedEarly(Exception):
 
 
 class Attempt:
-    """One job under way, on the loop's thread."""
+    """One try to request a job's URL, over one connection. On the loop's thread only."""
 
     def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Unanswered) -> None:
         self.job = job
@@ -55,15 +60,15 @@ class Attempt:
         """Return at the moment at which the request may be written; raises RunOver when there is none left."""
         run, start_at = self.job.run, self.job.start_at
         if self.started_at is not None:
-            raise RunOver  # a second request (aiohttp's own retry) would need a slot of its own
+            raise RunOver  # aiohttp would repeat the request by itself, which needs a slot of its own
         connected_s, has_waited = time.monotonic() - self._began_at, False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
             if wait_s <= 0 and run.may_start(now) and self._unanswered.has_room_for(self.job.site_id):
                 return
-            if wait_s <= 0:  # not confirmed, or no room for the site: many may wait so, and for long
-                wait_s = LOOK_AGAIN
-            # uvloop's timers count whole milliseconds and fire up to one early: below that, looping would only burn.
+            if wait_s <= 0:  # not confirmed, or no room for the site: many requests may wait for that, and for long
+                wait_s = RECHECK_EVERY
+            # uvloop's timers count whole milliseconds and fire up to one early: a shorter sleep would be a busy loop.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
             has_waited = True
         if has_waited or connected_s < OPEN_AHEAD or await _loop_is_busy():
@@ -71,7 +76,7 @@ class Attempt:
         raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
 
     def note_start(self) -> None:
-        """Note that the request has been written: read after it, so that the next one never comes too close."""
+        """Note that the request has been written. Called after the write: the next start is never counted too early."""
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
@@ -79,12 +84,12 @@ class Attempt:
         self._batch.settle(self.job)
 
     def end(self) -> None:
-        """Note that nothing is under way any more."""
+        """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
         if self.started_at is not None:
             self._unanswered.ended(self.job.site_id)
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
-        """Return what came, with its times."""
+        """Return the event of a whole answer, with its times."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Answer(
             job=self.job,
@@ -96,7 +101,7 @@ class Attempt:
         )
 
     def failure(self, error: str, permanent: bool = False) -> Failure:
-        """Return what went wrong, with the times as far as it got."""
+        """Return the event of a failure, with its times where a request was written."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Failure(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
 
@@ -107,7 +112,7 @@ class Attempt:
 
 
 async def _loop_is_busy() -> bool:
-    """Tell whether other fetches keep the loop so long that what is late may be late because of us."""
+    """Tell whether the loop is so busy that a late connection may be the fetcher's own fault."""
     asked_at = time.monotonic()
     await asyncio.sleep(0)
     return time.monotonic() - asked_at > BUSY
@@ -117,7 +122,7 @@ current_attempt: ContextVar[Attempt] = ContextVar("attempt")
 
 
 class PacedRequest(aiohttp.ClientRequest):
-    """A request that waits for its turn with its connection open."""
+    """A request that waits for its slot with its connection open."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         """Write the request in its slot."""
@@ -127,11 +132,11 @@ class PacedRequest(aiohttp.ClientRequest):
                 attempt.check_peer(conn.transport.get_extra_info("peername"))
             await attempt.wait_for_turn()
         except BaseException:
-            conn.release()  # unused and whole: the pool may keep it
+            conn.release()  # nothing was written to it: the pool may keep it
             raise
         if conn.protocol is None or not conn.protocol.is_connected():
             raise ConnectionClosedEarly
         try:
-            return await super().send(conn)  # writes at once: nothing of it waits
+            return await super().send(conn)  # writes at once: it awaits nothing before
         finally:
             attempt.note_start()

@@ -1,4 +1,6 @@
-"""The watch: a thread that asks PostgreSQL, many times a second, which slots were recalled, and tells it of refusals.
+"""The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
+
+It also backs off the sites that have refused more requests, which recalls their slots in all fetchers.
 
 A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
@@ -19,13 +21,13 @@ from workers.fetches.fetcher.retry_after import Refusal, merged
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
-WINDOW = 10.0  # seconds before the last question for which recalls are told again: a commit may be seen later than that
-PATIENCE = 0.02  # seconds that somebody who books or changes a site may keep its back-off, and all questions, waiting
+WINDOW = 10.0  # seconds before the last question from which recalls are read again: some may have committed since
+PATIENCE = 0.02  # seconds that a back-off, and the next question with it, waits for the lock of its site's row
 RETRY_AFTER = 0.2  # seconds, while the database is away
 
 
 class RecallWatcher:
-    """One a fetcher. `heard` is called in this thread with the recalls, and the moment the question was asked at."""
+    """One a fetcher. It calls `heard`, in its thread, with the recalls and the time at which the question was sent."""
 
     def __init__(self, heard: Callable[[list[Recall], float], None]) -> None:
         self._heard = heard
@@ -34,30 +36,30 @@ class RecallWatcher:
         self._thread.start()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Have the site backed off for everybody, at once; never blocks."""
+        """Have the site backed off at once, for all processes; never blocks."""
         self._refusals.put(refusal)
 
     def close(self, timeout: float) -> bool:
-        """Tell the database what is left, and end; returns False when that took longer than `timeout` seconds."""
+        """Back off the sites that are left, and end; returns False when that takes longer than `timeout` seconds."""
         self._refusals.put(None)
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _work(self) -> None:
-        untold: list[Refusal] = []
+        pending: list[Refusal] = []
         heard_at = ask_at = time.monotonic()
         last = False
         while not last:
             new, last = self._wait(ask_at)
-            untold = merged(untold + new)
+            pending = merged(pending + new)
             try:
-                for refusal in list(untold):
+                for refusal in list(pending):
                     if not last and time.monotonic() >= ask_at + PERIOD:
-                        break  # many are not to hold up the questions
-                    is_told = _told(refusal)
-                    untold.remove(refusal)
-                    if not is_told:
-                        untold.append(refusal)  # behind the others
+                        break  # many refusals must not hold up the questions
+                    is_settled = _back_off(refusal)
+                    pending.remove(refusal)
+                    if not is_settled:
+                        pending.append(refusal)  # behind the others
                 if time.monotonic() >= ask_at:
                     asked_at = time.monotonic()
                     self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
@@ -66,12 +68,12 @@ class RecallWatcher:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()
                 time.sleep(RETRY_AFTER)
-        if untold:
-            log.warning("refusals_not_told", sites=[refusal.site for refusal in untold])
+        if pending:
+            log.warning("refusals_not_told", sites=[refusal.site for refusal in pending])
         connection.close()
 
     def _wait(self, until: float) -> tuple[list[Refusal], bool]:
-        """Return the refusals that have come, as soon as there is one, and whether the end was among them."""
+        """Return the refusals that have come, as soon as there is one or at `until`, and whether this is the end."""
         refusals: list[Refusal] = []
         timeout = max(0.0, until - time.monotonic())
         while True:
@@ -85,8 +87,8 @@ class RecallWatcher:
             timeout = 0.0
 
 
-def _told(refusal: Refusal) -> bool:
-    """Have the site backed off; returns False where others keep it, and this is to be done again."""
+def _back_off(refusal: Refusal) -> bool:
+    """Back the site off; returns False where its row stays locked for PATIENCE, and this has to be tried again."""
     try:
         seconds = site_settings.back_off(
             refusal.site, refusal.seconds, until=refusal.until, slot=refusal.slot_id, patience_s=PATIENCE

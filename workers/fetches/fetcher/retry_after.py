@@ -1,4 +1,4 @@
-"""Refusals: answers by which a site says that it is asked too much, and how long it wants to be left alone: pure."""
+"""Refusals: answers of 429 and 503, by which a site refuses more requests, and the time that it asks for. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ _SECONDS = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """One start was refused; at most one of `seconds` and `until` is stated."""
+    """The answer to the request of one slot refused more; at most one of `seconds` and `until` is stated."""
 
     site: str
     slot_id: int
     seconds: float | None = None
-    until: datetime | None = None  # by the site's clock, where it did not say what that shows now
+    until: datetime | None = None  # by the site's clock, where the answer has no Date
 
 
 def refusal(*, site: str, slot_id: int, retry_after: str, date: str) -> Refusal:
     """Read an answer's headers Retry-After and Date (RFC 9110, 10.2.3), as they are or empty.
 
-    A moment is taken as a time from the answer's own Date, so that a wrong clock is wrong in both. What is not in the
-    future, and what is neither a number nor a date, counts as not stated.
+    A date is counted from the answer's own Date, so that a wrong clock is wrong in both. A time that is not in the
+    future, and a text that is neither a number nor a date, count as not stated.
     """
     text = retry_after.strip()
     if _SECONDS.fullmatch(text):
@@ -39,9 +39,9 @@ def refusal(*, site: str, slot_id: int, retry_after: str, date: str) -> Refusal:
 
 
 def merged(refusals: Iterable[Refusal]) -> list[Refusal]:
-    """Return one refusal a site, which asks for as much as any of them.
+    """Return one refusal for each site, with the longest time that any of its refusals asks for.
 
-    Two where some state a moment: how far away that is, only the database's clock can tell.
+    There are two for a site where some state a date: only the database's clock can tell how far away that is.
     """
     by_site: dict[tuple[str, bool], Refusal] = {}
     for new in refusals:

@@ -1,8 +1,9 @@
-"""The session: aiohttp's, set up for paced requests, and the way of one job over it.
+"""The session: an aiohttp session that is set up for paced requests, and the way of one job through it.
 
-1. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
-2. `paced_request` waits for the moment, asks the run whether the slot still stands, and writes.
-3. A run that is over is not stretched: the job goes back to the queue, its connection to the pool.
+1. Where the site has `max_concurrency`, the job waits until the run may have one more in flight.
+2. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
+3. `PacedRequest` waits for the moment, asks the run whether the slot still stands, and writes (paced_request.py). Where
+   the run is over, nothing is written: the job goes back to the queue, the connection to the pool.
 4. The answer is read raw, up to the cap and the deadline.
 
 On the loop's thread only; nothing here blocks or computes.
@@ -44,7 +45,7 @@ class BodyTooLarge(Exception):
 
 
 class Session:
-    """One a fetcher. `refused` is called with the job and the headers of an answer that refuses more requests."""
+    """One a fetcher. It calls `refused` with the job and the headers of an answer that refuses more requests."""
 
     def __init__(self, allowed: tuple[Network, ...], refused: Callable[[Job, Mapping[str, str]], None]) -> None:
         self._allowed = allowed
@@ -53,23 +54,22 @@ class Session:
         self._http = _client_session(allowed)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._http.close()
 
     async def fetch(self, job: Job, batch: Batch) -> Event:
-        """Request the job's URL in its slot, and return what came of it."""
+        """Request the job's URL in its slot, and return the event in which that ends."""
         await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
-        if job.turns is None:
+        if job.concurrency is None:
             return await self._attempts(job, batch)
         try:
             async with asyncio.timeout(job.run.start_until - time.monotonic()):
-                await job.turns.acquire()
+                await job.concurrency.acquire()
         except TimeoutError:
             return Snoozed(job=job)
         try:
             return await self._attempts(job, batch)
         finally:
-            job.turns.release()
+            job.concurrency.release()
 
     async def _attempts(self, job: Job, batch: Batch) -> Event:
         if job.run.is_over(time.monotonic()):  # the message was late, or the loop is
@@ -94,7 +94,7 @@ class Session:
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
-            check_address(literal, self._allowed)  # aiohttp asks no resolver about these
+            check_address(literal, self._allowed)  # aiohttp does not ask the resolver for a host that is an address
         token = current_attempt.set(attempt)
         try:
             async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
@@ -103,7 +103,7 @@ class Session:
                 body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
                 return attempt.answer(response, body)
         finally:
-            current_attempt.reset(token)  # or it is a cycle: context, attempt, deadline, task, context
+            current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
 
 
 def _client_session(allowed: tuple[Network, ...]) -> aiohttp.ClientSession:
@@ -138,7 +138,7 @@ def _conditions(job: Job) -> dict[str, str]:
 
 
 def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
-    """Return the words for what ended an attempt, and whether another attempt would end the same."""
+    """Return the error text for what ended an attempt, and whether another attempt would end the same."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         error = error.os_error
     if isinstance(error, (AddressRefused, BodyTooLarge)):
@@ -163,7 +163,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return the body; of one that is longer than `most` bytes, a beginning that is longer, too."""
+    """Return the body; of one that is longer than `most` bytes, a beginning of more than `most` bytes."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in response.content.iter_any():

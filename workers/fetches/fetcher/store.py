@@ -1,4 +1,13 @@
-"""Storing: the only way in which an attempt's outcome reaches the database, in bulk, and never lost in this process."""
+"""Storing: the only way in which outcomes reach the database, in bulk. The writer stores, and sweep.
+
+1. The sites of redirects' targets are found or created (ratelimit/sites.py).
+2. One statement stores all outcomes, each if its slot is still the fetch's (sql/store.sql).
+3. What follows from it is done after the commit: robots.txt files are noted (robots/answers.py), the backlog flags of
+   sites with fetches that are queued again are activated (backlog.py), `on_done` is called (on_done.py), and slow sites
+   forget slots that were given back (`unreserve`).
+
+A fetch passes this stage once for each attempt: a redirect, a retry or a missed slot queues it again.
+"""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -28,22 +37,20 @@ COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "is_lost",
 )  # fmt: skip
-PERIOD = 0.1  # seconds: results wait at most this long for company
-MOST_BYTES = 16 * 2**20  # of bodies in one statement
 RETRY_AFTER = 1.0  # seconds, while the database is away
 
 
 def store(outcomes: Sequence[Outcome]) -> set[int]:
-    """Store outcomes, wake the sites that have work again, and call what waits for the end of a fetch.
+    """Store outcomes and do what follows from them; returns the ids of the fetches that were changed.
 
-    Returns the fetches that were changed: the others were cancelled, or taken back, in the meantime.
+    The others were cancelled, or taken back by sweep, in the meantime.
     """
-    outcomes = sorted(outcomes, key=lambda outcome: outcome.fetch_id)  # sweep locks rows in this order, too
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     sites = sites_of({outcome.hop_host for outcome in outcomes if outcome.hop_host})
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
     rows = _query("store", columns)
-    _see_to_robots(rows, outcomes)
+    _update_robots(rows, outcomes)
     backlog.activate(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
@@ -51,16 +58,17 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
 
 
 def store_surely(outcomes: Sequence[Outcome]) -> None:
-    """Store what the holder of fetches says, however long the database is away.
+    """Store the outcomes of fetches that this process holds, however long the database is away.
 
-    What it refuses is stored as a failure that says so.
+    An outcome that the database refuses is replaced by a failure that says so. Successors of cancelled fetches, in
+    slots that are given back, are queued again.
     """
     while True:
         try:
             stored = store(outcomes)
-            _unseat(outcome.slot_id for outcome in outcomes if not outcome.slot_used and outcome.fetch_id not in stored)
+            _requeue_successors(o.slot_id for o in outcomes if not o.slot_used and o.fetch_id not in stored)
         except (DataError, IntegrityError, ValueError) as error:  # ValueError: psycopg cannot encode it
-            if len(outcomes) > 1:  # find the one
+            if len(outcomes) > 1:  # find the one that is refused
                 half = len(outcomes) // 2
                 store_surely(outcomes[:half])
                 store_surely(outcomes[half:])
@@ -75,17 +83,17 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
         return
 
 
-def _unseat(slot_ids: Iterable[int]) -> None:
-    """Queue again what took the place of cancelled fetches in slots that their holder had let go of by then.
+def _requeue_successors(slot_ids: Iterable[int]) -> None:
+    """Queue the successors in these slots again: this process gave the slots back before it heard of the successors.
 
-    After `store`, and in a statement of its own: it sees what was cancelled while that one waited for it.
+    After `store`, and in a statement of its own: it sees what was cancelled while `store` waited for a lock.
     """
     if slots := list(slot_ids):
         backlog.activate(row.site_id for row in _query("requeue", {"slots": slots}))
 
 
-def _see_to_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
-    """Note what robots.txt files said, have those asked for where redirects led, and wake who waits for a known one."""
+def _update_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
+    """Note what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]

@@ -1,21 +1,21 @@
-"""How many requests of a process may wait for their answers at once, and how they are shared among the sites."""
+"""How many requests of one fetcher may wait for their answers at once, and how the sites share that number."""
 
 from collections import Counter
 
 from django.conf import settings
 
-# Of the fetches that a process may hold: how many may be unanswered, and how many of these by way of the sites' shares.
-# The rest of them is left to first requests; the rest of all, to fetches that wait for their slots.
-UNANSWERED = 0.6
-SHARED = 0.4
-ONE_SITE = 0.2  # the part of what other sites leave of the shared room that one site may have
+# Parts of WEIR_FETCH_MAX_IN_FLIGHT, the number of fetches that a fetcher may hold:
+UNANSWERED = 0.6  # may be requests that wait for their answers; the rest is left to fetches that wait for their slots
+SHARED = 0.4  # of these may be sites' second and further requests; the rest is left to first ones
+ONE_SITE = 0.2  # the part that one site may have of what the other sites leave of SHARED
 
 
 class Unanswered:
-    """The requests of a process that wait for their answers, by site: WEIR_FETCH_MAX_IN_FLIGHT is the number below.
+    """The requests of one fetcher that wait for their answers, by site.
 
-    A site may have a fifth of what all others leave over of two fifths of it, and its first request as long as the sum
-    is below three fifths. So the next site has room while those that hang are fewer than a fifth of it.
+    A site may have ONE_SITE of what all other sites leave of SHARED, and its first request as long as the sum is below
+    UNANSWERED. So there is room for a first request at the next site while fewer sites hang than UNANSWERED - SHARED
+    of WEIR_FETCH_MAX_IN_FLIGHT, a fifth of it.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,6 @@ class Unanswered:
         self._all = 0
 
     def has_room_for(self, site_id: int) -> bool:
-        """Tell whether the site may have one more now."""
         most, own = settings.WEIR_FETCH_MAX_IN_FLIGHT, self._by_site[site_id]
         if own:
             return own < ONE_SITE * (SHARED * most - (self._all - own))

@@ -1,4 +1,9 @@
-"""The writer: a thread that judges what attempts came to, and stores it, so that the loop never waits for the database."""
+"""The writer: a thread that judges the events of the loop and stores them, so that the loop never waits for PostgreSQL.
+
+1. It gathers events for a PERIOD, up to MOST_BYTES of bodies.
+2. It judges each: what becomes of the fetch (outcomes.py). That decompresses bodies, which the loop must not do either.
+3. It stores the outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
+"""
 
 import threading
 import time
@@ -17,16 +22,14 @@ from workers.fetches.models import State
 
 log = structlog.get_logger(__name__)
 
-PERIOD = 0.1  # seconds: results wait at most this long for company
+PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_BYTES = 16 * 2**20  # of bodies in one statement
 
 
 class Writer:
-    """A thread that stores what the fetcher's loop hands over, so that the loop never waits for the database.
+    """One a fetcher. It calls `stored`, in its thread, with the number of events that were stored.
 
-    It keeps its connection: a new one costs more than a hundred results.
-
-    Judging (which decompresses bodies) happens here too. `stored` is called with the number of events behind us.
+    The thread keeps its connection: a new one costs more than a hundred results.
     """
 
     def __init__(self, stored: Callable[[int], None]) -> None:
@@ -40,7 +43,7 @@ class Writer:
         self._events.put(event)
 
     def close(self, timeout: float) -> bool:
-        """Store what is left; returns False when that took longer than `timeout` seconds."""
+        """Store what is left, and end; returns False when that takes longer than `timeout` seconds."""
         self._events.put(None)
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -55,7 +58,7 @@ class Writer:
         connection.close()
 
     def _gather(self) -> tuple[list[Outcome], bool]:
-        """Return the outcomes of about one period, and whether the end was among them."""
+        """Return the outcomes of about one PERIOD, and whether they are the last."""
         outcomes: list[Outcome] = []
         until = None
         size = 0
@@ -73,7 +76,7 @@ class Writer:
 
 
 def _judged(event: Event) -> Outcome:
-    """Judge an event; what nobody has thought of fails this one fetch, not the writer."""
+    """Judge an event; an unexpected error fails this one fetch, not the writer."""
     try:
         return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random())  # noqa: S311  jitter
     except Exception as error:

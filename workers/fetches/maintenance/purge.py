@@ -1,4 +1,4 @@
-"""Retention: results and past slots are kept for a time that the settings name."""
+"""Purge: results, past slots and robots.txt files are deleted after their retention."""
 
 from datetime import timedelta
 
@@ -9,15 +9,15 @@ from ratelimit import slots
 from workers.fetches.robots import crawl_delays
 
 BATCH = 1_000
-ROBOTS_RETENTION = 7 * 86_400.0  # seconds that a robots.txt is kept which counts no more
+ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
 
 
 def purge() -> int:
-    """Delete fetches that ended, and slots and robots.txt files that passed, longer ago than their retention.
+    """Delete fetches that ended, slots that passed and robots.txt files that expired longer ago than their retention.
 
     Sites lose the Crawl-delays that count no more. Returns the number of fetches.
 
-    In short batches that skip what others hold, until a batch is not full; may be killed anywhere.
+    In short batches, which skip rows that other transactions have locked; may be killed anywhere.
     """
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
     crawl_delays.settle_all()

@@ -1,4 +1,9 @@
-"""Sweep: finds what messages, workers and wake-ups lost, and sends it on its way again."""
+"""Sweep: finds what was lost on the way, every two seconds.
+
+1. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
+2. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
+3. Calls of `on_done` that were not made are repeated (on_done.py).
+"""
 
 from random import random
 
@@ -15,10 +20,10 @@ BATCH = 1_000
 
 
 def sweep() -> int:
-    """Take back every fetch whose lease ran out, turn on overlooked sites, repeat overdue calls; returns the fetches.
+    """Do the three steps of the module's head; returns the number of fetches whose lease ran out.
 
-    Safe to run twice or together: a fetch is taken back by whoever stores it first, and a holder that wakes up after
-    all finds that its slot is no longer the fetch's.
+    Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
+    up late, cannot store it any more, because the fetch has another slot or none.
     """
     taken_back = 0
     while rows := statements.run("workers.fetches.maintenance", "lost", {"batch": BATCH}):

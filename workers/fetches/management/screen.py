@@ -1,4 +1,4 @@
-"""What `manage.py fetch` shows while it waits: a bar over all, and a line for each of the busiest sites."""
+"""The screen of `manage.py fetch` while it waits: a bar for all fetches, and a line for each of the busiest sites."""
 
 from types import TracebackType
 from typing import Self
@@ -18,7 +18,7 @@ SITE_BAR_WIDTH = 20
 
 
 class Screen:
-    """A view on stderr that is drawn over itself, and gone at the end; nothing where that is no terminal."""
+    """A view on stderr that is drawn over itself, and gone at the end. Nothing is shown where stderr is no terminal."""
 
     def __init__(self) -> None:
         self._console = terminal.console(stderr=True)
@@ -35,7 +35,7 @@ class Screen:
         self._live.stop()
 
     def show(self, *parts: Text | Table) -> None:
-        """Show these below each other, instead of what was shown before."""
+        """Show these parts below each other, in place of what was shown before."""
         if self._live.is_started:
             self._live.update(Group(*parts), refresh=True)
 
@@ -46,7 +46,7 @@ def queueing(queued: int) -> Text:
 
 
 def watching(seen: Progress, *, elapsed_s: float) -> tuple[Text | Table, ...]:
-    """Return the view of fetches under way."""
+    """Return the view of fetches that have not all ended."""
     ended = seen.done + seen.failed + seen.cancelled
     total = ended + seen.unfinished
     text = Text(f"{ended:,} of {total:,} ended  ", "bold")

@@ -47,23 +47,21 @@ class Migration(migrations.Migration):
                 (
                     "due_since",
                     models.DateTimeField(
-                        help_text="not_before, from before it waited for its robots.txt: its place in the queue",
+                        help_text="not_before as it was before the wait for robots.txt: the fetch's place in the queue",
                         null=True,
                     ),
                 ),
                 (
                     "attempts",
                     models.PositiveSmallIntegerField(
-                        db_default=0, default=0, help_text="those that ended, or were lost with a worker"
+                        db_default=0, default=0, help_text="attempts that ended, or were lost with a fetcher"
                     ),
                 ),
                 ("max_attempts", models.PositiveSmallIntegerField(default=5)),
                 ("slot_id", models.BigIntegerField(null=True)),
                 (
                     "lease_until",
-                    models.DateTimeField(
-                        help_text="when sweep takes it back from a holder that went silent", null=True
-                    ),
+                    models.DateTimeField(help_text="when sweep takes it back, if no result has been stored", null=True),
                 ),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
@@ -97,7 +95,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="ask only whether the last good result of this URL is still true",
+                        help_text="ask only whether the last good result of this URL still holds",
                     ),
                 ),
                 (
@@ -106,20 +104,20 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Celery task called with the id at the end",
+                        help_text="the Celery task that is called with the id at the end",
                         max_length=200,
                     ),
                 ),
                 ("on_done_called_at", models.DateTimeField(null=True)),
                 (
                     "dedupe_key",
-                    models.UUIDField(
-                        help_text="what may be unfinished once only; null = any number of times", null=True
-                    ),
+                    models.UUIDField(help_text="of all fetches with the same key, one may be unfinished", null=True),
                 ),
                 (
                     "is_robots",
-                    models.BooleanField(db_default=False, default=False, help_text="asked for by Weir: a robots.txt"),
+                    models.BooleanField(
+                        db_default=False, default=False, help_text="a robots.txt that Weir itself asks for"
+                    ),
                 ),
                 (
                     "site",
@@ -137,7 +135,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_constraint=False,
                         db_index=False,
-                        help_text="the earlier fetch whose body a 304 refers to; retention keeps it as long",
+                        help_text="the earlier fetch whose body a 304 refers to; purge keeps it as long as this one",
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
@@ -182,11 +180,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("rules", models.TextField(blank=True, help_text="the text, at most 512 KiB of it")),
-                ("crawl_delay", models.DurationField(help_text="what it asks us for, at most a day", null=True)),
+                (
+                    "crawl_delay",
+                    models.DurationField(help_text="the Crawl-delay that holds for Weir, at most a day", null=True),
+                ),
                 ("error", models.TextField(blank=True, help_text="why it is unreachable")),
                 ("fetched_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("refresh_at", models.DateTimeField(help_text="is asked for again, while it still counts")),
-                ("expires_at", models.DateTimeField(help_text="does not count any more")),
+                ("refresh_at", models.DateTimeField(help_text="when it is asked for again, while it still counts")),
+                ("expires_at", models.DateTimeField(help_text="when it no longer counts")),
                 (
                     "site",
                     models.ForeignKey(

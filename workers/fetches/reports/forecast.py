@@ -1,10 +1,14 @@
 """Forecast: when a request that is queued now would start, and when the backlog of its site clears.
 
-    from workers.fetches.forecast import forecast
+    from workers.fetches.reports.forecast import forecast
     forecast("api.example.com", add=5_000).clears_in_s
 
-It is what dispatch will do if nothing else happens (booking.py): no `throttle` at the same site, no missed slots, no
-back-off to come. Where robots.txt cannot be read it is the earliest that can be: if it can be read next time.
+1. One query reads the site, its queue and its runs (sql/forecast.sql).
+2. The simulation (simulation.py) computes when dispatch gives slots to the request, and to the last of the backlog.
+3. Fetches that are not due yet may become due by then. Where there are any, 1 and 2 are repeated with these times.
+
+It holds if nothing else happens: no `throttle` at the same site, no missed slots, no new back-off. Where robots.txt
+cannot be read, it is the earliest time: it assumes that robots.txt can be read the next time that it is asked for.
 """
 
 import math
@@ -34,20 +38,20 @@ TICK_S = tick_of(task_names.DISPATCH)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What is to be expected of one site, at the moment the database was asked."""
+    """What is to be expected of one site, at the moment at which the database was asked."""
 
-    site: str  # the site: the host's own, or the one that covers it
-    is_new: bool  # there is no such site yet: this holds at the default rate
+    site: str  # the site of the host: its own, or the one that covers it
+    is_new: bool  # there is no such site yet: the forecast is for one at the default rate
     interval: timedelta
     max_concurrency: int | None
     state: str  # paused | backed off | running
     held_for_s: float  # until the pause or back-off ends; infinite for a pause until resumed
     queued: int
-    not_due: int  # of them: those whose time comes after the others are cleared, and which are left out
-    ahead: int  # of them: those that start before a new request
+    not_due: int  # of these: those that become due after the others are cleared, and are left out
+    ahead: int  # of these: those that start before a new request
     asks_robots: bool  # a new request waits for the robots.txt of its origin, which starts before it
-    robots_held_for_s: float  # until the robots.txt, which cannot be read, is asked for again; 0 if it can, or need not
-    robots_error: str  # of which origin, and why it cannot be read
+    robots_held_for_s: float  # until a robots.txt that cannot be read is asked for again; 0 if there is none
+    robots_error: str  # whose robots.txt cannot be read, and why
     added: int
     starts_in_s: float  # a request of priority 0; infinite while paused until resumed
     clears_in_s: float  # until the last start of the backlog and what is added; 0 if there is nothing
@@ -55,25 +59,28 @@ class Forecast:
 
 
 def forecast(host: str, add: int = 0) -> Forecast:
-    """Return what is to be expected of the site to which URLs of the host go; `add` more requests are reckoned in.
+    """Return what is to be expected of the site of this host, with `add` more requests.
 
-    Reads only, and waits for nobody. A queued fetch that is not due yet counts if it will be by the time those that are
-    due have been booked. Raises ratelimit.sites.InvalidSiteName for what names no host, ValueError for `add` below 0 or
-    above a million.
+    Reads only, and waits for no lock. A queued fetch that is not due yet counts if it will be due by the time at which
+    slots are reserved for those that are. Raises InvalidSiteName for a text that names no host, ValueError for `add`
+    below 0 or above a million.
     """
     if not 0 <= add <= MOST_ADDED:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
     name = site_names.canonical(host)
     known = known_sites({name})
     look = partial(_look, known[name].id if known else None, name)
-    told = _reckoned(look(), add)
-    return _reckoned(look(told.starts_in_s, told.clears_in_s), add) if told.not_due else told
+    first = _computed(look(), add)
+    return _computed(look(first.starts_in_s, first.clears_in_s), add) if first.not_due else first
 
 
 def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> list[Any]:
-    """Count with those that become due before such starts are booked, which is up to the look-ahead earlier."""
-    booked = (seconds - settings.WEIR_LOOKAHEAD for seconds in (starts_in_s, clears_in_s))
-    starts_within, clears_within = (min(max(0.0, seconds), FARTHEST_S) for seconds in booked)
+    """Read the site and its queue, with fetches that become due before slots for these starts are reserved.
+
+    That is up to the look-ahead before the starts.
+    """
+    reserved_in_s = (seconds - settings.WEIR_LOOKAHEAD for seconds in (starts_in_s, clears_in_s))
+    starts_within, clears_within = (min(max(0.0, seconds), FARTHEST_S) for seconds in reserved_in_s)
     origins = [f"https://{name}", f"http://{name}"]
     parameters = {
         "site": site_id,
@@ -89,7 +96,7 @@ def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s:
     return _query("forecast", parameters)
 
 
-def _reckoned(rows: list[Any], add: int) -> Forecast:
+def _computed(rows: list[Any], add: int) -> Forecast:
     [row] = rows
     held_for_s = math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else row.held_for_s
     site = SiteTiming(
@@ -103,11 +110,11 @@ def _reckoned(rows: list[Any], add: int) -> Forecast:
         max_concurrency=row.max_concurrency,
         held_runs=tuple(HeldRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
     )
-    # A new request of an origin whose robots.txt is not known has that queued before it. One that could not be read is
-    # before the backlog, too: whichever fetch comes to a fetcher first then has it asked for.
+    # The robots.txt of a new request's origin is queued before the request where it is not known. Where it could not be
+    # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
-    start_of = partial(_start_after, is_on=row.has_backlog, from_s=row.robots_held_for_s)
+    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s)
     last, is_before = row.backlog + add - 1, asks and (add > 0 or row.robots_held_for_s > 0)
     return Forecast(
         site=row.name,
@@ -129,10 +136,11 @@ def _reckoned(rows: list[Any], add: int) -> Forecast:
     )
 
 
-def _start_after(ahead: int, site: SiteTiming, *, is_on: bool, from_s: float) -> float:
-    """Return when that start is, if dispatch may go about it from `from_s` on.
+def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float) -> float:
+    """Return in how many seconds a fetch with `ahead` others before it starts, if none can start before `from_s`.
 
-    A site that is off is woken by its next request; one that is on, or by then is, waits for a tick.
+    Where the backlog flag is inactive, the next request wakes dispatch. Where it is active, or will be by then, the
+    site waits for a tick.
     """
     if site.held_for_s == math.inf:
         return math.inf
@@ -140,7 +148,7 @@ def _start_after(ahead: int, site: SiteTiming, *, is_on: bool, from_s: float) ->
         ahead,
         site,
         Dispatching(
-            next_tick_s=from_s + (TICK_S / 2 if is_on or from_s else 0.0),  # on average
+            next_tick_s=from_s + (TICK_S / 2 if is_active or from_s else 0.0),  # on average
             tick_s=TICK_S,
             refill_s=min(REFILL, settings.WEIR_LOOKAHEAD),
             lookahead_s=settings.WEIR_LOOKAHEAD,

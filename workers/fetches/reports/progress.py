@@ -1,4 +1,4 @@
-"""How far certain fetches are: one query a look, however many they are."""
+"""Progress: how far the fetches of certain ids are, in one query, however many they are."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,17 +16,16 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 
 @dataclass(kw_only=True, slots=True)
 class FetchIds:
-    """Ids of fetches, kept as ranges: those that were queued together mostly follow each other."""
+    """Ids of fetches, kept as ranges: the ids of fetches that were queued together mostly follow each other."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)  # both ends included; ascending, apart
 
     @property
     def count(self) -> int:
-        """Return how many there are."""
         return sum(high - low + 1 for low, high in self.ranges)
 
     def add(self, ids: Iterable[int]) -> None:
-        """Take in ids; those that are there already change nothing."""
+        """Add ids; those that are there already change nothing."""
         ranges: list[tuple[int, int]] = []
         for low, high in sorted([*self.ranges, *((fetch_id, fetch_id) for fetch_id in ids)]):
             if ranges and low <= ranges[-1][1] + 1:
@@ -36,7 +35,7 @@ class FetchIds:
         self.ranges = ranges
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the statements call ids, first and last."""
+        """Return the parameters of the statements: `ids`, `first` and `last`."""
         return {
             "ids": Int8Multirange(Range(low, high, "[]") for low, high in self.ranges),
             "first": min((low for low, _ in self.ranges), default=0),
@@ -46,7 +45,7 @@ class FetchIds:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteProgress:
-    """One site's part."""
+    """How far the fetches of one site are."""
 
     site: str
     interval: timedelta
@@ -57,7 +56,7 @@ class SiteProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
-    """All of them, at one moment. What retention deleted meanwhile is in none of the numbers."""
+    """How far the fetches are, at one moment. Those that purge deleted meanwhile are in none of the numbers."""
 
     done: int
     failed: int
@@ -68,7 +67,7 @@ class Progress:
 
 
 def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
-    """Look once; names the `most_sites` sites that have most to do."""
+    """Return how far the fetches are now, with the `most_sites` sites that have most unfinished ones."""
     rows = _query("progress", {**ids.parameters(), "most": most_sites})
     total = rows[0]
     return Progress(
@@ -92,10 +91,10 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
 
 
 def endings(ids: FetchIds) -> list[tuple[str, int | None, int]]:
-    """Return (state, status code, how many) of those that ended, the most frequent first."""
+    """Return (state, status code, how many) of the fetches that ended, the most frequent first."""
     return [(row.state, row.status_code, row.fetches) for row in _query("endings", ids.parameters())]
 
 
 def failures(ids: FetchIds, most: int | None = None) -> list[tuple[str, str]]:
-    """Return (URL, stated reason) of the first `most` that failed, or of all."""
+    """Return (URL, error) of the first `most` fetches that failed, or of all."""
     return [(row.url, row.error) for row in _query("failures", {**ids.parameters(), "most": most})]

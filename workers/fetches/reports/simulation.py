@@ -1,7 +1,7 @@
-"""When dispatch will book what: the arithmetic of sql/dispatch.sql, carried on into the future. Pure.
+"""Simulation: when dispatch will reserve which slots, by the arithmetic of sql/dispatch.sql. Pure.
 
-All times are seconds from now. It is right as long as nothing else happens at the site: nobody else reserves there, no
-run is missed, and no rate, pause or back-off changes.
+All times are seconds from now. It is right as long as nothing else happens at the site: nothing but dispatch reserves
+there, no run is missed, and no rate, pause or back-off changes.
 """
 
 import math
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldRun:
-    """A run that has been booked: how many of it may be under way at once, and its starts."""
+    """A run that has been reserved: how many of its fetches may be in flight at once, and its starts."""
 
     at_once: int
     starts_s: tuple[float, ...]
@@ -18,27 +18,27 @@ class HeldRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteTiming:
-    """What dispatch reckons with at a site."""
+    """What dispatch knows of a site."""
 
     interval_s: float
     spacing_s: float
     grace_s: float
     burst: int = 1
-    reserved_for_s: float  # until the next free start; below 0: so long free already
+    reserved_for_s: float  # until the next free start; negative: since when the site has been free
     held_for_s: float = -math.inf  # until a pause or back-off ends
-    robots: int = 0  # queued robots.txt files, which go first, and alone
+    robots: int = 0  # queued robots.txt files, which go first, in runs of their own
     max_concurrency: int | None = None
-    held_runs: tuple[HeldRun, ...] = ()  # what counts for max_concurrency
+    held_runs: tuple[HeldRun, ...] = ()  # the runs that count for max_concurrency
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatching:
-    """How dispatch goes about it."""
+    """The times and sizes by which dispatch works."""
 
     next_tick_s: float
     tick_s: float
-    refill_s: float  # a site that is booked less far ahead is booked anew
-    lookahead_s: float  # up to here
+    refill_s: float  # a site that is reserved less far ahead is due
+    lookahead_s: float  # and is reserved up to here
     travel_s: float
     longest_run: int
 
@@ -46,9 +46,9 @@ class Dispatching:
 def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float:
     """Return when a queued fetch starts that has `ahead` others, robots.txt files among them, before it; all are due.
 
-    Tick by tick, a site whose bookings run out is booked up to the look-ahead, in one run; each run is spaced a little
-    wider than the interval, and costs a grace when it is handed over. With `max_concurrency`, a fetch is taken to end
-    when it starts: how long a site takes is not known, and where that is long, the start is later.
+    Tick by tick, a site that is due is reserved up to the look-ahead, in one run. The slots of a run are a spacing
+    apart, and each hand-over to the next run costs a grace. With `max_concurrency`, a fetch is assumed to end when it
+    starts. How long a site takes to answer is not known; where that is long, the start is later.
     """
     lead_s = (site.burst - 1) * site.interval_s
     now, next_start, robots, held = dispatching.next_tick_s, site.reserved_for_s, site.robots, site.held_runs
@@ -82,10 +82,10 @@ def _in_flight(run: HeldRun, now: float) -> int:
 
 
 def _are_alike(site: SiteTiming, dispatching: Dispatching) -> bool:
-    """Tell whether each run from now on is of one start, and begins where the one before it ends.
+    """Tell whether each run from now on has one start, and begins where the run before it ends.
 
-    That is so where no second start fits into the look-ahead, and a tick finds the site booked still for longer than a
-    message travels.
+    That is so where no second start fits into the look-ahead, and where a tick finds the site reserved for longer than
+    a message travels.
     """
     lead_s = (site.burst - 1) * site.interval_s
     return (

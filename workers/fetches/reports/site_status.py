@@ -1,4 +1,4 @@
-"""The sites as an operator looks at them: rates, backlog, and what each is doing now."""
+"""Site status: the sites as an operator looks at them, with their rates, backlogs and states."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteStatus:
-    """One site, at the moment the database was asked."""
+    """One site, at the moment at which the database was asked."""
 
     name: str
     interval: timedelta
@@ -20,7 +20,7 @@ class SiteStatus:
     max_concurrency: int | None
     covers_subdomains: bool
     obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
-    backlog: int  # queued fetches, those whose time has not come included
+    backlog: int  # queued fetches, with those that are not due yet
     reserved_for_s: float  # until the site's next free start, by the database's clock
     state: str  # paused | backed off | busy | idle
     paused_until: datetime | None  # may be over
@@ -28,7 +28,7 @@ class SiteStatus:
 
 
 def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:
-    """Return the `most` (None: all) busiest sites, busiest first, and how many there are; one query."""
+    """Return the `most` (None: all) busiest sites, busiest first, and how many sites there are; one query."""
     rows = [row._asdict() for row in _query("site_status", {"limit": most})]
     total = rows[0]["total"] if rows else 0
     return [SiteStatus(**{name: row[name] for name in SiteStatus.__slots__}) for row in rows], total

@@ -1,4 +1,9 @@
-"""What came of asking for robots.txt files: rules, leave to fetch everything, or nothing for now."""
+"""Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
+
+1. Each outcome is read: rules, everything allowed, or unreachable (RFC 9309, 2.3.1).
+2. That is noted (sql/note.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
+3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +34,7 @@ SUCCESS = range(200, 300)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """What one answer means: the columns of RobotsFile that it decides."""
+    """What one outcome means: the columns of RobotsFile that it determines."""
 
     state: RobotsState
     rules: str = ""
@@ -38,7 +43,7 @@ class Reading:
 
 
 def read(outcome: Outcome, user_agent: str) -> Reading:
-    """Return what a robots fetch that ended means: 2xx rules, 4xx none, everything else not now (RFC 9309, 2.3.1)."""
+    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now."""
     if outcome.state == State.FAILED:
         return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
     if outcome.status_code in CLIENT_ERRORS:
@@ -48,7 +53,7 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
     text = text_of(outcome.content or b"")
     try:
         delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
-    except Exception as error:  # somebody else's parser, on what anybody may write: no reason to end the writer
+    except Exception as error:  # a third-party parser, on text from the internet: the writer must go on
         log.exception("robots_not_parsed", fetch=outcome.fetch_id)
         return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
@@ -56,10 +61,9 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
 
 
 def note(ended: Iterable[tuple[str, Outcome]]) -> None:
-    """Note what became of robots fetches, each with the URL that was asked for first: its origin is meant.
+    """Note how fetches of robots.txt files ended, each with its own URL: its origin is meant, wherever redirects led.
 
-    The sites of these origins get the longest Crawl-delay that any origin there asks for, and what waited goes on: its
-    slots may be booked. What is not noted, because the process dies before it, is asked for again.
+    What is not noted, because the process dies before, is asked for again when a fetch needs it.
     """
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:

@@ -1,4 +1,4 @@
-"""Crawl-delays: what robots.txt files ask for becomes their site's, as long as it counts."""
+"""Crawl-delays: the longest that the robots.txt files of a site ask for holds for the site, while it counts."""
 
 from collections.abc import Iterable
 
@@ -12,8 +12,8 @@ from ratelimit.models import Site
 def settle(site_ids: Iterable[int]) -> None:
     """Give each of these sites the longest Crawl-delay that still counts there, or none where none does.
 
-    Two who do so at once, one of them with older knowledge, may leave a delay behind that counts no more, until
-    `settle_all` comes by, or leave one out, until a fetcher looks at that robots.txt again.
+    Where two processes do so at once, the one that has read less recently may write last. A Crawl-delay that counts no
+    more then stays until `settle_all` runs; one that is missing is set when a fetcher looks that robots.txt up again.
     """
     for row in statements.run(
         "workers.fetches.robots", "crawl_delays", {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
@@ -22,8 +22,8 @@ def settle(site_ids: Iterable[int]) -> None:
 
 
 def settle_all() -> None:
-    """Take away what counts no more: its robots.txt has expired, or is obeyed no longer.
+    """Remove the Crawl-delays that count no more: their robots.txt has expired, or is no longer obeyed.
 
-    The other way round, a site that is to obey again has its delay when a fetcher looks at the robots.txt.
+    A site that is to obey again gets its Crawl-delay when a fetcher looks its robots.txt up.
     """
     settle(Site.objects.filter(crawl_delay__isnull=False).values_list("pk", flat=True))

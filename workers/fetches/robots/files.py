@@ -1,14 +1,16 @@
-"""robots.txt files: asked for like any other URL, in a slot of their site, and known for a day.
+"""robots.txt files: fetched like any other URL, in a slot of their site, and known for a day.
 
-1. Who has queued fetches has the robots.txt of their origins queued as well, where it is not known (`ask`).
-2. A fetcher looks up the origins of what it has claimed (`RobotsFiles.known`), turns away what they disallow, and has
-   what is not known asked for, before everything else at its site: who waits for it keeps its place (robots_gate.py).
-3. When a robots.txt has come, or has not, that is noted (robots_answers.py), and who waits goes on (`wake`).
+1. The process that has queued fetches queues the robots.txt of their origins, where it is not known (`ask`).
+2. A fetcher that has claimed fetches looks the robots.txt of their origins up (`RobotsFiles.known`). One that is not
+   known is queued before everything else at its site, and the fetches that need it wait, in their places in the queue
+   (gate.py).
+3. When the fetch of a robots.txt has ended, its result is noted (answers.py), and the fetches that wait for it are made
+   due again (`wake`).
 
-A site may cover more origins than it can ask for in a day; what was known of one has expired at its fetch's turn.
-Still fetches get every third slot, if nothing fails. The one that is next in line uses three: in the first it finds out
-that its robots.txt has to be asked for, that takes the second, and nothing else comes before the third. What is asked
-for ahead (1) is bounded, and ends where fetches wait.
+A site may cover more origins than it can ask for in a day, so that each robots.txt has expired when the next fetch of
+its origin has a slot. Fetches still get every third slot, if nothing fails. A fetch at the head of the queue uses
+three: in the first the fetcher learns that the robots.txt is not known, the second is for the robots.txt, and the third
+for the fetch, as nothing else comes before it. Asking ahead (step 1) is bounded, and ends where fetches wait.
 """
 
 import time
@@ -36,28 +38,28 @@ _query = partial(statements.run, "workers.fetches.robots")
 PRIORITY = 32_767
 MAX_ATTEMPTS = 3
 AHEAD_OF_FETCHES = 3_600.0  # seconds: what a site can ask for in that time is asked for before a fetch needs it
-MOST_AHEAD = 10_000  # at any site
-LOOK_AGAIN = 60.0  # seconds after which a process looks whether what it knows is still true
-PARSE_FOR = 0.25  # seconds of the processor after which one claim parses no more
-MOST_ORIGINS = 20_000
+MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
+RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
+PARSE_FOR = 0.25  # seconds of processor time after which one claim parses no more files
+MOST_ORIGINS = 20_000  # that one process remembers
 MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
 
 
-def ask(sites: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
-    """Queue the robots.txt of these origins, each at its site (a site's id), unless it is known or being asked for.
+def ask(site_ids: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
+    """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
-    Those that no fetch can go on without are queued at any rate; of the others no more than a site can ask for in
-    AHEAD_OF_FETCHES, and none while fetches there have waited for longer: they are asked for when they are needed.
-    Returns the sites in which something was queued: they are to be marked (backlog.activate).
+    With `is_needed_now` all of them are queued, as claimed fetches wait for them. Without it, no more than a site can
+    ask for in AHEAD_OF_FETCHES, and none while fetches there have waited for longer than that. Returns the sites for
+    which something was queued: the caller activates their backlog flags.
     """
-    if not sites:
+    if not site_ids:
         return []
     rows = _query(
         "ask",
         {
-            "origins": list(sites),
-            "urls": [origin + PATH for origin in sites],
-            "sites": list(sites.values()),
+            "origins": list(site_ids),
+            "urls": [origin + PATH for origin in site_ids],
+            "sites": list(site_ids.values()),
             "obey": settings.WEIR_OBEY_ROBOTS,
             "priority": PRIORITY,
             "max_attempts": MAX_ATTEMPTS,
@@ -68,20 +70,20 @@ def ask(sites: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
     return [row.site_id for row in rows]
 
 
-def wake(sites: Mapping[str, int]) -> list[int]:
-    """Let the fetches of these origins go on that waited for a robots.txt which is known by now, each in its old place.
+def wake(site_ids: Mapping[str, int]) -> list[int]:
+    """Make the fetches due, in their old places, that wait for a robots.txt of these origins which is known by now.
 
-    Called by whoever has committed that a robots.txt came to something, and by whoever has committed that fetches wait
-    for one: the later of the two finds them. Returns their sites, which may be booked.
+    Called by the process that has committed what a robots.txt said, and by the process that has committed that fetches
+    wait for one: the later of the two finds them. Returns their sites, for the caller to have them dispatched.
     """
-    rows = _query("wake", {"origins": list(sites), "sites": list(sites.values())}) if sites else []
+    rows = _query("wake", {"origins": list(site_ids), "sites": list(site_ids.values())}) if site_ids else []
     return sorted({row.site_id for row in rows})
 
 
 def ask_again(origins: Iterable[str]) -> int:
-    """Let what is known of these origins count no more, and have it asked for; returns of how many something was known.
+    """Forget what is known of these origins, and ask for it again; returns of how many origins something was known.
 
-    Processes that know it already notice within a minute.
+    Fetchers that remember it notice within a minute (RECHECK_AFTER).
     """
     files = RobotsFile.objects.filter(origin__in=list(origins))
     files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
@@ -92,36 +94,36 @@ def ask_again(origins: Iterable[str]) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """What one process knows of an origin's robots.txt. Times are on its monotonic clock."""
+    """What one process knows of an origin's robots.txt. Its `_at` floats are on the process' monotonic clock."""
 
     state: RobotsState
     error: str
     rules: Rules | None  # where the state is RULES
     size: int  # characters of the rules
-    fetched_at: datetime | None  # None: its rules could not be parsed, and are looked at again
+    fetched_at: datetime | None  # None: the rules could not be parsed, and are read again
     looked_up_at: float
     expires_at: float
 
 
 class RobotsFiles:
-    """The robots.txt files that this process has looked up lately, parsed. For one thread."""
+    """The robots.txt files that this process has looked up lately, parsed. For the claimer's thread only."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Known] = OrderedDict()  # the one used last stands last
+        self._known: OrderedDict[str, Known] = OrderedDict()  # by origin; the one used last stands last
         self._characters = 0
 
-    def known(self, sites: Mapping[str, int]) -> dict[str, Known]:
-        """Return what is known of these origins (with the ids of their sites), and have the rest asked for.
+    def known(self, site_ids: Mapping[str, int]) -> dict[str, Known]:
+        """Return what is known of these origins, by origin, and ask for the rest at these sites.
 
-        No query where this process knows them all, else one; one more, and messages, where something is to be asked.
+        No query where this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
         now = time.monotonic()
-        fresh = {origin for origin in sites if self._is_fresh(origin, now)}
-        if missing := [origin for origin in sites if origin not in fresh]:
+        fresh = {origin for origin in site_ids if self._is_fresh(origin, now)}
+        if missing := [origin for origin in site_ids if origin not in fresh]:
             still_good = self._look_up(missing)
-            needed = {origin: sites[origin] for origin in missing if origin not in still_good}
+            needed = {origin: site_ids[origin] for origin in missing if origin not in still_good}
             backlog.activate(ask(needed, is_needed_now=True))
-        found = {origin: self._known[origin] for origin in sites if origin in self._known}
+        found = {origin: self._known[origin] for origin in site_ids if origin in self._known}
         for origin in found:
             self._known.move_to_end(origin)
         self._forget_oldest()
@@ -129,10 +131,10 @@ class RobotsFiles:
 
     def _is_fresh(self, origin: str, now: float) -> bool:
         known = self._known.get(origin)
-        return known is not None and now < min(known.expires_at, known.looked_up_at + LOOK_AGAIN)
+        return known is not None and now < min(known.expires_at, known.looked_up_at + RECHECK_AFTER)
 
     def _look_up(self, origins: list[str]) -> set[str]:
-        """Bring what is known of these origins up to date; return those that need not be asked for."""
+        """Read what the database knows of these origins; returns those that need not be asked for."""
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
         self._characters -= sum(known.size for known in had.values())
         now = time.monotonic()
@@ -141,12 +143,13 @@ class RobotsFiles:
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
         )
         began_at = time.thread_time()
-        for row in sorted(rows, key=lambda row: row.rules is not None):  # what need not be parsed comes first
+        for row in sorted(rows, key=lambda row: row.rules is not None):  # first those that need no parsing
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
             self._characters += self._known[row.origin].size
             if time.thread_time() - began_at > PARSE_FOR:
-                break  # the others are for later claims
-        if lacking := {row.site_id for row in rows if row.site_lacks_delay}:  # who looks, obeys: perhaps again
+                break  # the rest is left to later claims
+        # Fetchers look up only for sites that obey. One that lacks its Crawl-delay obeys again, or lost it to a race.
+        if lacking := {row.site_id for row in rows if row.site_lacks_delay}:
             crawl_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
 
@@ -156,8 +159,8 @@ class RobotsFiles:
             self._characters -= forgotten.size
 
 
-def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401  a row of robots_known.sql
-    """Return what a row says; a text that this process had already is not parsed again."""
+def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401  a row of sql/known.sql
+    """Return what a row says; rules that this process `had` already are not parsed again."""
     expires_at = now + row.expires_in_s
     if row.rules is None and had is not None:
         return replace(had, looked_up_at=now, expires_at=expires_at)
@@ -174,8 +177,8 @@ def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401
         return known
     try:
         return replace(known, rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)))
-    except Exception as error:  # somebody else's parser, on what anybody may write: the others of the claim go on
+    except Exception as error:  # a third-party parser, on text from the internet: the rest of the claim must go on
         log.exception("robots_not_parsed", origin=row.origin)
         reason = f"it cannot be parsed: {type(error).__name__}"
-        soon = min(expires_at, now + LOOK_AGAIN)
+        soon = min(expires_at, now + RECHECK_AFTER)
         return replace(known, state=RobotsState.UNREACHABLE, error=reason, fetched_at=None, expires_at=soon)

@@ -1,7 +1,11 @@
-"""The gate between claiming and requesting: what the robots.txt of its origin disallows is not requested.
+"""The gate between claiming and requesting: a job that the robots.txt of its origin disallows is not requested.
 
-For the claimer's thread: it waits for the database, and parses rules. How long these take is up to the site that wrote
-them, so there is an end to it: what has not been looked at by then is given back, and comes with a later claim.
+1. What is known of the origins of all jobs is looked up, and asked for where it is not known (files.py).
+2. Each job is let through, or turned away with the event in which it ends: it waits for its robots.txt, it is
+   disallowed, or it fails because its robots.txt cannot be read.
+
+For the claimer's thread: the gate waits for the database, and applies rules. The site that wrote the rules determines
+how long these take, so there is a limit for each origin. Jobs beyond it are given back, and come with a later claim.
 """
 
 import time
@@ -18,13 +22,13 @@ from workers.fetches.robots.rules import PATH, origin_of
 
 log = structlog.get_logger(__name__)
 
-# Seconds that a fetch waits for its robots.txt at most before it asks for a slot again; it is woken before as a rule.
+# Seconds after which a fetch that waits for its robots.txt is due again; as a rule it is woken before.
 WAIT = 1.0
-APPLY_FOR = 0.1  # seconds of the processor after which one claim applies an origin's rules no more
+APPLY_FOR = 0.1  # seconds of processor time after which one claim applies an origin's rules no more
 
 
 def admit(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Event]]:
-    """Return the jobs that may be requested, and what becomes of the others; in their order, none is dropped."""
+    """Return the jobs that may be requested, and the events of the others; both in the given order, none is dropped."""
     let_through: list[Job] = []
     spent_s: defaultdict[str, float] = defaultdict(float)  # by origin
     turned_away: list[Event] = []
@@ -43,13 +47,13 @@ def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
     sites = {origin_of(job.url): job.site_id for job in jobs if job.obeys_robots}
     try:
         return files.known(sites) if sites else {}
-    except Error:  # the jobs are ours by now and must not be dropped: they wait
+    except Error:  # the jobs are claimed and must not be dropped: they wait
         log.exception("robots_not_looked_up")
         return {}
 
 
 def _timed_refusal(job: Job, known: dict[str, Known], spent_s: dict[str, float]) -> Event | None:
-    """Return what becomes of a job; of those whose rules have taken too long by now, that they come again."""
+    """Return what `_refusal` says; or, once the origin's rules have taken too long, that the job comes again."""
     origin = origin_of(job.url)
     if spent_s[origin] > APPLY_FOR:
         return Snoozed(job=job, reason=f"waits, as {origin}{PATH} takes long to apply")
@@ -60,7 +64,7 @@ def _timed_refusal(job: Job, known: dict[str, Known], spent_s: dict[str, float])
 
 
 def _refusal(job: Job, known: Known | None) -> Event | None:
-    """Return what becomes of a job whose robots.txt does not let it through now; None where it does."""
+    """Return the event of a job that its robots.txt does not let through now; None where it does."""
     origin = origin_of(job.url)
     if known is None:
         return Snoozed(job=job, delay_s=WAIT, reason=f"waits for {origin}{PATH}")
@@ -69,7 +73,7 @@ def _refusal(job: Job, known: Known | None) -> Event | None:
         return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))
     try:
         is_allowed = known.rules is None or known.rules.allows(job.url)
-    except Exception as error:  # as above: the job must not be dropped
+    except Exception as error:  # a third-party parser's: the job must not be dropped
         log.exception("robots_not_applied", fetch=job.fetch_id)
         return Failure(job=job, error=f"robots.txt of {origin} cannot be applied: {type(error).__name__}")
     return None if is_allowed else Disallowed(job=job, error=f"robots.txt of {origin} disallows it")

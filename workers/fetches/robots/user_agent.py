@@ -1,4 +1,4 @@
-"""The User-Agent that sites see: what robots.txt calls us by, and whether it says where to complain. Pure."""
+"""The User-Agent that sites see: the product token that robots.txt files name, and whether it has a contact. Pure."""
 
 import re
 
@@ -7,11 +7,11 @@ _CONTACT = re.compile(r"https?://[^\s/]+\.[^\s/]+|[^\s@:]+@[^\s@/]+\.[^\s@/]+", 
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name by which groups of a robots.txt are ours: what stands before the first `/` or blank."""
+    """Return the name by which a group of a robots.txt means Weir: what stands before the first `/` or blank."""
     found = _TOKEN.match(user_agent)
     return found[1] if found else ""
 
 
 def has_contact(user_agent: str) -> bool:
-    """Tell whether it names a web page or an e-mail address where a site's operator can reach somebody."""
+    """Tell whether it names a web page or an e-mail address, so that a site's operator can complain."""
     return bool(_CONTACT.search(user_agent))

@@ -1,8 +1,8 @@
 -- Cancel a fetch that has not been started, and give its slot to its successor: the next fetch in the site's queue,
 -- which takes its place in the run.
--- A fetcher that holds the fetch hears of `passed_on_at` in time where the slot lies farther ahead than it may rely on a
--- confirmation (`confirmed_for` seconds); nearer, it is too late. Without a successor the slot is given back; one that a
--- fetcher holds is left empty, as another reservation might take it before the fetcher knows.
+-- A fetcher that holds the fetch learns of `passed_on_at` in time where the slot lies farther ahead than the fetcher
+-- may rely on a confirmation (`confirmed_for` seconds); nearer, it is too late to cancel. Without a successor the slot
+-- is given back; one that a fetcher holds is left empty, as a reservation might take it before the fetcher knows.
 --
 -- chosen     the fetch, locked, if it is not too late
 -- moved      the fetch, cancelled

@@ -1,4 +1,5 @@
--- Turn off the backlog flag of sites that have nothing queued. Step one of two: reactivate.sql must follow (backlog.py).
+-- Deactivate the backlog flags of sites that have nothing queued. Returns them: reactivate.sql must follow
+-- (backlog.py).
 UPDATE ratelimit_site AS site
 SET has_backlog = false
 WHERE id = ANY(%(sites)s) AND has_backlog

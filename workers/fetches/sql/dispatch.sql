@@ -1,20 +1,21 @@
 -- Give slots to the best queued fetches of every site that is reserved less than `refill` seconds ahead, up to
--- `lookahead`; of these `sites` alone, unless NULL. At most `most` sites, after site `after`.
--- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart` seconds
--- after each other, in `phases` turns at most: if they started together, they would meet again at every interval.
--- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that another
--- transaction holds are skipped, never waited for; so are those that were reserved ahead and recalled a moment ago, as
--- their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its new slots in
--- order (one run, for one fetcher), and whether its queue may be empty now.
--- A site with `max_concurrency` gets runs that may have so many fetches in flight as earlier runs leave over: the
--- holder keeps to it. One that was reserved since this statement began is left to the next, which sees all earlier runs.
+-- `lookahead`; where `sites` is not NULL, of these sites only. At most `most` sites, after site `after`.
+-- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart`
+-- seconds after each other, in `phases` turns at most: if they started together, they would meet again at every
+-- interval.
+-- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that
+-- another transaction has locked are skipped, never waited for. So are those that were reserved ahead and recalled a
+-- moment ago, as their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its
+-- new slots in order (one run, for one fetcher), and whether its queue may be empty now.
+-- A site with `max_concurrency` gets runs that may have as many fetches in flight as earlier runs leave over; their
+-- holders keep to it. A site that was reserved since this statement began gets none: the next statement sees all runs.
 --
 -- due       the sites that are due, locked
 -- timed     the clock, read under the locks
 -- opened    the soonest start of each
 -- planned   how many slots each may get
 -- picked    their best fetches, locked: one row a fetch, and one without a fetch for a site that has none
--- chosen    those that go: a robots.txt goes without the fetches that wait for what it says
+-- chosen    those that get slots: where a robots.txt is among them, robots.txt files alone, as the fetches wait for it
 -- assigned  the slot and start of each
 -- slots, fetches, clocks  what is written
 WITH due AS MATERIALIZED (

@@ -1,8 +1,8 @@
--- Queue fetches, in the order of the arrays; one without a site has failed already and says why. Runs in the caller's
--- transaction. Returns what the database decided, one row an element, in the same order.
--- One whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where another open transaction queues
--- or ends that fetch, this waits for the end of that transaction; no row of others is locked. Keys are taken in their
--- order, so that two callers with the same keys do not wait for each other; ids and ages follow the arrays.
+-- Queue fetches, in the order of the arrays; one without a site has failed already, and `errors` says why. Runs in the
+-- caller's transaction. Returns what the database decided, one row an element, in the same order.
+-- A fetch whose `dedupe_key` an unfinished fetch has is not queued: its row is NULL. Where another open transaction
+-- queues or ends that unfinished fetch, this statement waits for the end of that transaction; it locks no existing row.
+-- Keys are inserted in their order (lock order, docs/explanation/sql.md); ids and ages follow the arrays.
 WITH wanted AS MATERIALIZED (
     SELECT
         nextval(pg_get_serial_sequence('fetches_fetch', 'id')) AS id,

@@ -1,8 +1,8 @@
--- Look at the next `most` sites after site `after`, and turn on those that have queued fetches though they are off.
--- Returns one row: how many were turned on, how many were looked at, and the last of those.
+-- Look at the next `most` sites after site `after`, and activate the backlog flags of those that have queued fetches.
+-- Returns one row: how many flags changed, how many sites were looked at, and the last of these.
 WITH looked_at AS MATERIALIZED (
     SELECT id, has_backlog FROM ratelimit_site WHERE id > %(after)s ORDER BY id LIMIT %(most)s
-), turned_on AS (
+), activated AS (
     UPDATE ratelimit_site
     SET has_backlog = true
     -- Array look-up (docs/explanation/sql.md).
@@ -18,4 +18,4 @@ WITH looked_at AS MATERIALIZED (
     )) AND NOT has_backlog
     RETURNING id
 )
-SELECT (SELECT count(*) FROM turned_on) AS turned_on, count(*) AS looked_at, max(id) AS last FROM looked_at
+SELECT (SELECT count(*) FROM activated) AS activated, count(*) AS looked_at, max(id) AS last FROM looked_at

@@ -1,4 +1,5 @@
--- Turn on the backlog flag of those sites that have queued fetches though they are off. Returns them.
+-- Activate the backlog flags of those of the sites that have queued fetches. Returns those that changed.
+-- The second look of deactivate.sql, in a snapshot of its own (backlog.py).
 UPDATE ratelimit_site AS site
 SET has_backlog = true
 WHERE id = ANY(%(sites)s) AND NOT has_backlog

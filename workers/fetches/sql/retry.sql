@@ -1,6 +1,6 @@
--- Queue failed fetches again, each from its own URL as if it were new: `hop_urls` and `sites` say which and where.
--- Promises: one that is not failed any more is left alone. So is one whose dedupe key an unfinished fetch has, or an
--- older one of these. Returns how many were failed, how many of them are queued now, and in which sites.
+-- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` in normal form, and `sites` of these.
+-- Promises: a fetch that is not failed any more is left alone. So is one whose dedupe key an unfinished fetch has, or
+-- an older one of these. Returns how many were failed, how many of them are queued now, and for which sites.
 WITH failed AS MATERIALIZED (
     SELECT job.id, job.dedupe_key, wanted.hop_url, wanted.site_id
     FROM fetches_fetch AS job

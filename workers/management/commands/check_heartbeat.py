@@ -5,10 +5,10 @@ from workers import heartbeats
 
 class Command(BaseCommand):
     help = (
-        "Exit 0 if a worker of the queue ran its scheduled heartbeat lately, else 1. A pass proves beat, "
-        "broker, a worker and PostgreSQL, end to end; a failure says only that one of them is missing."
+        "Exit 0 if a worker of the queue ran its scheduled heartbeat lately, else 1. Success proves that beat, "
+        "the broker, a worker and PostgreSQL work together; failure, that one of them does not."
     )
-    requires_system_checks: list[str] = []  # asked every minute: it should cost little
+    requires_system_checks: list[str] = []  # it runs every minute, and should cost little
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("queue", choices=heartbeats.QUEUES)

@@ -11,7 +11,7 @@ OWNED = "weir: "
 
 
 class Command(BaseCommand):
-    help = "Create missing entries of the beat schedule and remove stale ones; an operator's changes are kept."
+    help = "Create missing entries of the beat schedule, and remove stale ones. Changes by operators are kept."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         with transaction.atomic():

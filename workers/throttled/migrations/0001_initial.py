@@ -14,10 +14,10 @@ class Migration(migrations.Migration):
             name="PostponedTask",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("site", models.CharField(help_text="the name of its site", max_length=300)),
+                ("site", models.CharField(help_text="the name of the site", max_length=300)),
                 ("task", models.CharField(help_text="the Celery task's name", max_length=300)),
                 ("signature", models.TextField(help_text="the message: a Celery signature, as JSON")),
-                ("max_wait", models.FloatField(help_text="seconds that it may wait in a worker")),
+                ("max_wait", models.FloatField(help_text="the longest wait in a worker, in seconds")),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "expires_at",
@@ -27,12 +27,18 @@ class Migration(migrations.Migration):
                     "not_before",
                     models.DateTimeField(
                         db_default=django.db.models.functions.datetime.Now(),
-                        help_text="its place in the queue of its site",
+                        help_text="its place in the queue of the site",
                     ),
                 ),
-                ("publications", models.PositiveSmallIntegerField(default=0, help_text="since a worker last held it")),
+                (
+                    "publications",
+                    models.PositiveSmallIntegerField(default=0, help_text="messages since a worker last held it"),
+                ),
                 ("published_at", models.DateTimeField(null=True)),
-                ("held_by", models.UUIDField(help_text="the fence: who holds it starts it", null=True)),
+                (
+                    "held_by",
+                    models.UUIDField(help_text="the fence: a worker starts the task only with this token", null=True),
+                ),
                 (
                     "lease_until",
                     models.DateTimeField(help_text="when its message or its worker counts as lost", null=True),

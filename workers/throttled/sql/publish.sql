@@ -1,20 +1,21 @@
--- Mark as published, for `delivery` seconds, the next tasks of every site: those that would start within `lookahead`
--- seconds, and within their own `max_wait`, if they reserved now, one after the other, behind what is reserved at the
--- site and what was published before and no worker holds yet. At most `most` of a site, `batch` in all. Where fetches
--- wait at the site, too, it is `beside_fetches` seconds instead of `lookahead`.
--- Promises: first in, first out within a site; nothing is published twice, nor more than there is room for, however many
--- processes run this at once: the one that locks the first task of a site has the site, others skip it. A site's row is
--- not locked. Costs one look at an index a site, whatever the number of tasks that wait there. Returns them in their
--- order, and whether Celery's `expires` is over.
+-- Mark as published, for `delivery` seconds, the next tasks of every site: at most `most` of a site, `batch` in all.
+-- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now, one
+-- after the other. Before them go the slots that are reserved at the site, and the tasks that were published before and
+-- that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of `lookahead`.
+-- Promises: first in, first out within a site. However many processes execute this at once, no task is published twice,
+-- nor more tasks than there is room for: the process that locks the first task of a site has the site, and the others
+-- skip it (skip locked). The site's row is not locked. It costs one look at an index for each site, whatever the number
+-- of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
 --
--- waiting    the sites at which tasks wait: a jump from one name to the next
--- timed      the clock
+-- waiting    the sites at which tasks wait (index jump)
+-- timed      the clock (one clock)
 -- opened     when a task could start at each, by the rules of ratelimit/sql/slots/reserve.sql
--- roomy      the sites with room, and how much
--- held       those whose first task this transaction has locked
+-- roomy      the sites with room, and for how many tasks
+-- held       those of them whose first task is locked by this transaction
 -- queued     their next tasks, locked
--- fitting    which of them may wait so long
--- chosen, published  what is written
+-- fitting    whether each may wait so long
+-- chosen     the tasks to publish
+-- published  their rows, marked
 WITH RECURSIVE waiting AS (
     (SELECT site FROM throttled_postponedtask WHERE published_at IS NULL ORDER BY site LIMIT 1)
     UNION ALL
@@ -60,7 +61,7 @@ WITH RECURSIVE waiting AS (
         LIMIT 1
     ) AS first
     JOIN throttled_postponedtask AS task ON task.id = first.id
-    WHERE task.published_at IS NULL  -- looked at again once the lock is held
+    WHERE task.published_at IS NULL  -- second look
     FOR UPDATE OF task SKIP LOCKED
 ), queued AS MATERIALIZED (
     SELECT held.*, next.id, next.not_before, next.max_wait

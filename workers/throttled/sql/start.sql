@@ -1,5 +1,5 @@
--- Delete the row of a task that starts now in slot `slot`, if it is still held with `token`; no row comes back if not.
--- Returns the seconds until the slot is over, counted from when the statement came, which is after it was sent.
+-- Delete the row of a task that starts now in slot `slot`, if it is still held with `token`; otherwise no row is
+-- returned (fenced write). Returns the seconds until the slot is over (safe duration).
 WITH gone AS (
     DELETE FROM throttled_postponedtask WHERE id = %(row)s AND held_by = %(token)s RETURNING id
 )

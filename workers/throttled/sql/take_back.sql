@@ -1,7 +1,7 @@
--- Let tasks wait again whose message or whose worker was lost: their lease is over. A short batch; what other
--- transactions hold locked is left to them. Returns them, and whether a worker had held them.
--- Published in vain for the first time, a task keeps its place; after that it waits `pause` seconds, each time twice as
--- long as before, up to `longest`, so that one whose code was removed takes no room from others of its site.
+-- Let tasks wait again whose message or worker was lost, which is when their lease is over (short batch, skip locked).
+-- Returns them, and whether a worker held them.
+-- A task whose first message was lost keeps its place. After that it waits for `pause` seconds, each time twice as long
+-- as before, up to `longest`: a task whose code was removed must not take the room of the other tasks of its site.
 WITH lost AS (
     SELECT id, held_by IS NOT NULL AS was_held
     FROM throttled_postponedtask

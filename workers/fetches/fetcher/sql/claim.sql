@@ -1,13 +1,13 @@
--- Take the fetches of one message's slots, each once: reserved -> running, with a lease that outlasts the slot and the
+-- Claim the fetches of one message's slots, each once: reserved -> running, with a lease that outlasts the slot and the
 -- deadlines. Those whose run is over, or was recalled since, go back to the queue instead (no attempt is counted).
--- Promises: a run has one holder, as two would keep the interval each to itself only: the claim that notes `claimed_at`
--- in the run's first slot. A message that comes twice, or late, claims nothing: it waits, in the order of the ids, until
--- the other has claimed all. A successor of a cancelled fetch goes back to the queue then; and a fetch that was taken
--- back and reserved for again has another slot.
+-- Promises: a run has one holder: the claim that notes `claimed_at` in the run's first slot. Two holders would each
+-- keep the interval between its own starts only. A message that comes twice, or late, claims nothing: it waits (lock
+-- order) until the first claim has committed. A successor in one of the slots goes back to the queue then. A fetch that
+-- sweep took back, and that dispatch reserved for again, has another slot.
 -- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention
--- (purge_fetches.sql) keeps that until the lease is over.
--- Every row is found by row look-up (docs/explanation/sql.md): when a message is claimed, its fetches and slots have
--- just been written, and statistics know nothing of them.
+-- (purge_fetches.sql) keeps that result until the lease is over.
+-- Every row is found by row look-up (docs/explanation/sql.md): the fetches and slots of a message have just been
+-- written.
 --
 -- found       the fetches that have these slots
 -- locked      the same, locked

@@ -1,9 +1,9 @@
--- Queue again the successors of cancelled fetches in slots whose holder had let go of them before it heard of the
--- successors, and gives them back now. Asked by the holder. Returns the sites.
+-- Queue the successors of cancelled fetches again whose slots the fetcher gives back: it ended the cancelled fetches
+-- before it heard of the successors. Run by the fetcher that holds the slots. Returns the sites.
 WITH found AS MATERIALIZED (
     SELECT job.id
     FROM unnest(%(slots)s::bigint[]) AS let_go (slot_id)
-    CROSS JOIN LATERAL (  -- row look-up
+    CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
         SELECT id FROM fetches_fetch WHERE slot_id = let_go.slot_id AND lease_until IS NOT NULL OFFSET 0
     ) AS job
 )

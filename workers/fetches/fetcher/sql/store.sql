@@ -1,6 +1,11 @@
--- Store what became of fetches: their states, slots and bodies, in one statement.
--- Promises: only the holder of the slot that a fetch still has can change it, so a fetch that was taken back by sweep
--- and given to another fetcher is left alone. Returns the fetches that were changed.
+-- Store the outcomes of fetches: their states, slots and bodies (one statement, docs/explanation/sql.md).
+-- Promises: a fetch is changed only by the holder of the slot that it still has (fenced write). One that sweep took
+-- back, or that was cancelled, is left alone. Returns the fetches that were changed.
+--
+-- outcome  the arrays as rows
+-- moved    the fetches, in their new states
+-- slots    their slots, used or given back
+-- bodies   the bodies of those that are done; what a robots.txt says is stored by note.sql
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(
@@ -23,7 +28,8 @@ WITH outcome AS MATERIALIZED (
         attempts = job.attempts + outcome.attempted::int,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
-        -- What waits without an attempt, waits for its robots.txt, and keeps its place (robots/sql/wake.sql).
+        -- A fetch that is delayed without an attempt waits for its robots.txt, and keeps its place
+        -- (robots/sql/wake.sql).
         due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
@@ -45,11 +51,11 @@ WITH outcome AS MATERIALIZED (
     LEFT JOIN ratelimit_slot AS slot ON slot.id = outcome.slot_id
     WHERE job.id = outcome.fetch_id AND job.slot_id = outcome.slot_id
         AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
-        AND job.finished_at IS NULL  -- has a slot and no end, so it is held; by its state it may be looked for among all such
+        AND job.finished_at IS NULL  -- it is held; a condition on `state` may have all held ones read
     RETURNING
         job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
-), slots AS (  -- by id alone: with more conditions, old statistics make a scan of all slots look cheap
+), slots AS (  -- by id alone: with more conditions, a scan of all slots looks cheap by old statistics
     UPDATE ratelimit_slot AS slot
     SET finished_at = CASE WHEN moved.slot_used THEN clock_timestamp() ELSE slot.finished_at END,
         released_at = CASE WHEN moved.slot_used THEN slot.released_at ELSE clock_timestamp() END
@@ -57,7 +63,7 @@ WITH outcome AS MATERIALIZED (
     WHERE slot.id = moved.used_slot_id
 ), bodies AS (
     INSERT INTO fetches_fetchbody (fetch_id, content)
-    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots  -- theirs is in fetches_robotsfile
+    SELECT id, content FROM moved WHERE content IS NOT NULL AND NOT is_robots
     ON CONFLICT (fetch_id) DO UPDATE SET content = EXCLUDED.content
 )
 SELECT

@@ -1,6 +1,6 @@
--- Find held fetches whose lease ran out: their message was lost, or their holder died.
--- Read in the order of the index fetch_held, without which a plan that reads all fetches can look cheaper; the clock is
--- read once, for the leases to be compared within the index. In the order of the ids: those who store lock in it.
+-- Find held fetches whose lease ran out: their message was lost, or their fetcher died. Reads only.
+-- By the index fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which
+-- store.sql locks them.
 SELECT *
 FROM (
     SELECT id, slot_id, state, attempts, max_attempts

@@ -1,7 +1,10 @@
 -- Delete one short batch of fetches that ended more than `older_than` seconds ago, with their bodies; but none whose
--- body a younger result refers to.
--- The clock is read once, so that the index fetch_finished ends the search; arrays find the rows by their index, where
--- a join may read all bodies for each batch.
+-- body a younger result refers to. One clock, array look-up (docs/explanation/sql.md).
+--
+-- clock   the time from which on results are kept
+-- old     a batch of older ones, locked
+-- bodies  their bodies, deleted
+-- gone    the fetches, deleted
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() - make_interval(secs => %(older_than)s::float8) AS kept_since
 ), old AS MATERIALIZED (

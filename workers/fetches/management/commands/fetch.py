@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.template.defaultfilters import pluralize
 
 from workers import consumers, heartbeats, terminal
 from workers.arguments import at_least_one, seconds, whole_number
@@ -22,7 +23,7 @@ LOOKING_SHARE = 0.1  # at most this share of the time goes into looking
 SITES_SHOWN = 12
 FAILURES_SHOWN = 10
 RANGES_SHOWN = 5
-STALLED_AFTER = 10.0  # seconds without an end, until it is worth asking why
+STALLED_AFTER = 10.0  # seconds in which no fetch ends before the command looks for the cause
 FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
 
 START = {
@@ -36,7 +37,7 @@ STALLED = (
 
 class Command(BaseCommand):
     help = (
-        "Queue URLs, watch them being fetched at their sites' rates, and say how they ended. "
+        "Queue URLs, watch them being fetched at the rates of their sites, and say how they ended. "
         "Exit status: 0; 1 when one failed; 124 after --timeout; 130 after Ctrl-C (the fetches go on)."
     )
 
@@ -84,7 +85,7 @@ class Command(BaseCommand):
             sys.exit(status)
 
     def _watch(self, ids: FetchIds, screen: Screen, began_at: float, timeout: float | None) -> bool:
-        """Show how it goes until all have ended; returns False when that took longer than `timeout`."""
+        """Show the progress until all fetches have ended; returns False when that takes longer than `timeout`."""
         give_up_at = began_at + (math.inf if timeout is None else timeout)
         stall = Stall()
         while True:
@@ -102,14 +103,14 @@ class Command(BaseCommand):
 
 
 class Stall:
-    """Notices, once, that nothing ends although something should: no heartbeats come either."""
+    """Notices, once, that no fetch ends and no heartbeats come, which means that processes are missing."""
 
     def __init__(self) -> None:
         self._unfinished = -1
         self._moved_at = math.inf
 
     def begins(self, seen: Progress) -> bool:
-        """Tell whether it is time to say so."""
+        """Tell whether this look is the one that notices it."""
         if seen.unfinished != self._unfinished:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
@@ -120,7 +121,7 @@ class Stall:
 
 @contextmanager
 def _lines(urls: Sequence[str], file: str | None) -> Iterator[Iterable[str]]:
-    """Open what names the URLs: the arguments themselves, a file, or stdin."""
+    """Yield the URLs, one an item: the arguments, or the lines of a file or of stdin."""
     if (file is not None and urls) or ("-" in urls and len(urls) > 1):
         raise CommandError("Give URLs, or --file FILE, or - for stdin: only one of them.")
     if file is None and not urls:
@@ -200,4 +201,4 @@ def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
 
 
 def _fetches(number: int) -> str:
-    return f"{number:,} {'fetch' if number == 1 else 'fetches'}"
+    return f"{number:,} fetch{pluralize(number, 'es')}"

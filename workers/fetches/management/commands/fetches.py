@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 from rich.text import Text
 
@@ -94,7 +95,7 @@ class Command(BaseCommand):
                 self.stdout.write("Older ones are not shown: --limit N shows N.")
 
     def _retry(self, meant: Q, named: set[int], *, limit: int | None, **options: Any) -> None:
-        """Retry those that are meant; what was named but has not failed is said at the end."""
+        """Retry those that are meant; raises an error at the end for each that was named and has not failed."""
         not_failed = sorted(named.difference(Fetch.objects.failed().filter(meant).values_list("pk", flat=True)))
         retried = retry_failed(Fetch.objects.filter(meant), limit=limit)
         if options["json"]:
@@ -105,7 +106,7 @@ class Command(BaseCommand):
             raise CommandError(f"Not failed, or not there: {_listed(not_failed)}.")
 
     def _cancel(self, ids: Iterable[int], *, as_json: bool) -> None:
-        """Cancel each by itself; what could not be is said at the end."""
+        """Cancel each by itself; raises an error at the end that says which could not be cancelled."""
         cancelled: list[int] = []
         refused: list[int] = []
         for fetch_id in dict.fromkeys(ids):
@@ -116,13 +117,13 @@ class Command(BaseCommand):
             unknown = [fetch_id for fetch_id in refused if fetch_id not in states]
             self.stdout.write(json.dumps({"cancelled": cancelled, "too_late": too_late, "unknown": unknown}))
         else:
-            self.stdout.write(f"{len(cancelled):,} {'fetch' if len(cancelled) == 1 else 'fetches'} cancelled.")
+            self.stdout.write(f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.")
         if refused:
             raise CommandError("\n".join(_refusal(fetch_id, states.get(fetch_id)) for fetch_id in refused))
 
 
 def text(given: str) -> str:
-    """Read what PostgreSQL can compare with: bytes of a command line that are not UTF-8 arrive as lone surrogates."""
+    """Read a text that PostgreSQL can take: bytes of a command line that are not UTF-8 arrive as lone surrogates."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -133,7 +134,7 @@ def text(given: str) -> str:
 
 
 def ids(given: str) -> tuple[int, int]:
-    """Read one id, or the first and the last of several, in the form in which `fetch` tells them."""
+    """Read one id, or the first and the last of several, in the form that `manage.py fetch` prints."""
     first, dash, last = given.partition("-")
     low, high = row_id(first), row_id(last if dash else first)
     if low > high:
@@ -151,12 +152,12 @@ def _add_filters(parser: CommandParser) -> None:
 
 
 def _named(ranges: Iterable[tuple[int, int]]) -> Q:
-    """Return what says that a fetch is in one of these ranges; without any, nothing does."""
+    """Return the condition that a fetch is in one of these ranges; without ranges, one that all fetches meet."""
     return reduce(or_, (Q(pk__range=ends) for ends in ranges), Q())
 
 
 def _filtered(*, site: str | None, status: int | None, error: str | None, since: str | None) -> Q:
-    """Return what all of the given filters say."""
+    """Return the condition that all given filters make together."""
     meant = Q()
     try:
         if site:
@@ -206,7 +207,7 @@ def _refusal(fetch_id: int, state: str | None) -> str:
     if state is None:
         return f"There is no fetch {fetch_id}."
     if state in ACTIVE:
-        return f"Fetch {fetch_id} was not cancelled: it is about to start, or under way."
+        return f"Fetch {fetch_id} was not cancelled: it is about to start, or in flight."
     return f"Fetch {fetch_id} had ended already: {state}."
 
 

@@ -23,7 +23,7 @@ from workers.publish import publish
 
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
 WHEN = "%Y-%m-%d %H:%M:%S UTC"
-COLUMNS = ("site", "rate", "burst", "at once", "backlog", "booked for", "state")
+COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
 SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
 STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         change.add_argument(
             "--covers-subdomains",
             action=argparse.BooleanOptionalAction,
-            help="whether hosts below this one share its rate, unless they have a row of their own",
+            help="whether hosts below this one share its rate, unless they have a site of their own",
         )
         robots = change.add_mutually_exclusive_group()
         robots.add_argument(
@@ -72,10 +72,10 @@ class Command(BaseCommand):
         resume = actions.add_parser("resume", help="end a pause or a back-off")
         resume.add_argument("host")
 
-        told = actions.add_parser("forecast", help="when a new request would start, and when the backlog clears")
-        told.add_argument("host")
-        told.add_argument("--add", type=from_zero, default=0, metavar="N", help="reckon with so many more requests")
-        told.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
+        expect = actions.add_parser("forecast", help="when a new request would start, and when the backlog clears")
+        expect.add_argument("host")
+        expect.add_argument("--add", type=from_zero, default=0, metavar="N", help="as if N more requests were queued")
+        expect.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="one JSON object")
 
     def handle(self, *_args: object, **options: Any) -> None:
         if options["action"] is None:
@@ -98,7 +98,7 @@ class Command(BaseCommand):
             case "set":
                 _set(host, options)
                 crawl_delays.settle([Site.objects.get(name=site_names.canonical(host)).pk])  # it may obey again
-                publish(task_names.DISPATCH)  # what it recalled is booked anew at once
+                publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
             case "pause":
                 site_settings.pause(
                     host, parse_duration(options["duration"]) if options["duration"] is not None else None
@@ -108,9 +108,11 @@ class Command(BaseCommand):
                 publish(task_names.DISPATCH)
 
     def _forecast(self, host: str, add: int, *, as_json: bool) -> None:
-        told = forecast(host, add)
+        expected = forecast(host, add)
         self.stdout.write(
-            json.dumps(_foretold_as_data(told)) if as_json else _foretold(told, site_names.canonical(host))
+            json.dumps(_forecast_as_data(expected))
+            if as_json
+            else _forecast_as_text(expected, site_names.canonical(host))
         )
 
     def _list(self, most: int | None, *, as_json: bool) -> None:
@@ -139,7 +141,7 @@ def _set(host: str, options: dict[str, Any]) -> None:
 
 
 def _described(host: str) -> str:
-    """Say in one line what holds for the site now."""
+    """Return a line that says what holds for the site now."""
     now_paused, now_backed_off = Q(paused_until__gt=Now()), Q(backed_off_until__gt=Now())
     site = Site.objects.annotate(paused=now_paused, backed_off=now_backed_off).get(name=site_names.canonical(host))
     parts = [_rate(site.interval, site.effective_interval)]
@@ -163,7 +165,7 @@ def _described(host: str) -> str:
 
 
 def _notes(site: str) -> Iterator[str]:
-    """Say which URLs are not at a site that is named with a default port: sites have no scheme."""
+    """Yield which URLs go to another site than the one that is named with a default port: sites have no scheme."""
     host, _, port = site.rpartition(":")
     for scheme, default in DEFAULT_PORTS.items():
         if port == str(default):
@@ -172,7 +174,7 @@ def _notes(site: str) -> Iterator[str]:
 
 
 def _rate(interval: timedelta, effective: timedelta) -> str:
-    """Return the rate that holds, and whether robots.txt has a part in it."""
+    """Return the rate that holds, and whether it is due to a Crawl-delay."""
     return format_rate(interval) if effective == interval else f"{format_rate(effective)} (robots.txt)"
 
 
@@ -224,68 +226,70 @@ def _as_data(site: SiteStatus) -> dict[str, object]:
     }
 
 
-def _foretold(told: Forecast, site: str) -> str:
-    """Say it in a few sentences."""
-    name = terminal.printable(told.site if told.site == site else f"{told.site} (which covers {site})")
-    parts = [format_rate(told.interval)]
-    if told.is_new:
+def _forecast_as_text(expected: Forecast, site: str) -> str:
+    """Return the forecast in a few sentences."""
+    name = terminal.printable(expected.site if expected.site == site else f"{expected.site} (which covers {site})")
+    parts = [format_rate(expected.interval)]
+    if expected.is_new:
         parts.append("no site yet")
-    if told.max_concurrency is not None:
-        parts.append(f"at most {told.max_concurrency} at once")
-    if told.state != "running":
+    if expected.max_concurrency is not None:
+        parts.append(f"at most {expected.max_concurrency} at once")
+    if expected.state != "running":
         parts.append(
-            f"{told.state} "
-            + ("until resumed" if told.held_for_s == math.inf else f"for {terminal.span(told.held_for_s)}")
+            f"{expected.state} "
+            + ("until resumed" if expected.held_for_s == math.inf else f"for {terminal.span(expected.held_for_s)}")
         )
-    return " ".join([f"{name}: {', '.join(parts)}, {told.queued:,} queued.", *_expected(told)])
+    return " ".join([f"{name}: {', '.join(parts)}, {expected.queued:,} queued.", *_sentences(expected)])
 
 
-def _expected(told: Forecast) -> Iterator[str]:
-    if told.starts_in_s == math.inf:
+def _sentences(expected: Forecast) -> Iterator[str]:
+    if expected.starts_in_s == math.inf:
         yield "Nothing starts before."
         return
-    start = f"A new request would start in {terminal.span(told.starts_in_s)}{_at(told.now, told.starts_in_s)}"
-    if told.added or told.queued > told.not_due:
-        more = f"with {told.added:,} more, " if told.added else ""
-        cleared = f"{terminal.span(told.clears_in_s)}{_at(told.now, told.clears_in_s)}"
+    start = (
+        f"A new request would start in {terminal.span(expected.starts_in_s)}{_at(expected.now, expected.starts_in_s)}"
+    )
+    if expected.added or expected.queued > expected.not_due:
+        more = f"with {expected.added:,} more, " if expected.added else ""
+        cleared = f"{terminal.span(expected.clears_in_s)}{_at(expected.now, expected.clears_in_s)}"
         yield f"{start}; {more}the backlog would be cleared in {cleared}."
     else:
         yield f"{start}."
-    if told.not_due:
-        yield f"Not due until then, and not counted: {told.not_due:,}."
-    if told.robots_held_for_s:
-        again = f"{terminal.span(told.robots_held_for_s)}{_at(told.now, told.robots_held_for_s)}"
-        error = terminal.printable(told.robots_error)
+    if expected.not_due:
+        yield f"Not due until then, and not counted: {expected.not_due:,}."
+    if expected.robots_held_for_s:
+        again = f"{terminal.span(expected.robots_held_for_s)}{_at(expected.now, expected.robots_held_for_s)}"
+        error = terminal.printable(expected.robots_error)
         yield f"robots.txt cannot be read ({error}): nothing is fetched before it is asked for again, in {again}."
-    elif told.asks_robots:
+    elif expected.asks_robots:
         yield "It waits for the site's robots.txt, which is asked for first."
-    if told.max_concurrency is not None:
+    if expected.max_concurrency is not None:
         yield "All of this is later where the site takes long to answer."
 
 
 def _at(now: datetime, seconds: float) -> str:
-    """Return the time of day after so many seconds, or the date too, in brackets; nothing for the far future."""
+    """Return the time that is so many seconds from now, in brackets, with its date if needed; "" for the far future."""
     if seconds > FARTHEST_S:
         return ""
     form = "%H:%M:%S UTC" if seconds < terminal.DAY else WHEN
     return f" (at {now.astimezone(UTC) + timedelta(seconds=seconds):{form}})"
 
 
-def _foretold_as_data(told: Forecast) -> dict[str, object]:
-    seconds = {name: getattr(told, name) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
+def _forecast_as_data(expected: Forecast) -> dict[str, object]:
+    seconds = {name: getattr(expected, name) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
     return {
-        "site": told.site,
-        "is_new": told.is_new,
-        "rate": format_rate(told.interval),
-        "max_concurrency": told.max_concurrency,
-        "state": told.state,
-        "queued": told.queued,
-        "not_due": told.not_due,
-        "ahead": told.ahead,
-        "asks_robots": told.asks_robots,
-        "robots_held_for_s": round(told.robots_held_for_s, 3),
-        "robots_error": told.robots_error or None,
-        "added": told.added,
+        "site": expected.site,
+        "is_new": expected.is_new,
+        "rate": format_rate(expected.interval),
+        "max_concurrency": expected.max_concurrency,
+        "state": expected.state,
+        "queued": expected.queued,
+        "not_due": expected.not_due,
+        "ahead": expected.ahead,
+        "asks_robots": expected.asks_robots,
+        "robots_held_for_s": round(expected.robots_held_for_s, 3),
+        "robots_error": expected.robots_error or None,
+        "added": expected.added,
         **{name: None if math.isinf(value) else round(value, 3) for name, value in seconds.items()},
-        "now": told.now.isoformat(),
+        "now": expected.now.isoformat(),
     }

@@ -1,4 +1,4 @@
--- The first failed fetches (NULL: all) with these ids, and why they failed. Reads only.
+-- Read the URL and the error of the first `most` failed fetches (NULL: of all) with these ids. Reads only.
 SELECT url, error
 FROM fetches_fetch
 WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange AND state = 'failed'

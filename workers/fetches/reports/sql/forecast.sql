@@ -1,9 +1,18 @@
--- What dispatch finds at `site`, how many fetches would start before a request of priority 0 that is queued now, and how
--- many are its backlog. Of those that are not due yet, the ones of higher priority that will be in `starts_within`
--- seconds start before it, and all that will be in `clears_within` belong to the backlog. Reads only.
--- `origins` are those that the request may be for: where no robots.txt of theirs is known or in flight, it is asked for.
--- Where one is known to be unreachable, nothing goes out before it is asked for again: what is due by then is due then.
--- Without a `site` (NULL), what would hold for a new one: `name`, at `interval`.
+-- Read what dispatch finds at `site`, how many fetches would start before a request of priority 0 that is queued now,
+-- and how many belong to the site's backlog. Of the fetches that are not due yet, those of higher priority that will be
+-- due in `starts_within` seconds start before the request, and all that will be due in `clears_within` seconds belong
+-- to the backlog. Reads only.
+-- The request may be for any of `origins`: where no robots.txt of theirs is known, queued or in flight, it is asked for
+-- first. Where one is known to be unreachable, nothing is fetched before it is asked for again: fetches that become due
+-- until then count as due.
+-- Without a `site` (NULL), the row says what would hold for a new one: `name`, at `interval`.
+--
+-- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+-- clock   the database's time
+-- site    the site, or the one that would be created
+-- robots  the robots.txt of the origins that is unreachable for the longest time
+-- dated   when what is queued can start
+-- queue   what is queued for the site, counted
 SELECT
     site.id IS NULL AS is_new, site.name, effective_interval, burst, max_concurrency, paused_until, has_backlog, now,
     CASE WHEN paused_until > now THEN 'paused' WHEN backed_off_until > now THEN 'backed off' ELSE 'running' END AS state,
@@ -30,7 +39,7 @@ SELECT
             GROUP BY slot.use_until, at_once, run_size
         ) AS run
     ) AS held_runs
-FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- read once
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
         id, name, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots, next_start,
@@ -38,7 +47,7 @@ CROSS JOIN (
     FROM ratelimit_site
     WHERE id = %(site)s
     UNION ALL
-    SELECT  -- as ratelimit.models generates it
+    SELECT  -- as the generated columns of ratelimit.models compute it
         NULL, %(name)s, %(interval)s::interval, %(interval)s::interval * 1.01,
         least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
         NULL, NULL, false

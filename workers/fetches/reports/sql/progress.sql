@@ -1,5 +1,5 @@
--- How far the fetches with these ids are: totals, and the sites that have most of them still open. Reads only.
--- One row a site, with the totals in each; one row with the totals alone when nothing is open any more.
+-- Count how far the fetches with these ids are: totals, and the sites that have most unfinished ones. Reads only.
+-- One row a site, with the totals in each; one row with the totals alone where nothing is unfinished.
 -- `first` and `last` are the ends of `ids`: they name the range of the primary key that is read.
 WITH counted AS MATERIALIZED (
     SELECT
@@ -19,7 +19,7 @@ WITH counted AS MATERIALIZED (
         coalesce(sum(unfinished), 0)::bigint AS unfinished,
         count(*) FILTER (WHERE unfinished > 0) AS sites
     FROM counted
-), open_site AS (
+), busiest AS (
     SELECT
         site.name,
         site."interval",
@@ -33,5 +33,5 @@ WITH counted AS MATERIALIZED (
     LIMIT %(most)s
 )
 SELECT *
-FROM total LEFT JOIN open_site ON true
+FROM total LEFT JOIN busiest ON true
 ORDER BY site_unfinished DESC, name

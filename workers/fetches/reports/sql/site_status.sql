@@ -1,6 +1,6 @@
--- All sites, those with the most queued fetches first, then those reserved farthest ahead. Reads only.
--- The queue is counted once for all sites, in the order of the partial index fetch_queue: with any statistics, that
--- index is what is read, and no fetch that has ended.
+-- List the `limit` busiest sites (NULL: all): those with the most queued fetches first, then those that are reserved
+-- farthest ahead. Reads only.
+-- The queue is counted once for all sites, by the index fetch_queue (index order, docs/explanation/sql.md).
 WITH waiting AS MATERIALIZED (
     SELECT site_id, count(*) AS queued
     FROM (
@@ -26,6 +26,6 @@ SELECT
         ELSE 'idle'
     END AS state,
     (SELECT count(*) FROM ratelimit_site) AS total
-FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- read once
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN busiest
 ORDER BY backlog DESC, next_start DESC, name

@@ -1,9 +1,13 @@
--- Queue the robots.txt of these origins, each at its site and before everything else there. Left out are those that
--- are known and need no refreshing, those that are being asked for, and those of sites that do not obey: `obey` is what
--- counts for a site that says nothing itself. Returns the sites at which something was queued.
--- With `ahead` (seconds) those are left out, too, that can wait until the turn of their fetches has come: what is more
--- than a site can ask for in that time (`most` at any rate), and all where a fetch has waited for longer already. A site
--- of many origins would do nothing else otherwise.
+-- Queue the robots.txt of these origins, each at its site and before everything else there. Left out are origins whose
+-- robots.txt is known and not due to be refreshed, those for which it is queued or in flight, and those of sites that
+-- do not obey; `obey` is for sites that leave it to the setting. Returns the sites for which something was queued.
+-- With `ahead` (seconds), at most as many are queued for a site as it can ask for in that time, and never more than
+-- `most`; none where a fetch has waited for longer than that. A site of many origins would otherwise fetch nothing
+-- else.
+-- The rest is asked for when a fetcher needs it.
+--
+-- wanted  the origins whose robots.txt is needed, numbered within each site
+-- roomy   with `ahead`: how many more each site may have queued
 WITH wanted AS MATERIALIZED (
     SELECT asked.*, site.effective_interval, row_number() OVER (PARTITION BY site_id ORDER BY origin) AS place
     FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[]) AS asked (origin, url, site_id)

@@ -1,6 +1,6 @@
--- Those of these sites whose Crawl-delay is not the one that counts there: the longest that any of the site's robots.txt
--- files asks for which still count, and none at a site that does not obey (`obey` is what counts for a site that says
--- nothing itself). Reads only.
+-- Find those of these sites whose Crawl-delay is not what it should be, and what it should be: the longest one in those
+-- of the site's robots.txt files that still count; none at a site that does not obey. `obey` is for sites that leave it
+-- to the setting. Reads only.
 SELECT site.id AS site_id, asked.crawl_delay
 FROM ratelimit_site AS site
 CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)

@@ -1,6 +1,6 @@
--- What is known of the robots.txt of these origins, as far as it still counts; the text only where it is another than
--- the one that was fetched when the caller says (NULL: it has none); and whether its site lacks the Crawl-delay that it
--- asks for. Reads only.
+-- Read what is known of the robots.txt of these origins, as far as it still counts; the text only where it was not
+-- fetched at the time that the caller names (NULL: the caller has no text). `site_lacks_delay` says that the site's
+-- Crawl-delay is shorter than the one in the text. Reads only.
 SELECT
     file.origin, file.state, file.error, file.fetched_at,
     CASE WHEN file.fetched_at IS DISTINCT FROM had.fetched_at THEN file.rules END AS rules,

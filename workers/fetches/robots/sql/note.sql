@@ -1,7 +1,12 @@
--- Note what asking for robots.txt files came to. What was read counts for `lifetime` seconds and is asked for again
--- `ahead` seconds before; what could not be read counts for `unreachable_for`, unless there are rules that still count:
--- they stay, and are asked for again after that time. At slow sites all of it lasts for two slots at least: otherwise
--- nothing but robots.txt would ever be asked for there.
+-- Note how the fetches of robots.txt files ended. A robots.txt that was read counts for `lifetime` seconds, and is
+-- asked for again `ahead` seconds before that time is over. One that could not be read counts as unreachable for
+-- `unreachable_for` seconds; where earlier rules still count, they stay, and are asked for again after that time. At
+-- slow sites each of these times is two slots at least: otherwise the site would be asked for nothing but its
+-- robots.txt.
+--
+-- asked    the arrays as rows, with the clock and the time that a slot takes at the site
+-- lasting  for how long each counts
+-- kept     earlier rules that stay in place of what could not be read
 WITH asked AS MATERIALIZED (
     SELECT
         answer.*,
@@ -43,7 +48,7 @@ ON CONFLICT (origin) DO UPDATE SET
     site_id = EXCLUDED.site_id,
     state = EXCLUDED.state,
     rules = EXCLUDED.rules,
-    -- A site that cannot be reached has not said that it may be asked more often.
+    -- While a robots.txt cannot be read, the Crawl-delay that it asked for stays.
     crawl_delay = CASE WHEN EXCLUDED.state = 'unreachable' THEN file.crawl_delay ELSE EXCLUDED.crawl_delay END,
     error = EXCLUDED.error,
     fetched_at = EXCLUDED.fetched_at,

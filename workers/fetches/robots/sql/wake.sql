@@ -1,6 +1,7 @@
--- Let fetches go on that waited for the robots.txt of these origins, each at its site, where that is known by now: they
--- have their old places in the queue again. Those that another transaction holds are left to it. Returns the sites of
--- the others.
+-- Make those fetches due that wait for the robots.txt of these origins, each at its site, where that is known by now:
+-- they have their old places in the queue again. Those that another transaction has locked are left to it (skip
+-- locked).
+-- Returns the sites of the others.
 UPDATE fetches_fetch AS job
 SET not_before = job.due_since, due_since = NULL
 WHERE id = ANY(ARRAY(

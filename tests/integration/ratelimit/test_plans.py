@@ -1,0 +1,87 @@
+"""ratelimit_may_be_taken is inlined: statements find given-back slots through their index, without calling it."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from ratelimit import site_settings
+from ratelimit.models import PAUSED_FOREVER
+from tests.integration.plans import generic_plan_of, plan_of, rows_read
+from tests.integration.ratelimit.conftest import DAY, SITE, site_at
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GIVEN_BACK, ALL, FEW = 5_000, 20_000, 10
+SLOTS = """
+INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, released_at, finished_at)
+SELECT
+    site.id, now(), now(), '10 s', 1,
+    CASE WHEN is_given_back THEN now() END, CASE WHEN NOT is_given_back THEN now() END
+FROM (
+    SELECT name, n <= given_back AS is_given_back
+    FROM (VALUES (%(site)s, %(few)s), ('other.example', %(given_back)s)) AS sites (name, given_back),
+        generate_series(1, %(all)s) AS n
+) AS wanted
+JOIN ratelimit_site AS site USING (name)
+"""
+FUNCTION = "ratelimit_may_be_taken"
+PARAMETERS: dict[str, dict[str, object]] = {
+    "reserve": {"site": SITE, "count": 1, "places": [0], "max_wait": DAY},
+    "take_given_back": {"site": SITE, "max_wait": DAY},
+    "estimate": {"site": SITE, "count": 1, "forever": PAUSED_FOREVER},
+}
+
+every_statement = pytest.mark.parametrize("statement", PARAMETERS)
+
+
+@pytest.fixture(params=[False, True], ids=["no statistics", "statistics"])
+def slots(request: pytest.FixtureRequest) -> None:
+    """Have thousands of slots that were given back, few of them at the site, among many more that were used."""
+    site_at()
+    site_settings.set_rate("other.example", "1/10s")
+    with connection.cursor() as cursor:
+        cursor.execute(SLOTS, {"site": SITE, "few": FEW, "given_back": GIVEN_BACK, "all": ALL})
+        cursor.execute(
+            "DELETE FROM pg_statistic WHERE starelid IN ('ratelimit_slot'::regclass, 'ratelimit_site'::regclass)"
+        )
+        if request.param:
+            cursor.execute("ANALYZE ratelimit_slot, ratelimit_site")
+
+
+def indexes_of_slots(nodes: list[dict[str, Any]]) -> set[tuple[str, bool]]:
+    """Return the indexes through which slots are found, each with whether it is searched for single rows."""
+    assert not [node for node in nodes if node["Node Type"] == "Seq Scan" and node["Relation Name"] == "ratelimit_slot"]
+    return {
+        (node["Index Name"], "Index Cond" in node)
+        for node in nodes
+        if node.get("Index Name", "").startswith(("slot_", "ratelimit_slot_"))
+    }
+
+
+@every_statement
+@pytest.mark.usefixtures("slots")
+def test_the_function_is_inlined(statement: str) -> None:
+    """No plan calls it; its conditions stand in its place."""
+    nodes = plan_of("ratelimit", f"slots/{statement}", PARAMETERS[statement])
+    assert FUNCTION not in str(nodes)
+    assert "recalled_slot" in str(nodes), "its last condition"
+
+
+@every_statement
+@pytest.mark.usefixtures("slots")
+def test_given_back_slots_are_found_by_their_index(statement: str) -> None:
+    """So a reservation looks at the few that were given back at its site, however many slots there are."""
+    parameters = PARAMETERS[statement]
+    indexes = indexes_of_slots(plan_of("ratelimit", f"slots/{statement}", parameters))
+    assert ("slot_given_back", True) in indexes
+    assert indexes <= {("slot_given_back", True), ("ratelimit_slot_pkey", True)}
+    assert rows_read("ratelimit", f"slots/{statement}", parameters, "ratelimit_slot") <= 2 * FEW
+
+
+@pytest.mark.usefixtures("slots")
+def test_a_reservation_keeps_that_plan() -> None:
+    """It is prepared, and so planned without knowing its values (Prepared plan)."""
+    nodes = generic_plan_of("ratelimit", "slots/reserve")
+    assert FUNCTION not in str(nodes)
+    assert indexes_of_slots(nodes) == {("slot_given_back", True)}
