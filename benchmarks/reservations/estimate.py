@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.figures import Figure
-from ratelimit import site_settings
 
 PROBES = int(os.environ.get("WEIR_BENCH_PROBES", "1000"))
 PROCESSES, SITES = 4, 20  # in each process: one thread a site
@@ -54,7 +53,7 @@ def _probe(site: str, rate: str, probes: int) -> list[tuple[float, float]]:
     """Return the predicted wait and the error of each probe, in seconds."""
     from django.db import connection  # noqa: PLC0415
 
-    from ratelimit import slots  # noqa: PLC0415
+    from ratelimit import site_settings, slots  # noqa: PLC0415
     from ratelimit.throttle import throttle  # noqa: PLC0415
 
     site_settings.set_rate(site, rate)
