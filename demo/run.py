@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from io import StringIO
 from typing import Protocol
@@ -76,17 +76,20 @@ class Run:
         note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
         fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
         _make_tables()
+        self._check()
         note(f"Starting worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
         running = self._run(stack, env, {"web": 1, "worker": 1, "mailer": 1, "beat": 1})
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))
         workers = (*fetchers.workers, *running.workers)
-        running.wait_until(lambda: procfile.workers_answer(app, workers), "not all workers answer")
-        running.wait_until(lambda: procfile.web_answers("127.0.0.1", int(port)), "the web process does not answer")
-        running.wait_until(_beat_ticks, "beat does not tick")
-        running.wait_until(users.have_begun, "no user has done anything")
-        running.wait_until(shipped.have_begun, "no order has been shipped")
+        self._wait_until(running, lambda: procfile.workers_answer(app, workers), "not all workers answer")
+        self._wait_until(
+            running, lambda: procfile.web_answers("127.0.0.1", int(port)), "the web process does not answer"
+        )
+        self._wait_until(running, _beat_ticks, "beat does not tick")
+        self._wait_until(running, users.have_begun, "no user has done anything")
+        self._wait_until(running, shipped.have_begun, "no order has been shipped")
         workload = Workload(web_sites)
         self.observer = Observer(workload.sites, web_sites.log, users, shipped)
         workload.set_rates()
@@ -108,6 +111,15 @@ class Run:
         running = stack.enter_context(procfile.running(env, counts=counts, log=self.plan.log))
         self._running.append(running)
         return running
+
+    def _wait_until(self, running: procfile.Processes, ready: Callable[[], bool], what: str) -> None:
+        """Wait, and raise ProcessesEnded as soon as any process ends, the fetchers too."""
+
+        def all_run_and_it_is_ready() -> bool:
+            self._check()
+            return ready()
+
+        running.wait_until(all_run_and_it_is_ready, what)
 
     def _watch(self, observer: Observer, users: inboxes.Inboxes, shipped: shipments.Shipments) -> None:
         give_up_at = time.monotonic() + FIRST_REQUEST_WITHIN_S

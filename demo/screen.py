@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from django.template.defaultfilters import pluralize
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -104,7 +105,6 @@ def _fetches_line(view: View, between: str, *, is_wide: bool) -> RenderableType:
 
 def unread_line(unread: Unread, between: str) -> Text:
     """Return what users did, how many rows flushes wrote for it, and how many unread numbers drifted."""
-    flushes = "flush" if unread.unread_flushes == 1 else "flushes"
     return Text.assemble(
         (f"{unread.notified:,}", FIGURE),
         f" notified{between}",
@@ -113,7 +113,7 @@ def unread_line(unread: Unread, between: str) -> Text:
         (f"{unread.unread_reads:,}", FIGURE),
         f" counts asked{between}",
         (f"{unread.unread_flushes:,}", FIGURE),
-        f" {flushes}, ",
+        f" flush{pluralize(unread.unread_flushes, 'es')}, ",
         (f"{unread.unread_rows_written:,}", FIGURE),
         f" rows{between}",
         (f"{unread.unread_drift:,}", BAD if unread.unread_drift else GOOD),
@@ -141,7 +141,7 @@ def emails_line(emails: Emails, between: str) -> Text:
 
 def workers_killed(killed: int) -> str:
     """Return how many workers that send e-mails were killed, as the screen shows it."""
-    return f"{killed:,} {'worker' if killed == 1 else 'workers'} killed"
+    return f"{killed:,} worker{pluralize(killed)} killed"
 
 
 class LiveScreen:

@@ -38,6 +38,14 @@ def table(*columns: str, numbers: Collection[str] = ()) -> Table:
     return empty
 
 
+def rendered(filled: Table) -> str:
+    """Return the table as text, as wide as the terminal."""
+    printer = console()
+    with printer.capture() as capture:
+        printer.print(filled)
+    return capture.get()
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console that prints all text literally: a host such as [::1] is not markup."""
     literal = Console(stderr=stderr, markup=False, emoji=False, highlight=False)

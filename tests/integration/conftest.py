@@ -64,7 +64,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
 
 @pytest.fixture
 def long_lookahead(settings: LazySettings) -> None:
-    """Have dispatch book a minute ahead, so that no slot passes while a test is held up."""
+    """Have dispatch reserve a minute ahead, so that no slot passes while a test is held up."""
     settings.WEIR_LOOKAHEAD = 60.0
 
 

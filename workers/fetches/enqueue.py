@@ -19,6 +19,7 @@ from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
+from postgres.texts import storable
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
@@ -157,7 +158,13 @@ def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> li
             else None,
         }
         if isinstance(target, Target)
-        else {"url": _storable(text), "hop_url": "", "site_id": None, "error": str(target), "dedupe_key": None}
+        else {
+            "url": storable(text, STORED_LENGTH),
+            "hop_url": "",
+            "site_id": None,
+            "error": str(target),
+            "dedupe_key": None,
+        }
         for text, target in zip(texts, targets, strict=True)
     ]
 
@@ -220,11 +227,6 @@ def _parsed(text: str) -> Target | InvalidTarget:
         return parse_target(text)
     except InvalidTarget as error:
         return error
-
-
-def _storable(text: str) -> str:
-    """Return the text, cut to STORED_LENGTH, without what PostgreSQL cannot store (NUL, lone surrogates)."""
-    return text[:STORED_LENGTH].replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
 def _tell_workers(fetches: list[Fetch]) -> None:

@@ -55,7 +55,8 @@ def parse_target(text: str) -> Target:
         raise InvalidTarget(f"not a URL: [{host}] is not an IPv6 address")
     host = _checked_host(host.lower().removesuffix("."))
     name = f"[{host}]" if ":" in host else host
-    name = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
+    if port != DEFAULT_PORTS[scheme]:
+        name += f":{port}"
     url = url.with_host(host)
     return Target(url=f"{url.origin()}{url.raw_path_qs}", host=site_names.canonical(name))
 

@@ -26,6 +26,7 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.db.models.functions import Now
 
 from postgres import statements
+from postgres.texts import storable
 from workers import claims, task_names
 from workers.mail import kinds, message
 from workers.mail.models import Email, State
@@ -153,16 +154,11 @@ def _write(email: Email, outcome: Outcome) -> bool:
         "token": email.claim_token,
         "state": outcome.state.value,
         "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": _storable(outcome.last_reply),
+        "last_reply": storable(outcome.last_reply, LONGEST_REPLY),
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
     }
     return bool(_query("record", parameters, prepare=True))
-
-
-def _storable(text: str) -> str:
-    """Return a reply or an exception's text, cut, and without what PostgreSQL cannot store."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()[:LONGEST_REPLY]
 
 
 def _patiently(write: Callable[[], Result]) -> Result:

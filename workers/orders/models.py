@@ -1,10 +1,13 @@
 """Order, which `shipping.ship` ships."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from django.core.validators import validate_email
 from django.db import models
+from django.db.models import ProtectedError
 from django.db.models.functions import Now
+from django.db.models.signals import pre_delete
+from django.dispatch import receiver
 
 from workers.mail.models import Email
 
@@ -42,3 +45,12 @@ class Order(models.Model):
     def is_correctable(self) -> bool:
         """Whether its address still matters: it is not shipped, or its e-mail waits for an operator."""
         return self.shipped_at is None or Email.objects.resolvable().filter(kind=SHIPPED, key=str(self.pk)).exists()
+
+
+@receiver(pre_delete, sender=Order)
+def _keep_what_an_email_is_about(instance: Order, **_signal: Any) -> None:
+    """Refuse to delete an order that has an e-mail: the e-mail names it by its key, and no foreign key protects it."""
+    if emails := list(Email.objects.filter(kind=SHIPPED, key=str(instance.pk))):
+        raise ProtectedError(
+            f"Order {instance.number} has an e-mail, which is the proof of what was sent.", set(emails)
+        )

@@ -14,7 +14,7 @@ from postgres import statements
 from tests.integration.plans import plan_of
 from workers.fetches.dispatch import dispatch
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 SITES, FETCHES = 2_000, 40_000
 TABLES = "fetches_fetch, fetches_fetchbody, ratelimit_slot, ratelimit_site"
@@ -42,12 +42,16 @@ FILL = f"""
 """
 
 
-@pytest.fixture(autouse=True)
-def _filled(transactional_db: None) -> None:  # noqa: ARG001  must come first
-    """Have tables in which what is looked for is the smaller part."""
+def fill() -> None:
+    """Fill the tables so that what is looked for is the smaller part."""
     with connection.cursor() as cursor:
         cursor.execute(FILL)
         cursor.execute(f"VACUUM ANALYZE {TABLES}")
+
+
+@pytest.fixture(scope="module")
+def _filled(shared_rows: None) -> None:  # noqa: ARG001  must come first
+    fill()
 
 
 def reads(package: str, name: str, parameters: dict[str, object]) -> list[dict[str, Any]]:
@@ -63,6 +67,7 @@ def condition_on(index: str, nodes: list[dict[str, Any]]) -> str:
     return str(node.get("Index Cond", ""))
 
 
+@pytest.mark.usefixtures("_filled")
 def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
     nodes = plan_of("workers.fetches.maintenance", "lost", {"batch": 100})
     of_held = {"fetch_held", "fetch_of_slot"}  # indexes that hold nothing else
@@ -70,26 +75,34 @@ def test_lost_fetches_are_looked_for_among_those_held_only() -> None:
     assert "Seq Scan" not in {node["Node Type"] for node in nodes}
 
 
+@pytest.mark.usefixtures("_filled")
 def test_the_list_of_sites_reads_no_fetch_that_has_ended() -> None:
     nodes = reads("workers.fetches.reports", "site_status", {"limit": 100})
     of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
     assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "fetch_queue")]
 
 
+@pytest.mark.usefixtures("_filled")
 def test_old_fetches_and_their_bodies_are_found_by_indexes() -> None:
     nodes = reads("workers.fetches.maintenance", "purge_fetches", {"older_than": 30 * 86_400.0, "batch": 1_000})
     assert all("Index Name" in node for node in nodes)
     assert "finished_at <" in condition_on("fetch_finished", nodes)
 
 
+@pytest.mark.usefixtures("_filled")
 def test_old_slots_are_found_by_their_ids() -> None:
     nodes = reads("ratelimit", "slots/purge", {"older_than": 3_600.0, "batch": 1_000, "after": 0})
     assert {node["Index Name"] for node in nodes} == {"ratelimit_slot_pkey"}
 
 
 @pytest.fixture
-def dispatched(messages: list[Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:  # noqa: ARG001  no broker
-    """Return what dispatch asks for. Nothing is due: it finds nothing."""
+def dispatched(
+    transactional_db: None,  # noqa: ARG001  must come first
+    messages: list[Any],  # noqa: ARG001  no broker
+    monkeypatch: pytest.MonkeyPatch,
+) -> dict[str, object]:
+    """Fill the tables, and return what dispatch asks for. Nothing is due: it finds nothing."""
+    fill()
     used: list[Mapping[str, object]] = []
     run_within = statements.run_within
 

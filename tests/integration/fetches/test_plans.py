@@ -5,11 +5,12 @@ outcome: the fetchers crawled until autovacuum had run.
 """
 
 import math
-from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 
+from project.celery import app
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
@@ -23,18 +24,18 @@ from workers.fetches.fetcher.outcomes import judge
 from workers.fetches.jobs import Answer
 from workers.fetches.models import Fetch, RobotsFile
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+pytestmark = pytest.mark.usefixtures("messages")
 
 SITES, EACH, BATCH = 50, 200, 100
+NO_STATISTICS, QUEUE_ANALYZED = "no statistics", "statistics of the queue"
+QUEUED, QUEUED_AT_ONE_SITE = "queued, no statistics", "queued at one site, with statistics"
 
 
-@pytest.fixture
-def reserved(settings: Any, request: pytest.FixtureRequest) -> list[int]:
+def reserve(*, analyze: bool) -> list[int]:
     """Have thousands of reserved fetches in tables without statistics; returns the slots of one message.
 
-    With a true parameter the statistics were gathered when all were queued yet.
+    With `analyze` the statistics were gathered when all were queued yet.
     """
-    settings.WEIR_LOOKAHEAD = 60.0
     with connection.cursor() as cursor:
         for table in ("fetches_fetch", "fetches_fetchbody", "ratelimit_slot", "ratelimit_site"):
             cursor.execute(f"TRUNCATE {table} CASCADE")
@@ -42,11 +43,39 @@ def reserved(settings: Any, request: pytest.FixtureRequest) -> list[int]:
     for site in range(SITES):
         site_settings.set_rate(f"h{site}.example", "10/s")
     request_fetches([f"https://h{site}.example/{page}" for page in range(EACH) for site in range(SITES)])
-    if getattr(request, "param", False):
+    if analyze:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
-    assert dispatch() == SITES * EACH
+    with override_settings(WEIR_LOOKAHEAD=60.0):
+        assert dispatch() == SITES * EACH
     return list(Slot.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
+
+
+def queue_again(slots: list[int], *, at_one_site: bool) -> None:
+    """Have all fetches but those of the message queued; with `at_one_site` almost all there, and this in statistics."""
+    Fetch.objects.exclude(slot_id__in=slots).update(state="queued", slot_id=None, lease_until=None)
+    if at_one_site:
+        Fetch.objects.exclude(slot_id__in=slots).update(site_id=Site.objects.order_by("pk")[0].pk)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+
+
+@pytest.fixture
+def own_reserved(transactional_db: None, messages: object, request: pytest.FixtureRequest) -> list[int]:  # noqa: ARG001
+    """Return the slots of a message, for a test that changes most rows or commits."""
+    return reserve(analyze=request.param == QUEUE_ANALYZED)
+
+
+@pytest.fixture(scope="module")
+def reserved(shared_rows: None, request: pytest.FixtureRequest) -> list[int]:  # noqa: ARG001  must come first
+    """Return the slots of a message, for tests that share the rows and change few of them."""
+    kind = getattr(request, "param", NO_STATISTICS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "send_task", lambda *_arguments, **_options: None)
+        slots = reserve(analyze=kind == QUEUE_ANALYZED)
+    if kind in {QUEUED, QUEUED_AT_ONE_SITE}:
+        queue_again(slots, at_one_site=kind == QUEUED_AT_ONE_SITE)
+    return slots
 
 
 def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
@@ -59,26 +88,27 @@ def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
     }
 
 
-either_way = pytest.mark.parametrize(
-    "reserved", [False, True], ids=["no statistics", "statistics of the queue"], indirect=True
-)
+def either_way(fixture: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(fixture, [NO_STATISTICS, QUEUE_ANALYZED], indirect=True)
 
 
-@either_way
+@pytest.mark.django_db
+@either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole("claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
 
 
-@either_way
+@pytest.mark.django_db
+@either_way("reserved")
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
     parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True}
     assert rows_read("workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
 
 
 @pytest.mark.parametrize("due", [1, SITES])
-@either_way
-def test_dispatching_looks_at_few_rows(reserved: list[int], due: int) -> None:
-    Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
+@either_way("own_reserved")
+def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> None:
+    Fetch.objects.exclude(slot_id__in=own_reserved).update(state="queued", slot_id=None, lease_until=None)
     sites = list(Site.objects.order_by("pk").values_list("pk", flat=True)[:due])
     Site.objects.filter(pk__in=sites).update(next_start=database_now(), has_backlog=True)
     parameters: dict[str, object] = {
@@ -93,15 +123,16 @@ def test_dispatching_looks_at_few_rows(reserved: list[int], due: int) -> None:
     assert rows_read("workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * due
 
 
-@either_way
+@pytest.mark.django_db
+@either_way("reserved")
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole("successor", {"slot": reserved[0], "obey": True})
     assert not read_whole("requeue", {"slots": reserved})
 
 
-@either_way
-def test_storing_looks_rows_up(reserved: list[int]) -> None:
-    jobs = claim(reserved, Confirmation(asked_at=math.inf))
+@either_way("own_reserved")
+def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
+    jobs = claim(own_reserved, Confirmation(asked_at=math.inf))
     assert len(jobs) == BATCH
     outcomes = [
         judge(
@@ -118,13 +149,10 @@ def test_storing_looks_rows_up(reserved: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", ["deactivate", "reactivate", "find_overlooked"])
-@pytest.mark.parametrize("few_sites", [False, True], ids=["no statistics", "few sites, with statistics"])
-def test_a_look_at_sites_does_not_read_the_whole_queue(reserved: list[int], name: str, few_sites: bool) -> None:
-    Fetch.objects.exclude(slot_id__in=reserved).update(state="queued", slot_id=None, lease_until=None)
-    if few_sites:
-        Fetch.objects.exclude(slot_id__in=reserved).update(site_id=Site.objects.order_by("pk")[0].pk)
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+@pytest.mark.parametrize("reserved", [QUEUED, QUEUED_AT_ONE_SITE], indirect=True)
+@pytest.mark.django_db
+@pytest.mark.usefixtures("reserved")
+def test_a_look_at_sites_does_not_read_the_whole_queue(name: str) -> None:
     sites = list(Site.objects.values_list("pk", flat=True))
     nodes = plan_of("workers.fetches", name, {"sites": sites, "after": 0, "most": SITES})
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
@@ -132,8 +160,8 @@ def test_a_look_at_sites_does_not_read_the_whole_queue(reserved: list[int], name
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
 
 
-@pytest.fixture
-def origins() -> dict[str, int]:
+@pytest.fixture(scope="module")
+def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come first
     """Have thousands of robots.txt files in a table without statistics; returns some origins, with their sites."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE fetches_robotsfile")
@@ -149,13 +177,13 @@ def origins() -> dict[str, int]:
     return {f"https://h{n}.example": sites[n % SITES] for n in range(BATCH)}
 
 
-@pytest.mark.usefixtures("reserved")
+@pytest.mark.django_db
 def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
     had: list[object] = [None] * BATCH
     assert not scanned("workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had})
 
 
-@pytest.mark.usefixtures("reserved")
+@pytest.mark.django_db
 def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[str, int]) -> None:
     parameters = {
         "origins": list(origins),
@@ -172,7 +200,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
     )
 
 
-@pytest.mark.usefixtures("reserved")
+@pytest.mark.django_db
 def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None:
     few = 10  # that end within a tenth of a second
     parameters = {
@@ -191,7 +219,7 @@ def test_noting_robots_files_does_not_scan_them(origins: dict[str, int]) -> None
     )
 
 
-@pytest.mark.usefixtures("reserved")
+@pytest.mark.django_db
 def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_files(origins: dict[str, int]) -> None:
     Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[:BATCH]).update(
         state="queued", slot_id=None, lease_until=None, due_since=database_now()
@@ -199,7 +227,7 @@ def test_waking_fetches_that_wait_for_a_robots_file_scans_neither_them_nor_the_f
     assert not scanned("workers.fetches.robots", "wake", {"origins": list(origins), "sites": list(origins.values())})
 
 
-@pytest.mark.usefixtures("reserved")
+@pytest.mark.django_db
 def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) -> None:
     parameters = {"sites": list(origins.values()), "obey": True}
     assert scanned("workers.fetches.robots", "crawl_delays", parameters) <= {"ratelimit_site"}, (

@@ -29,10 +29,14 @@ FILL = f"""
 """
 
 
-@pytest.fixture(params=[State.SENT, State.PENDING])
-def _many(transactional_db: None, request: pytest.FixtureRequest) -> None:  # noqa: ARG001  must come first
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module", params=[State.SENT, State.PENDING])
+def _many(shared_rows: None, request: pytest.FixtureRequest) -> None:  # noqa: ARG001  must come first
     """50 are due; the others are sent, or wait for their next attempt in an hour."""
     with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE orders_order, mail_email CASCADE")
         cursor.execute(FILL, [request.param])
         cursor.execute("VACUUM ANALYZE orders_order, mail_email")
 

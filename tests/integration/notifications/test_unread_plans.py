@@ -1,6 +1,5 @@
 """What reading and reconciling unread numbers costs PostgreSQL: plans on 200,000 rows, and none too many of them."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from notifications import inbox
 from tests.integration.plans import explain, generic_plan_of, plan_of
 
-pytestmark = pytest.mark.usefixtures("valkey")
+pytestmark = pytest.mark.django_db
 
 ROWS, USERS = 200_000, 2_000
 USER = 7  # has a hundredth of all rows
@@ -30,8 +29,8 @@ PAGE = 20
 Nodes = list[dict[str, Any]]
 
 
-@pytest.fixture(params=["with statistics", "without statistics"])
-def rows(request: pytest.FixtureRequest, valkey: object) -> Iterator[None]:  # noqa: ARG001  must come first
+@pytest.fixture(scope="module", params=["with statistics", "without statistics"])
+def rows(request: pytest.FixtureRequest, shared_rows: None) -> None:  # noqa: ARG001  must come first
     """Have 200,000 notifications of 2,000 users, a seventh of them unread."""
     with connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
@@ -40,8 +39,6 @@ def rows(request: pytest.FixtureRequest, valkey: object) -> Iterator[None]:  # n
             cursor.execute(f"ANALYZE {TABLES}")
         else:
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'notifications_notification'::regclass")
-        yield
-        cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY")
 
 
 def indexes(nodes: Nodes) -> set[str]:
@@ -92,6 +89,7 @@ def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> N
     assert indexes(generic_plan_of("notifications", "inbox/mark_unread")) == {"notification_inbox"}
 
 
+@pytest.mark.usefixtures("valkey")
 def test_reading_a_number_is_planned_once_a_connection() -> None:
     """Planning takes longer than all the rest, so one plan for any number of users is kept from the sixth call on."""
     for _ in range(20):

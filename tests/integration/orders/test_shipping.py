@@ -1,8 +1,11 @@
 """ship: an order and its e-mail's row, together or not at all."""
 
+from collections.abc import Callable
+
 import pytest
 from django.conf import LazySettings
 from django.db import transaction
+from django.db.models import ProtectedError
 
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, place, ship
@@ -63,3 +66,13 @@ def test_an_order_can_be_shipped_whatever_the_mail_settings_are(settings: LazySe
     """Nobody at the counter is to blame for them."""
     settings.DEFAULT_FROM_EMAIL = "nobody"
     assert ship().state == State.PENDING
+
+
+@pytest.mark.parametrize("delete", [lambda order: order.delete(), lambda _order: Order.objects.all().delete()])
+def test_an_order_that_has_an_e_mail_is_not_deleted(delete: Callable[[Order], object]) -> None:
+    """The e-mail is the proof of what was sent; without the order it would be about nothing."""
+    order = Order.objects.create(number="A-1", customer_email="ada@example.com")
+    shipping.ship(order.pk)
+    with pytest.raises(ProtectedError, match="Order A-1 has an e-mail"):
+        delete(order)
+    assert Order.objects.get().shipped_email.key == str(order.pk)

@@ -78,10 +78,10 @@ def test_a_way_that_comes_by_again_is_noticed() -> None:
     assert again("1. `a.b:f` x\n   - `k.l:m` y\n2. `d.e:h` z\n   - `k.l:n` w\n") == {"k"}
 
 
-def test_the_three_ways_are_there() -> None:
-    """A fetch, a notification, an e-mail."""
-    assert list(WAYS) == ["A fetch", "A notification", "An e-mail"]
-    assert all(len(STEP.findall(way)) > 6 for way in WAYS.values())
+def test_the_ways_are_there() -> None:
+    """A fetch, a notification, an e-mail, a throttled task."""
+    assert list(WAYS) == ["A fetch", "A notification", "An e-mail", "A throttled task"]
+    assert all(len(STEP.findall(way)) > 4 for way in WAYS.values())
 
 
 def test_terms_are_linked() -> None:

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from statistics import quantiles
 
@@ -34,6 +35,23 @@ def python() -> list[Path]:
     return [path for path in modules(".py") if "migrations" not in path.parts]
 
 
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    """Return all that our modules say, with where it stands."""
+    return [(path, node) for path in python() for node in ast.walk(ast.parse(path.read_text()))]
+
+
+@cache
+def texts() -> list[tuple[Path, str]]:
+    """Return what people read, in small letters."""
+    return [
+        (path, path.read_text().lower())
+        for folder in TEXTS
+        for path in sorted((CHECKOUT / folder).rglob("*"))
+        if path.suffix in {".py", ".sql", ".lua", ".md", ".html", ".txt"} and path != Path(__file__)
+    ]
+
+
 @pytest.mark.parametrize("suffix", [".py", ".sql", ".lua"])
 def test_no_folder_is_crowded(suffix: str) -> None:
     """A folder is a room: a reader takes it in at a glance."""
@@ -51,8 +69,7 @@ def test_functions_are_short() -> None:
     """Nine functions in ten fit into a glance, docstring included."""
     lengths = [
         (node.end_lineno or node.lineno) - node.lineno + 1
-        for path in python()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for _, node in nodes()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     assert quantiles(lengths, n=10)[-1] <= LONGEST_FUNCTION
@@ -63,11 +80,10 @@ def test_a_word_that_was_replaced_does_not_come_back(word: str) -> None:
     """One thing has one name, in code, SQL, commands and docs."""
     found = [
         f"{path.relative_to(CHECKOUT)}:{number}"
-        for folder in TEXTS
-        for path in sorted((CHECKOUT / folder).rglob("*"))
-        if path.suffix in {".py", ".sql", ".lua", ".md", ".html", ".txt"} and path != Path(__file__)
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if re.search(rf"(?<![a-z]){word}", line.lower())
+        for path, text in texts()
+        if word in text
+        for number, line in enumerate(text.splitlines(), 1)
+        if re.search(rf"(?<![a-z]){word}", line)
     ]
     assert found == [], f"write {REPLACED[word]!r} instead of {word!r}"
 
@@ -76,8 +92,7 @@ def test_a_task_name_is_written_once() -> None:
     """Senders, the schedule and the tasks themselves name a task by its constant."""
     strings = [
         (str(path.relative_to(CHECKOUT)), node.value)
-        for path in python()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, node in nodes()
         if isinstance(node, ast.Constant) and node.value in TASK_NAMES
     ]
     assert sorted(strings) == sorted(("workers/task_names.py", name) for name in TASK_NAMES)

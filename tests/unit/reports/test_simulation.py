@@ -11,41 +11,43 @@ from workers.fetches.reports.simulation import Dispatching, HeldRun, SiteTiming,
 DISPATCHING = Dispatching(next_tick_s=0.0, tick_s=1.0, refill_s=1.5, lookahead_s=3.0, travel_s=0.125, longest_run=500)
 
 
-def exactly(low: int, high: int) -> st.SearchStrategy[float]:
+def parts(least: int, most: int) -> st.SearchStrategy[float]:
     """Return times in whole 1/1024 s, which floats add without an error."""
-    return st.integers(low * 1024, high * 1024).map(lambda number: number / 1024)
+    return st.integers(least, most).map(lambda number: number / 1024)
 
 
-@st.composite
-def sites(draw: st.DrawFn) -> SiteTiming:
-    interval = draw(st.integers(1, 5 * 1024)) / 1024
-    return SiteTiming(
-        interval_s=interval,
-        spacing_s=interval + draw(st.integers(0, 64)) / 1024,
-        grace_s=draw(st.integers(1, 256)) / 1024,
-        burst=draw(st.integers(1, 4)),
-        reserved_for_s=draw(exactly(-5, 5)),
-        held_for_s=draw(exactly(-5, 10)),
-        robots=draw(st.integers(0, 3)),
-        max_concurrency=draw(st.none() | st.integers(1, 5)),
-        held_runs=tuple(
-            HeldRun(at_once=at_once, starts_s=tuple(starts))
-            for at_once, starts in draw(st.lists(st.tuples(st.integers(1, 3), st.lists(exactly(0, 3))), max_size=2))
-        ),
-    )
+def exactly(low: int, high: int) -> st.SearchStrategy[float]:
+    """Return such times from `low` to `high` seconds."""
+    return parts(low * 1024, high * 1024)
 
 
-@st.composite
-def ways(draw: st.DrawFn) -> Dispatching:
-    tick = draw(st.sampled_from([0.5, 1.0, 2.0]))
-    return Dispatching(
-        next_tick_s=draw(exactly(0, 1)),
-        tick_s=tick,
-        refill_s=draw(st.sampled_from([0.75, 1.0, 1.5])),
-        lookahead_s=draw(st.sampled_from([1.5, 2.0, 3.5])),
-        travel_s=draw(st.sampled_from([0.0, 0.125])),
-        longest_run=draw(st.integers(1, 40)),
-    )
+# A strategy is made once: hypothesis takes longer to make one than to draw from it.
+sites = st.builds(
+    lambda interval_s, wider_by_s, **others: SiteTiming(
+        interval_s=interval_s, spacing_s=interval_s + wider_by_s, **others
+    ),
+    interval_s=parts(1, 5 * 1024),
+    wider_by_s=parts(0, 64),
+    grace_s=parts(1, 256),
+    burst=st.integers(1, 4),
+    reserved_for_s=exactly(-5, 5),
+    held_for_s=exactly(-5, 10),
+    robots=st.integers(0, 3),
+    max_concurrency=st.none() | st.integers(1, 5),
+    held_runs=st.lists(
+        st.builds(HeldRun, at_once=st.integers(1, 3), starts_s=st.lists(exactly(0, 3)).map(tuple)), max_size=2
+    ).map(tuple),
+)
+
+ways = st.builds(
+    Dispatching,
+    next_tick_s=exactly(0, 1),
+    tick_s=st.sampled_from([0.5, 1.0, 2.0]),
+    refill_s=st.sampled_from([0.75, 1.0, 1.5]),
+    lookahead_s=st.sampled_from([1.5, 2.0, 3.5]),
+    travel_s=st.sampled_from([0.0, 0.125]),
+    longest_run=st.integers(1, 40),
+)
 
 
 @dataclass
@@ -88,7 +90,7 @@ class Played:
             self.runs.append((at_once, run))
 
 
-@given(sites(), ways(), st.integers(0, 60))
+@given(sites, ways, st.integers(0, 60))
 def test_the_start_is_that_of_dispatch_played_through(site: SiteTiming, way: Dispatching, ahead: int) -> None:
     """Whatever the rate, burst, runs, pause, concurrency and look-ahead, to the last bit."""
     played, now = Played(site, way), way.next_tick_s
@@ -98,7 +100,7 @@ def test_the_start_is_that_of_dispatch_played_through(site: SiteTiming, way: Dis
     assert start_after(ahead, site, way) == pytest.approx(played.starts[ahead], rel=0, abs=1e-9)
 
 
-@given(sites(), ways(), st.integers(0, 60))
+@given(sites, ways, st.integers(0, 60))
 def test_a_fetch_with_more_before_it_starts_later(site: SiteTiming, way: Dispatching, ahead: int) -> None:
     """Never at the same time or sooner, but within a burst, and after a pause that all waited for."""
     first, second = start_after(ahead, site, way), start_after(ahead + 1, site, way)

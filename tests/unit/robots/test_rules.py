@@ -226,13 +226,18 @@ def parsing_takes(line: str) -> float:
     return time.thread_time() - began_at
 
 
+@pytest.fixture(scope="module")
+def honest_s() -> float:
+    """Return the seconds that it takes to parse an honest file."""
+    return min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
+
+
 @pytest.mark.parametrize(
     "line", ["Disallow: *{}", "Allow: /${}", "Allow: /{}$", "Disallow: /{}" + "a$" * 100, "{}", ""]
 )
-def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str) -> None:
+def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str, honest_s: float) -> None:
     """The thread that parses it claims all other fetches, too."""
-    honest_s = min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
-    assert min(parsing_takes(line) for _ in range(3)) < 8 * honest_s
+    assert any(parsing_takes(line) < 8 * honest_s for _ in range(3))
 
 
 PIECES = [

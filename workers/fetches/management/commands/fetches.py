@@ -181,16 +181,13 @@ def _site(host: str) -> Site:
 
 
 def _as_table(fetches: Iterable[Fetch]) -> str:
-    console = terminal.console()
     table = terminal.table(*COLUMNS, numbers=("id", "status"))
     for column in table.columns:
         column.no_wrap = column.header not in {"URL", "error"}
     for fetch in fetches:
         texts = (Text(terminal.printable(Truncator(text).chars(SHOWN))) for text in (fetch.url, fetch.error))
         table.add_row(str(fetch.pk), fetch.state, str(fetch.status_code or ""), *texts)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
+    return terminal.rendered(table)
 
 
 def _as_data(fetch: Fetch) -> dict[str, object]:

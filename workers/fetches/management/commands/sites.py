@@ -191,7 +191,6 @@ def _state(site: SiteStatus) -> str:
 
 
 def _as_table(sites: Sequence[SiteStatus]) -> str:
-    console = terminal.console()
     table = terminal.table(*COLUMNS, numbers=COLUMNS[1:-1])
     for site in sites:
         table.add_row(
@@ -203,9 +202,7 @@ def _as_table(sites: Sequence[SiteStatus]) -> str:
             terminal.span(site.reserved_for_s),
             Text(_state(site), STYLES[site.state]),
         )
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
+    return terminal.rendered(table)
 
 
 def _as_data(site: SiteStatus) -> dict[str, object]:

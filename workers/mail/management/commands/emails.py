@@ -121,7 +121,6 @@ def _age_s(email: Email) -> float:
 
 
 def _as_table(emails: Sequence[Email], summaries: Mapping[int, Summary]) -> str:
-    console = terminal.console()
     table = terminal.table(*COLUMNS, numbers=("id", "age"))
     for column in table.columns:
         column.no_wrap = column.header in NEVER_FOLDED
@@ -138,9 +137,7 @@ def _as_table(emails: Sequence[Email], summaries: Mapping[int, Summary]) -> str:
             *(Text(terminal.printable(text)) for text in texts),
             terminal.span(_age_s(email)),
         )
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
+    return terminal.rendered(table)
 
 
 def _as_data(email: Email, summary: Summary) -> dict[str, object]:
