@@ -7,7 +7,6 @@ them, too.
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from project.environment.values import (
     Flag,
@@ -218,12 +217,10 @@ class Retention(Group):
 GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Retention)
 
 
-class Variables(Retention, Email, Fetches, Pace, Servers, Django, BaseSettings):
+class Variables(Retention, Email, Fetches, Pace, Servers, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
-    model_config = SettingsConfigDict(
-        case_sensitive=True,
-        enable_decoding=False,
+    model_config = ConfigDict(
         hide_input_in_errors=True,
         frozen=True,
         defer_build=False,

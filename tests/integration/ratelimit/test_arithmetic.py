@@ -162,7 +162,7 @@ class Site(RuleBasedStateMachine):
         [start] = self.take(1).planned.values()
         reserved = in_us(database_now())
         assert start >= asked + estimate - 1
-        if answered + estimate > reserved:
+        if asked + estimate - 1 > reserved:  # the soonest that the estimated start can be: it has not passed
             assert start <= answered + estimate + 1
 
     @precondition(lambda self: self.paused_until == NEVER)
