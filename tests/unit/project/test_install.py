@@ -95,7 +95,7 @@ def test_without_a_configuration_uv_is_told_nothing() -> None:
     assert told({"index-url": " "}) == {}
 
 
-@pytest.mark.parametrize("option", sorted(install.UNTOLD))
+@pytest.mark.parametrize("option", ["constraint", "no-binary", "only-binary", "require-hashes"])
 def test_what_limits_the_choice_is_left_to_pip(option: str) -> None:
     """An option that uv is not told, and that says what may be installed, is a reason to use pip."""
     with pytest.raises(NotWithUv, match=option):
