@@ -45,6 +45,7 @@ def supervise(starter_pid: int, command: list[str]) -> int:
 
 
 def _leave(_signum: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one before `finally` would skip the stopping
     sys.exit(0)
 
 

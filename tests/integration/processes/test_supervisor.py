@@ -108,3 +108,14 @@ def test_the_exit_code_is_the_commands() -> None:
     """So a release that fails is known to have failed."""
     command = [sys.executable, "-P", supervisor.__file__, str(os.getpid()), "/bin/sh", "-c", "exit 3"]
     assert subprocess.run(command, check=False).returncode == 3
+
+
+def test_a_second_sigterm_does_not_cut_the_stopping_short() -> None:
+    """From the first SIGTERM on the supervisor ignores others: one that came at once would leave everything running."""
+    before = signal.signal(signal.SIGTERM, supervisor._leave)
+    try:
+        with pytest.raises(SystemExit):
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
