@@ -200,8 +200,8 @@ def claim(fetch_ids: list[int]) -> list[Job]:
     return claiming.claim(slots, Confirmation(asked_at=math.inf))
 
 
-def poke(*sites: str) -> Message:
-    """Return the message that has dispatch book these sites, which have woken."""
+def dispatch_message(*sites: str) -> Message:
+    """Return the message that has dispatch reserve slots at these sites, whose backlogs were activated."""
     return (task_names.DISPATCH, (sorted(Site.objects.filter(name__in=sites).values_list("pk", flat=True)),))
 
 

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
-from postgres.short_paginator import ShortPaginator
+from postgres.admin import TableAdmin
 from workers.mail import kinds, resolving
 from workers.mail.models import Email, Resolution
 
@@ -22,11 +22,9 @@ SHOWN = 100  # characters of a text in a list
 MOST_RESOLVED = 100  # as many as a person may look at on one page
 
 if TYPE_CHECKING:
-    EmailModelAdmin = admin.ModelAdmin[Email]
     ResolutionTabularInline = admin.TabularInline[Resolution, Email]
 else:
-    EmailModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
-    ResolutionTabularInline = admin.TabularInline
+    ResolutionTabularInline = admin.TabularInline  # takes no parameter when it runs
 
 
 class ResolutionInline(ResolutionTabularInline):
@@ -70,7 +68,7 @@ class EmailChangeList(ChangeList):
 
 
 @admin.register(Email)
-class EmailAdmin(EmailModelAdmin):
+class EmailAdmin(TableAdmin[Email]):
     """Lists the e-mails, the newest first. None is edited; operators with the permission resolve them."""
 
     list_display = (
@@ -109,9 +107,6 @@ class EmailAdmin(EmailModelAdmin):
     )
     inlines = (ResolutionInline,)
     ordering = ("-pk",)
-    paginator = ShortPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     sortable_by = ()
     actions = ("arrived", "send_again")
 

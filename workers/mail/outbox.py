@@ -55,11 +55,11 @@ def add(kind: str, key: str) -> Email:
     """
     kinds.get(kind)
     email: Email = Email.objects.create(kind=kind, key=key, message_id=message.message_id(kind, key))
-    transaction.on_commit(lambda: _poke_unless_others_wait(email), robust=True)  # it is in the outbox by then
+    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
     return email
 
 
-def poke() -> None:
+def wake_mailer() -> None:
     """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
     publish(task_names.SEND_EMAILS)
 
@@ -136,10 +136,10 @@ def make_silent_unknown() -> int:
     return claims.each_locked(Email.objects.silent(after), _give_up, SWEPT_AT_ONCE)
 
 
-def _poke_unless_others_wait(email: Email) -> None:
+def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
     if not Email.objects.due().filter(pk__lt=email.pk).exists():
-        poke()
+        wake_mailer()
 
 
 def _give_up(email: Email) -> None:

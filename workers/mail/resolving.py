@@ -38,7 +38,7 @@ def resolve(email_id: int, arrived: bool, who: str, why: str) -> Email:
         else:
             email.state, email.attempts = State.PENDING, 0
             email.next_attempt_at = Now()
-            transaction.on_commit(outbox.poke, robust=True)
+            transaction.on_commit(outbox.wake_mailer, robust=True)
         email.claim_token = email.sending_since = None
         email.save()
     email.refresh_from_db()

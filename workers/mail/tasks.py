@@ -12,4 +12,4 @@ TURN_S = 2.0  # after which the rest is left to the next task, so that a worker 
 def send_emails() -> None:
     """Send the e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
     if sending.send_due(at_most_s=TURN_S).is_out_of_time:
-        outbox.poke()
+        outbox.wake_mailer()

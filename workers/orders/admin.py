@@ -1,29 +1,21 @@
 """The operators' page of orders, which are shipped there."""
 
-from typing import TYPE_CHECKING
-
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import ngettext
 
-from postgres.short_paginator import ShortPaginator
+from postgres.admin import TableAdmin
 from workers.orders import shipping
 from workers.orders.models import Order
 
 MOST_SHIPPED = 1_000
 
-if TYPE_CHECKING:
-    from django import forms
-
-    OrderModelAdmin = admin.ModelAdmin[Order]
-else:
-    OrderModelAdmin = admin.ModelAdmin  # takes no parameter when it runs
-
 
 @admin.register(Order)
-class OrderAdmin(OrderModelAdmin):
+class OrderAdmin(TableAdmin[Order]):
     """Orders may be added, changed until they are shipped, and shipped; their addresses may be put right later."""
 
     list_display = ("id", "number", "customer_email", "placed_at", "shipped_at")
@@ -32,9 +24,6 @@ class OrderAdmin(OrderModelAdmin):
     search_fields = ("number__startswith", "customer_email__startswith")
     search_help_text = "the beginning of the number or of the e-mail address"
     ordering = ("-pk",)
-    paginator = ShortPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     sortable_by = ()
     actions = ("ship",)
 

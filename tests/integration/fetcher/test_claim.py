@@ -18,7 +18,7 @@ from tests.integration.conftest import (
     Message,
     claim,
     database_now,
-    poke,
+    dispatch_message,
 )
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
@@ -203,7 +203,7 @@ def test_a_fetch_whose_run_is_over_goes_back(messages: list[Message]) -> None:
         assert (fetch.state, fetch.slot_id, fetch.lease_until, fetch.attempts) == (State.QUEUED, None, None, 0)
     assert not Slot.objects.filter(released_at=None).exists()
     assert Site.objects.get().has_backlog
-    assert messages == [poke(SITE)]
+    assert messages == [dispatch_message(SITE)]
 
 
 def test_a_message_that_comes_too_late_costs_a_slow_site_a_minute() -> None:

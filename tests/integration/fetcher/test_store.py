@@ -17,7 +17,7 @@ from tests.integration.conftest import (
     Message,
     claim,
     database_now,
-    poke,
+    dispatch_message,
 )
 from tests.integration.fetching import SITE, running
 from workers.fetches.cancelling import cancel
@@ -107,7 +107,7 @@ def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
     assert Slot.objects.get().finished_at is not None
     assert Site.objects.get().has_backlog
-    assert messages == [poke(SITE)]
+    assert messages == [dispatch_message(SITE)]
 
 
 def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
@@ -186,7 +186,7 @@ def test_a_redirect_is_queued_at_the_site_of_its_target(messages: list[Message])
     assert (fetch.site.name, fetch.hop_url, fetch.url) == ("new.example", "https://new.example/x", f"https://{SITE}/0")
     assert (fetch.state, fetch.attempts, fetch.redirects) == (State.QUEUED, 0, 1)
     assert fetch.site.has_backlog
-    assert messages == [poke("new.example")]
+    assert messages == [dispatch_message("new.example")]
     dispatch()
     [hop] = claim([fetch.pk])
     assert (hop.url, hop.redirects) == ("https://new.example/x", 1)
@@ -216,7 +216,7 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
     states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
     assert states == [10, 10, 20]
     assert Site.objects.filter(has_backlog=True).count() == 11
-    assert messages == [poke(SITE, *(f"hop-{number}.example" for number in range(10)))]
+    assert messages == [dispatch_message(SITE, *(f"hop-{number}.example" for number in range(10)))]
     store([])
 
 
@@ -226,7 +226,7 @@ def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Mes
     first, second = running(2, on_done="shop.tasks.arrived")
     messages.clear()
     store([final(first), queued(second, delay_s=1.0)])
-    assert messages == [poke(SITE), ("shop.tasks.arrived", (first.fetch_id,))]
+    assert messages == [dispatch_message(SITE), ("shop.tasks.arrived", (first.fetch_id,))]
     noted = dict(Fetch.objects.values_list("pk", "on_done_called_at"))
     assert noted[first.fetch_id] is not None
     assert noted[second.fetch_id] is None

@@ -16,7 +16,7 @@ from django.db import connections, transaction
 from postgres import statements
 from ratelimit import site_settings, sites
 from ratelimit.models import Site
-from tests.integration.conftest import Eventually, Message, WaitersOf, poke, waiting_for_nobody
+from tests.integration.conftest import Eventually, Message, WaitersOf, dispatch_message, waiting_for_nobody
 from workers import task_names
 from workers.fetches import backlog
 from workers.fetches.cancelling import cancel
@@ -179,7 +179,7 @@ def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -
         site_settings.set_rate(f"site-{number}.example", "1/s")
     ids = list(Site.objects.values_list("pk", flat=True))
     backlog.activate(ids + ids)
-    assert messages == [poke("site-0.example", "site-1.example", "site-2.example")]
+    assert messages == [dispatch_message("site-0.example", "site-1.example", "site-2.example")]
     backlog.activate(ids)
     backlog.activate([])
     assert len(messages) == 1
@@ -191,7 +191,7 @@ def test_a_message_does_not_name_sites_without_end(messages: list[Message], monk
     sites.create_sites(f"site-{number}.example" for number in range(5))
     backlog.activate(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
     backlog.activate(Site.objects.values_list("pk", flat=True))
-    assert messages == [poke("site-0.example", "site-1.example"), (task_names.DISPATCH, (None,))]
+    assert messages == [dispatch_message("site-0.example", "site-1.example"), (task_names.DISPATCH, (None,))]
 
 
 def test_a_site_with_queued_fetches_stays_active() -> None:

@@ -16,7 +16,7 @@ from tests.integration.conftest import (
     Message,
     WaitersOf,
     claim,  # a message that is newer than all slots
-    poke,
+    dispatch_message,
     waiting_for_nobody,
 )
 from tests.integration.plans import explain
@@ -144,7 +144,7 @@ def test_workers_hear_of_the_new_ones_only(messages: list[Message]) -> None:
     once(URL, "https://site.example/other")
     assert messages == []  # the site's flag is active
     once("https://other.example/")
-    assert messages == [poke("other.example")]
+    assert messages == [dispatch_message("other.example")]
 
 
 # --- how long -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import (
     Message,
-    poke,
+    dispatch_message,
     waiting_for_nobody,
 )
 from workers import task_names
@@ -181,7 +181,7 @@ def test_workers_do_not_hear_of_it_before_the_commit(messages: list[Message]) ->
     with transaction.atomic():
         request_fetches([URL, "nonsense"], on_done="shop.tasks.arrived")
         assert messages == []
-    assert poke("site.example") in messages
+    assert dispatch_message("site.example") in messages
 
 
 def test_an_error_after_the_commit_does_not_reach_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_an_error_after_the_commit_does_not_reach_the_caller(monkeypatch: pytest
 def test_a_commit_wakes_dispatch_once_for_idle_sites(messages: list[Message]) -> None:
     """However many fetches on however many idle sites one call queues, one message wakes dispatch."""
     request_fetches([f"https://site-{number % 5}.example/{number}" for number in range(50)])
-    assert messages == [poke(*(f"site-{number}.example" for number in range(5)))]
+    assert messages == [dispatch_message(*(f"site-{number}.example" for number in range(5)))]
 
 
 def test_a_busy_site_costs_no_message(messages: list[Message]) -> None:
@@ -218,7 +218,7 @@ def test_a_site_that_fell_idle_wakes_dispatch_again(messages: list[Message]) -> 
     backlog.deactivate([Site.objects.get().pk])
     messages.clear()
     request_fetch(URL)
-    assert messages == [poke("site.example")]
+    assert messages == [dispatch_message("site.example")]
 
 
 def test_enqueueing_does_not_wait_for_reservations_of_the_site(other_connection: psycopg.Connection[object]) -> None:

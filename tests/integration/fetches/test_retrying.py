@@ -19,7 +19,7 @@ from tests.integration.conftest import (
     WaitersOf,
     claim,  # a message that is newer than all slots
     database_now,
-    poke,
+    dispatch_message,
 )
 from tests.integration.plans import scanned
 from workers.fetches import retrying
@@ -106,7 +106,7 @@ def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) 
     deactivate(list(Site.objects.values_list("pk", flat=True)))
     messages.clear()
     retry_failed(Fetch.objects.all())
-    assert messages == [poke("site.example")]
+    assert messages == [dispatch_message("site.example")]
     assert dispatch() == 1
     [job] = claim([fetch])
     assert job.url == f"{URL}/0"

@@ -11,7 +11,7 @@ from workers.mail.models import Email, State
 
 pytestmark = DATABASE
 
-POKE = (task_names.SEND_EMAILS, ())
+SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 
 
 def test_an_email_is_queued_once_for_each_key(messages: list[Message]) -> None:
@@ -21,7 +21,7 @@ def test_an_email_is_queued_once_for_each_key(messages: list[Message]) -> None:
     with pytest.raises(IntegrityError, match="email_kind_key_unique"):
         outbox.add("order.shipped", key)
     assert Email.objects.get() == email
-    assert messages == [POKE]
+    assert messages == [SEND_MESSAGE]
 
 
 def test_an_email_of_a_kind_that_no_app_has_registered_is_refused(messages: list[Message]) -> None:
@@ -36,10 +36,10 @@ def test_while_an_older_email_is_due_no_further_message_is_sent(messages: list[M
     """Whoever takes the older one goes on to the others: many orders at once cost one message."""
     for _ in range(5):
         ship()
-    assert messages == [POKE]
+    assert messages == [SEND_MESSAGE]
     Email.objects.update(state=State.FAILED, last_reply="no")
     ship()
-    assert messages == [POKE, POKE]
+    assert messages == [SEND_MESSAGE, SEND_MESSAGE]
 
 
 @pytest.mark.usefixtures("messages")

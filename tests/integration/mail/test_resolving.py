@@ -13,7 +13,7 @@ from workers.orders.models import Order
 
 pytestmark = DATABASE
 
-POKE = (task_names.SEND_EMAILS, ())
+SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 
 
 def unknown(word: str = "cut-accepted") -> Email:
@@ -47,7 +47,7 @@ def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list
     messages.clear()
     resolved = resolving.resolve(email.pk, arrived=False, who="kim", why="The customer says no")
     assert (resolved.state, resolved.attempts, resolved.sending_since) == (State.PENDING, 0, None)
-    assert messages == [POKE]
+    assert messages == [SEND_MESSAGE]
     assert sending.send_due().sent == 1
     assert accepted(mail, email) == 2
     assert Email.objects.get(pk=email.pk).message_id == email.message_id

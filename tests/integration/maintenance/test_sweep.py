@@ -13,7 +13,7 @@ from tests.integration.conftest import (
     Message,
     claim,  # a message that is newer than all slots
     database_now,
-    poke,
+    dispatch_message,
 )
 from workers import task_names
 from workers.fetches.cancelling import cancel
@@ -26,7 +26,7 @@ from workers.fetches.models import Fetch, State
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
 URL = "https://site.example/"
-POKE = (task_names.DISPATCH, ())  # of all sites
+DISPATCH_ALL = (task_names.DISPATCH, ())  # of all sites
 ARRIVED = "shop.tasks.arrived"
 HOUR = timedelta(hours=1)
 
@@ -71,7 +71,7 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
         assert fetch.not_before <= before
     assert Slot.objects.filter(released_at__isnull=False).count() == 3
     assert Site.objects.get().has_backlog
-    assert messages == [poke("site.example")]
+    assert messages == [dispatch_message("site.example")]
     assert sweep() == 0
 
 
@@ -141,7 +141,7 @@ def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message])
     messages.clear()
     sweep()
     assert Site.objects.get().has_backlog
-    assert messages == [POKE]
+    assert messages == [DISPATCH_ALL]
     messages.clear()
     sweep()
     assert messages == []

@@ -16,7 +16,7 @@ from workers.orders.models import Order
 
 pytestmark = DATABASE
 
-POKE = (task_names.SEND_EMAILS, ())
+SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 
 
 def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Message]) -> None:
@@ -30,7 +30,7 @@ def test_shipping_an_order_writes_its_email_and_tells_a_worker(messages: list[Me
     assert order.shipped_at is not None
     assert (email.state, email.attempts) == (State.PENDING, 0)
     assert email.message_id.startswith(f"<order.shipped-{order.pk}-")
-    assert messages == [POKE]
+    assert messages == [SEND_MESSAGE]
 
 
 def test_what_rolls_back_was_never_shipped(messages: list[Message]) -> None:
@@ -51,7 +51,7 @@ def test_shipping_twice_is_shipping_once(messages: list[Message], in_threads: In
     assert sum(in_threads(8, lambda _: shipping.ship(order.pk))) == 1
     assert not shipping.ship(order.pk)
     assert Email.objects.filter(kind="order.shipped", key=str(order.pk)).count() == 1
-    assert messages == [POKE]
+    assert messages == [SEND_MESSAGE]
 
 
 @pytest.mark.usefixtures("messages")

@@ -7,7 +7,7 @@ import pytest
 
 from ratelimit import site_settings
 from ratelimit.models import Site
-from tests.integration.conftest import Message, database_now, poke
+from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import (
     DAY,
     ORIGIN,
@@ -152,7 +152,7 @@ def test_dispatch_hears_of_it(messages: list[Message]) -> None:
     job = asked_for()
     messages.clear()
     answered(job, 404)
-    assert poke("site.example") in messages
+    assert dispatch_message("site.example") in messages
 
 
 def test_a_users_own_fetch_of_a_robots_txt_is_a_fetch_like_any_other() -> None:

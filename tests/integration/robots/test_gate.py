@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Message, database_now, poke
+from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -79,7 +79,7 @@ def test_what_is_not_known_waits_a_moment(files: RobotsFiles, messages: list[Mes
     let_through, [event] = robots_gate.admit(jobs, files)
     assert let_through == []
     assert [fetch.url for fetch in robots_fetches()] == [ROBOTS]
-    assert poke("site.example") in messages
+    assert dispatch_message("site.example") in messages
     before = database_now()
     stored(event)
     fetch, wait = Fetch.objects.get(is_robots=False), timedelta(seconds=robots_gate.WAIT)

@@ -4,7 +4,7 @@ import pytest
 
 from ratelimit import site_settings
 from ratelimit.models import Site
-from tests.integration.conftest import Message, database_now, poke
+from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, answered, claimed, known, stored
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.jobs import Job, Snoozed
@@ -102,7 +102,7 @@ def test_a_fetch_that_begins_to_wait_for_what_has_just_come_goes_on_at_once(
     fetch = Fetch.objects.get(url=PAGE)
     assert (fetch.state, fetch.due_since) == (State.QUEUED, None)
     assert fetch.not_before < database_now()
-    assert poke("site.example") in messages
+    assert dispatch_message("site.example") in messages
 
 
 def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFiles) -> None:
