@@ -118,9 +118,17 @@ def actors(turns: None) -> Iterator[dict[str, Actor]]:  # noqa: ARG001  asked fo
 
 
 def orders(*names: str) -> list[str]:
-    """Return every order in which the steps of these actors can come: one that enqueues has 3, the other 2."""
+    """Return every order in which the steps of these actors can come: one that enqueues has 3, the other 2.
+
+    Two actors that do the same are interchangeable: the upper-case one makes its first step first.
+    """
     steps = "".join(name * (3 if name in "Ee" else 2) for name in names)
-    return sorted({"".join(order) for order in permutations(steps)})
+    every_order = {"".join(order) for order in permutations(steps)}
+    return sorted(
+        order
+        for order in every_order
+        if all(order.find(twin.upper()) <= order.find(twin) for twin in "eo" if twin in order)
+    )
 
 
 def overlooked() -> int:
@@ -146,7 +154,7 @@ def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors
                 actors[name].step()
         assert Fetch.objects.filter(state=State.QUEUED).count() == names.lower().count("e")
         assert overlooked() == 0, order
-    assert len(every_order) == {"EO": 10, "EOo": 210, "EeO": 560}[names]
+    assert len(every_order) == {"EO": 10, "EOo": 105, "EeO": 280}[names]
 
 
 def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_reactivated(

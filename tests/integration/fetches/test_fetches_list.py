@@ -12,7 +12,9 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
+from ratelimit import site_settings
 from tests.integration.conftest import database_now
+from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read_by
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.management.commands.fetches import LISTED
@@ -156,7 +158,9 @@ MANY, FEW = 5_000, 10
 @pytest.fixture
 def rare() -> list[int]:
     """Have thousands of fetches that ended long ago, and few others, all older: three times `FEW`, which it returns."""
-    ids = [fetch.pk for fetch in request_fetches([f"http://a.example/{n}" for n in range(MANY)])]
+    site_settings.set_rate("a.example", "1/s")
+    queue_pages(MANY)
+    ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
     running, waiting, ended = ids[:FEW], ids[FEW : 2 * FEW], ids[2 * FEW : 3 * FEW]
     long_ago = database_now() - timedelta(days=3)
     Fetch.objects.filter(pk__in=running).update(state=State.RUNNING, slot_id=F("pk"), lease_until=F("created_at"))

@@ -15,9 +15,9 @@ from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
 from tests.integration.conftest import database_now
+from tests.integration.fetching import queue_pages
 from tests.integration.plans import plan_of, rows_read, scanned
 from workers.fetches.dispatch import dispatch
-from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher import store as storing
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.outcomes import judge
@@ -42,7 +42,7 @@ def reserve(*, analyze: bool) -> list[int]:
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
     for site in range(SITES):
         site_settings.set_rate(f"h{site}.example", "10/s")
-    request_fetches([f"https://h{site}.example/{page}" for page in range(EACH) for site in range(SITES)])
+    queue_pages(EACH)
     if analyze:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE fetches_fetch, ratelimit_site")

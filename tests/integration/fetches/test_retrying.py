@@ -21,6 +21,7 @@ from tests.integration.conftest import (
     database_now,
     dispatch_message,
 )
+from tests.integration.fetching import queue_pages
 from tests.integration.plans import scanned
 from workers.fetches import retrying
 from workers.fetches.backlog import deactivate
@@ -233,7 +234,7 @@ def test_a_batch_is_looked_up_by_index() -> None:
     site = Site.objects.get(name=SITE).pk
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
-    request_fetches([f"https://{SITE}/other/{number}" for number in range(20_000)], dedupe=True)
+    queue_pages(20_000, dedupe=True)
     parameters: dict[str, object] = {"ids": ids, "hop_urls": [URL] * len(ids), "sites": [site] * len(ids)}
     assert not scanned("workers.fetches", "retry", parameters)
 
