@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import tomllib
+from functools import cache
 from io import StringIO
 from typing import Any
 
@@ -32,6 +33,7 @@ TOP_LEVEL = {
 }
 
 
+@cache
 def compose() -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yml").read_text())
     return loaded
