@@ -1,6 +1,7 @@
 """The operators' page of orders, which are shipped there."""
 
-from django import forms
+from typing import TYPE_CHECKING
+
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -10,6 +11,9 @@ from django.utils.translation import ngettext
 from postgres.admin import TableAdmin
 from workers.orders import shipping
 from workers.orders.models import Order
+
+if TYPE_CHECKING:
+    from django import forms
 
 MOST_SHIPPED = 1_000
 

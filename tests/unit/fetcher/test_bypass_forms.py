@@ -11,7 +11,8 @@ import pytest
 from yarl import URL
 
 from tests.bypass_forms import ANSWERS, FORMS, Form
-from workers.fetches.fetcher.address_guard import AddressRefused, GuardedResolver, check_address
+from workers.fetches.addresses import AddressRefused, check_address
+from workers.fetches.fetcher.resolver import GuardedResolver
 from workers.fetches.targets import InvalidTarget, parse_target
 
 

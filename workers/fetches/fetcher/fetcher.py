@@ -31,7 +31,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
-from workers.fetches.fetcher.address_guard import networks
+from workers.fetches.addresses import networks
 from workers.fetches.fetcher.claim import claim, successor_of
 from workers.fetches.fetcher.in_flight import Batch, InFlight
 from workers.fetches.fetcher.recall_watcher import RecallWatcher

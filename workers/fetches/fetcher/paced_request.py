@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp.connector import Connection
 from django.conf import settings
 
-from workers.fetches.fetcher.address_guard import Network, check_address
+from workers.fetches.addresses import Network, check_address
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Failure, Job

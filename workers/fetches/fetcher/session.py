@@ -19,7 +19,7 @@ import aiohttp
 from django.conf import settings
 from yarl import URL
 
-from workers.fetches.fetcher.address_guard import AddressRefused, GuardedResolver, Network, NotLookedUp, check_address
+from workers.fetches.addresses import AddressRefused, Network, check_address
 from workers.fetches.fetcher.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.fetcher.paced_request import (
@@ -31,6 +31,7 @@ from workers.fetches.fetcher.paced_request import (
     RunOver,
     current_attempt,
 )
+from workers.fetches.fetcher.resolver import GuardedResolver, NotLookedUp
 from workers.fetches.fetcher.retry_after import REFUSING
 from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed

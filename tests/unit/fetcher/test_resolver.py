@@ -1,7 +1,4 @@
-"""The address guard is a table: what is not globally routable unicast is refused, to the edges of each network.
-
-How such an address is disguised is in test_bypass_forms.py.
-"""
+"""The resolver: only permitted addresses are connected to, and hosts whose name servers hang hold up no others."""
 
 import asyncio
 import gc
@@ -12,185 +9,9 @@ from typing import Any
 
 import pytest
 
-from workers.fetches.fetcher import address_guard
-from workers.fetches.fetcher.address_guard import AddressRefused, GuardedResolver, NotLookedUp, check_address, networks
-
-PUBLIC = (
-    "1.1.1.1",
-    "8.8.8.8",
-    "9.9.9.9",
-    "93.184.215.14",
-    "151.101.1.140",
-    "172.15.255.255",  # just below 172.16.0.0/12
-    "172.32.0.0",  # just above
-    "11.0.0.0",
-    "100.63.255.255",  # just below the carriers' 100.64.0.0/10
-    "100.128.0.0",
-    "169.253.255.255",
-    "192.167.255.255",
-    "168.63.129.15",  # beside Azure's host service
-    "168.63.129.17",
-    "192.88.98.255",  # beside 6to4's relays
-    "192.88.100.0",
-    "223.255.255.255",
-    "2606:4700:4700::1111",
-    "2001:4860:4860::8888",
-    "2a00:1450:4001:82a::200e",
-    "2606:4700::5efe:8.8.8.8",  # ISATAP with a public address
-    "2606:4700::1:5efe:a00:1",  # not ISATAP, but nearly
-)
-
-REFUSED = (
-    # this host
-    "0.0.0.0",  # noqa: S104
-    "0.1.2.3",
-    "::",
-    # loopback
-    "127.0.0.1",
-    "127.255.255.254",
-    "::1",
-    # private
-    "10.0.0.1",
-    "10.255.255.255",
-    "172.16.0.1",
-    "172.31.255.255",
-    "192.168.0.1",
-    "fc00::1",
-    "fdff:ffff::1",
-    # link-local, with the metadata services of clouds
-    "169.254.0.1",
-    "169.254.169.254",
-    "fe80::1",
-    "fe80::1%eth0",
-    "fd00:ec2::254",
-    # carrier-grade NAT (RFC 6598)
-    "100.64.0.1",
-    "100.127.255.254",
-    # multicast and broadcast
-    "224.0.0.1",
-    "239.255.255.255",
-    "ff02::1",
-    "ff0e::1",
-    "255.255.255.255",
-    # reserved, documentation, benchmarks
-    "240.0.0.1",
-    "192.0.0.1",
-    "192.0.0.8",
-    "192.0.2.1",
-    "198.18.0.1",
-    "198.19.255.255",
-    "198.51.100.1",
-    "203.0.113.1",
-    "2001:db8::1",
-    "3fff::1",
-    "100::1",
-    "5f00::1",
-    # site-local (RFC 3879)
-    "fec0::1",
-    "feff::1",
-    # IPv4-mapped
-    "::ffff:10.0.0.1",
-    "::ffff:169.254.169.254",
-    "::ffff:8.8.8.8",
-    # IPv4-compatible
-    "::10.0.0.1",
-    "::8.8.8.8",
-    # NAT64 (RFC 6052, RFC 8215)
-    "64:ff9b::10.0.0.1",
-    "64:ff9b:1::8.8.8.8",
-    # 6to4 (RFC 3056, retired by RFC 7526)
-    "2002:7f00:1::1",
-    "2002:a00:1::1",
-    "2002:c0a8:101::1",
-    "2002:808:808::1",
-    # Teredo (RFC 4380), whose client address is hidden in inverted bits
-    "2001::1",
-    # zone ids do not help
-    "::1%1",
-)
-
-
-@pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_passes(address: str) -> None:
-    """Public addresses may be fetched from, up to the edges of networks that are not public."""
-    check_address(address, ())
-
-
-@pytest.mark.parametrize("address", REFUSED)
-def test_an_address_that_is_not_public_is_refused_by_name(address: str) -> None:
-    """The refusal names the address, says what it is, and how to allow it."""
-    with pytest.raises(AddressRefused) as refusal:
-        check_address(address, ())
-    assert str(refusal.value).startswith(f"{address} is ")
-    assert "WEIR_FETCH_ALLOW_NETS" in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("address", "reason"),
-    [
-        ("127.0.0.1", "loopback"),
-        ("::ffff:127.0.0.1", "loopback"),
-        ("10.0.0.1", "private"),
-        ("169.254.169.254", "link-local"),
-        ("224.0.0.1", "multicast"),
-        ("::", "unspecified"),
-        ("100.64.0.1", "not globally routable"),
-        ("fec0::1", "not globally routable"),
-    ],
-)
-def test_the_refusal_says_what_the_address_is(address: str, reason: str) -> None:
-    """The reason tells an operator which kind of network to allow."""
-    with pytest.raises(AddressRefused, match=f" is {reason};"):
-        check_address(address, ())
-
-
-@pytest.mark.parametrize(
-    ("address", "allowed"),
-    [
-        ("127.0.0.1", ["127.0.0.0/8"]),
-        ("127.255.0.7", ["127.0.0.0/8"]),
-        ("10.1.2.3", ["192.168.0.0/16", "10.1.0.0/16"]),
-        ("::1", ["::1/128"]),
-        ("fd00::7", ["fd00::/8"]),
-        ("fe80::1%eth0", ["fe80::/10"]),
-        ("::ffff:127.0.0.1", ["127.0.0.0/8"]),
-        ("::ffff:10.1.2.3", ["10.1.0.0/16"]),
-        ("64:ff9b::10.1.2.3", ["10.1.0.0/16"]),
-        ("64:ff9b::8.8.8.8", ["64:ff9b::/96"]),
-    ],
-)
-def test_an_allowed_network_passes(address: str, allowed: list[str]) -> None:
-    """A network that the setting exempts may be fetched from, also where IPv6 carries its address."""
-    check_address(address, networks(allowed))
-
-
-@pytest.mark.parametrize(
-    ("address", "allowed"),
-    [
-        ("127.0.0.1", ["10.0.0.0/8"]),
-        ("10.2.0.1", ["10.1.0.0/16"]),
-        ("::1", ["0.0.0.0/0"]),
-        ("127.0.0.1", ["::/0"]),
-        ("::ffff:10.0.0.1", ["127.0.0.0/8"]),
-        ("64:ff9b::7f00:1", ["10.0.0.0/8"]),
-    ],
-)
-def test_an_allowed_network_exempts_nothing_else(address: str, allowed: list[str]) -> None:
-    """An exemption goes as far as its network, and never over to the other IP version by its prefix alone."""
-    with pytest.raises(AddressRefused):
-        check_address(address, networks(allowed))
-
-
-def test_blank_networks_are_no_networks() -> None:
-    """A setting with a comma too many allows nothing by it."""
-    assert networks(["", "  ", " 10.0.0.0/8 "]) == networks(["10.0.0.0/8"])
-
-
-@pytest.mark.parametrize("text", ["10.0.0.1/8", "example.com", "10.0.0.0/33", "10.0.0.0-10.0.0.9"])
-def test_what_is_no_network_is_refused(text: str) -> None:
-    """A network that is none raises ValueError, and is never taken for another."""
-    with pytest.raises(ValueError, match=r"does not appear to be|has host bits set"):
-        networks([text])
+from workers.fetches.addresses import AddressRefused, networks
+from workers.fetches.fetcher import resolver
+from workers.fetches.fetcher.resolver import GuardedResolver, NotLookedUp
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) -> list[str]:
@@ -316,7 +137,7 @@ def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where other hosts' lookups have all threads until the time-out, the error says that there was none."""
-    monkeypatch.setattr(address_guard, "MOST_LOOKUPS", 1)
+    monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
 
     async def ask() -> None:
         resolver = GuardedResolver(allowed=(), timeout_s=0.2)
