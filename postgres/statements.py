@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -14,6 +15,18 @@ from psycopg.rows import namedtuple_row
 @cache
 def _load(package: str, name: str) -> str:
     return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def load(package: str) -> None:
+    """Read all statements of a package and of those below it, so that none has to be read later.
+
+    A process that has run out of file descriptors can go on to execute what it has read.
+    """
+    root = Path(str(files(package)))
+    for file in root.rglob("sql/**/*.sql"):
+        parts = file.relative_to(root).with_suffix("").parts
+        folder = parts.index("sql")
+        _load(".".join((package, *parts[:folder])), "/".join(parts[folder + 1 :]))
 
 
 def refuse_transaction(what: str) -> None:

@@ -2,8 +2,15 @@
 
 from django.apps import AppConfig
 
+from postgres import statements
+
 
 class WorkersConfig(AppConfig):
     """Owns the heartbeat."""
 
     name = "workers"
+
+    def ready(self) -> None:
+        """Read the statements of all apps: a worker that is out of file descriptors must still store what it holds."""
+        for package in ("notifications", "ratelimit", "workers"):
+            statements.load(package)

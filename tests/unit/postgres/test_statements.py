@@ -1,0 +1,26 @@
+"""Statements are read when a process starts."""
+
+import errno
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from postgres import statements
+from project.checkout import CHECKOUT
+
+APPS = ("notifications", "ratelimit", "workers")
+FILES = [file for app in APPS for file in (CHECKOUT / app).rglob("*.sql")]
+
+
+def no_descriptor_left(*_arguments: object, **_options: object) -> NoReturn:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CHECKOUT)))
+def test_no_statement_is_read_once_the_apps_are_loaded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has run out of file descriptors still executes every statement."""
+    package, name = str(file.relative_to(CHECKOUT).with_suffix("")).split("/sql/")
+    text = file.read_text()
+    monkeypatch.setattr(Path, "read_text", no_descriptor_left)
+    assert statements._load(package.replace("/", "."), name) == text
