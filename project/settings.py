@@ -168,6 +168,7 @@ EMAIL_TIMEOUT = env.EMAIL_TIMEOUT
 DEFAULT_FROM_EMAIL = env.DEFAULT_FROM_EMAIL
 
 # --- Weir -----------------------------------------------------------------------------------------------------------
+WEIR_STATEMENT_TIMEOUT = env.WEIR_STATEMENT_TIMEOUT
 WEIR_DEFAULT_RATE = env.WEIR_DEFAULT_RATE
 WEIR_LOOKAHEAD = env.WEIR_LOOKAHEAD
 WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from django.db import OperationalError
+
 from postgres import statements
 from ratelimit import site_names
 from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
@@ -133,10 +135,17 @@ class Recall:
 
 
 def recalls(window_s: float) -> list[Recall]:
-    """Return what was recalled in the last `window_s` seconds, by the database's clock."""
+    """Return what was recalled in the last `window_s` seconds, by the database's clock.
+
+    Raises OperationalError where the database is a standby: what the primary has committed may not have come yet.
+    """
+    rows = _query("slots/recalls", {"window": window_s}, prepare=True)
+    if any(row.is_standby for row in rows):
+        raise OperationalError("this database is a standby, which cannot tell what was recalled")
     return [
         Recall(site_id=row.site_id, at=row.at, last_slot=row.recalled_slot, passed_on=row.slot_id)
-        for row in _query("slots/recalls", {"window": window_s}, prepare=True)
+        for row in rows
+        if row.site_id is not None
     ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from django.conf import LazySettings
+from django.db import connection
 
 from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings
@@ -112,3 +113,15 @@ def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, m
     after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches]).order_by("attempts")
     assert [(fetch.state, fetch.attempts) for fetch in after] == [(State.QUEUED, 0), (State.QUEUED, 1)]
     assert "no answer from DNS" in after[1].error
+
+
+def test_a_session_that_can_only_read_is_left(running_sites: sites.Sites, fetcher: Fetcher) -> None:
+    """After a fail-over the claimer's connection may lead to a primary that was demoted: it makes a new one."""
+    site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "10/s")
+
+    def demote() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET default_transaction_read_only = on")
+
+    fetcher._claimer.submit(demote).result()
+    assert fetched(request_fetch(running_sites.url(0, "/ok")), fetcher).state == State.DONE

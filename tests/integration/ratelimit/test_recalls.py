@@ -1,12 +1,13 @@
 """A site that is paused, backed off or given another rate voids its reserved slots, whichever process holds them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 
 from ratelimit import site_settings, slots
 from ratelimit.models import Site
@@ -136,3 +137,24 @@ def test_reservations_while_the_clock_is_set_back_keep_the_interval(in_threads: 
     standing = sorted(r.slots[0].start_at for r in taken if slots.confirm(r))
     assert len(standing) >= 2
     assert min(later - earlier for earlier, later in pairwise(standing)) >= 0.05
+
+
+@pytest.fixture
+def standby() -> Iterator[None]:
+    """Have this session take its database for a standby, which a client cannot tell from a primary by connecting."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA fake")
+        cursor.execute("CREATE FUNCTION fake.pg_is_in_recovery() RETURNS bool LANGUAGE sql AS 'SELECT true'")
+        cursor.execute("SET search_path = fake, pg_catalog, public")
+        yield
+        cursor.execute("RESET search_path")
+        cursor.execute("DROP SCHEMA fake CASCADE")
+
+
+def test_a_standby_confirms_nothing(standby: None) -> None:  # noqa: ARG001  asked for its effect
+    """It may be behind the primary, where the slot may have been recalled."""
+    site_at()
+    reservation = take(1)
+    assert not slots.confirm(reservation)
+    with pytest.raises(OperationalError, match="standby"):
+        slots.recalls(60)

@@ -2,21 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 import structlog
 from django.conf import settings
-from django.db import Error
+from django.db import Error, connection
 
 from postgres import statements
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
+from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.jobs import Job, Validators
 
 log = structlog.get_logger(__name__)
+Result = TypeVar("Result")
 _query = partial(statements.run, "workers.fetches.fetcher")
 
 # Seconds beyond all deadlines of a fetch before its holder counts as dead: time for storing the result.
@@ -103,6 +109,59 @@ def successor_of(job: Job) -> tuple[Job, datetime] | None:
         obeys_robots=row.obeys_robots,
     )
     return successor, row.passed_on_at
+
+
+class Claimer:
+    """The part of the fetcher that claims for all messages, on one connection: a new one costs more than a claim.
+
+    Celery closes the connections of its own threads after each task.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.part = Part("claimer", self._work, patience_s=database_patience_s())
+
+    def submit(self, do: Callable[..., Result], *arguments: object, **options: object) -> "Future[Result]":
+        """Have `do` called in the claimer's thread; returns the future of its result or error."""
+        result: Future[Result] = Future()
+
+        def call() -> None:
+            try:
+                result.set_result(do(*arguments, **options))
+            except Exception as error:  # noqa: BLE001  it is the caller's
+                result.set_exception(error)
+
+        self._calls.put(call)
+        return result
+
+    def close(self, timeout: float) -> bool:
+        """Make the calls that are left, and end; returns False when that takes longer than `timeout` seconds."""
+        self._calls.put(None)
+        return self.part.join(timeout)
+
+    def _work(self) -> None:
+        while True:
+            take_turn()
+            try:
+                call = self._calls.get(timeout=TURN_S)
+            except Empty:
+                continue
+            if call is None:
+                break
+            call()
+        connection.close()
+
+
+def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
+    """Call `do`; where a statement fails, call it once more on a new connection.
+
+    Any error of the database may be one of the connection: one to a primary that was demoted can only read.
+    """
+    try:
+        return do(*arguments)
+    except Error:
+        connection.close()
+        return do(*arguments)
 
 
 def longest_hold_s() -> float:

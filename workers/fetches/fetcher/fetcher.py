@@ -20,20 +20,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
-from typing import TypeVar
+from functools import partial
 
 import structlog
 import uvloop
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.addresses import networks
-from workers.fetches.fetcher.claim import claim, successor_of
+from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
 from workers.fetches.fetcher.in_flight import Batch, InFlight
+from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.retry_after import refusal
 from workers.fetches.fetcher.session import Session
@@ -44,8 +43,6 @@ from workers.fetches.robots.files import RobotsFiles
 from workers.fetches.robots.user_agent import has_contact
 
 log = structlog.get_logger(__name__)
-
-Result = TypeVar("Result")
 
 
 class Fetcher:
@@ -61,8 +58,7 @@ class Fetcher:
         if not has_contact(settings.WEIR_FETCH_USER_AGENT):
             log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
         self._writer = Writer(self._free_room)
-        # A thread of its own keeps its connection; Celery closes the connections of its threads after each task.
-        self._claimer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch-claimer")
+        self._claimer = Claimer()
         self._room = threading.Condition()
         self._held = 0
         self._stopping = False
@@ -70,10 +66,10 @@ class Fetcher:
         self._in_flight = InFlight()
         self._confirmation = Confirmation(asked_at=NEVER)
         self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fetch-loop", daemon=True)
-        self._thread.start()
+        self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
         self._recall_watcher = RecallWatcher(self._pass_to_loop)
+        self._watchdog = Watchdog(self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part)
 
     def run_batch(self, slot_ids: list[int]) -> None:
         """Claim the fetches of one message's slots, and return when none of them waits for its slot any more.
@@ -97,23 +93,23 @@ class Fetcher:
             self._writer.put(event)
         if jobs:
             batch = Batch(jobs)
-            self._loop.call_soon_threadsafe(self._start, jobs, batch)
+            self._on_loop(self._start, jobs, batch)
             batch.wait()
 
     def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
-        return robots_gate.admit(_reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
+        return robots_gate.admit(reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
 
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
         self._stopping = True
-        self._loop.call_soon_threadsafe(self._in_flight.give_back)
+        self._on_loop(self._in_flight.give_back)
 
     def close(self, timeout: float) -> None:
         """Wait for the answers in flight, give back those that take longer than `timeout` seconds, store everything.
 
         May be called twice.
         """
-        if not self._thread.is_alive():
+        if not self._loop_part.is_alive():
             return  # closed before
         self.stop_starting()
         give_up_at = time.monotonic() + timeout
@@ -121,19 +117,31 @@ class Fetcher:
             self._room.notify_all()
             self._room.wait_for(lambda: not self._held, timeout)
         # In the order in which jobs pass through them: claimer, loop, writer. What is left behind, sweep takes back.
-        wait([self._claimer.submit(_close_connection)], max(1.0, give_up_at - time.monotonic()))
-        self._claimer.shutdown(wait=False, cancel_futures=True)
+        self._claimer.close(max(1.0, give_up_at - time.monotonic()))
         asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result()
         if not self._writer.close(max(1.0, give_up_at - time.monotonic())):
             log.warning("results_not_stored", held=self._held)
         self._recall_watcher.close(1.0)  # after the last answer, which may be a refusal
+        self._watchdog.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._loop_part.join(timeout)
 
     def _free_room(self, places: int) -> None:
         with self._room:
             self._held -= places
             self._room.notify_all()
+
+    def _run_loop(self) -> None:
+        self._turn()
+        self._loop.run_forever()
+
+    def _turn(self) -> None:
+        take_turn()
+        self._loop.call_later(TURN_S, self._turn)
+
+    def _on_loop(self, do: Callable[..., None], *arguments: object) -> None:
+        """Have `do` called on the loop; an error in it ends the process: the loop itself would only log it."""
+        self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
         return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused)
@@ -149,12 +157,12 @@ class Fetcher:
         for job in jobs:
             task = self._loop.create_task(self._session.fetch(job, batch))
             self._in_flight.add(task, job, batch)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(partial(_surely, self._ended))
         if self._stopping:
             self._in_flight.give_back()
 
     def _pass_to_loop(self, recalls: list[Recall], asked_at: float) -> None:
-        self._loop.call_soon_threadsafe(self._apply, recalls, asked_at)
+        self._on_loop(self._apply, recalls, asked_at)
 
     def _apply(self, recalls: list[Recall], asked_at: float) -> None:
         """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
@@ -166,7 +174,7 @@ class Fetcher:
 
     def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
         """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
-        if (found := _reconnecting(successor_of, job)) is None:
+        if (found := reconnecting(successor_of, job)) is None:
             return
         successor, since = found
         self._free_room(-1)  # the successor takes a place
@@ -175,7 +183,7 @@ class Fetcher:
             return
         jobs, events = robots_gate.admit([successor], self._robots_files)
         if jobs:
-            self._loop.call_soon_threadsafe(self._start_successor, successor, since)
+            self._on_loop(self._start_successor, successor, since)
         else:
             self._writer.put(events[0])
 
@@ -206,18 +214,12 @@ class Fetcher:
         self._recall_watcher.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
 
 
-def _close_connection() -> None:
-    """Close the connection of the thread that runs this."""
-    connection.close()
-
-
-def _reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
-    """Call `do`; where the thread's connection turns out to be lost, call it once more with a new one."""
+def _surely(do: Callable[..., None], *arguments: object) -> None:
+    """Call `do` on the loop's thread; an error in it ends the process."""
     try:
-        return do(*arguments)
-    except (OperationalError, InterfaceError):
-        connection.close()
-        return do(*arguments)
+        do(*arguments)
+    except Exception as error:  # noqa: BLE001  whatever it is, jobs would be held for good
+        end_process("loop", "it failed", error)
 
 
 _lock = threading.Lock()

@@ -6,7 +6,6 @@ A fetcher starts nothing while the last answer is older than `ratelimit.pacing.C
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -16,6 +15,7 @@ from django.db import Error, connection
 
 from ratelimit import site_settings, sites, slots
 from ratelimit.slots import Recall
+from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
 from workers.fetches.fetcher.retry_after import Refusal, merged
 
 log = structlog.get_logger(__name__)
@@ -32,8 +32,7 @@ class RecallWatcher:
     def __init__(self, heard: Callable[[list[Recall], float], None]) -> None:
         self._heard = heard
         self._refusals: SimpleQueue[Refusal | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="fetch-watch", daemon=True)
-        self._thread.start()
+        self.part = Part("recall-watcher", self._work, patience_s=database_patience_s())
 
     def refuse(self, refusal: Refusal) -> None:
         """Have the site backed off at once, for all processes; never blocks."""
@@ -42,14 +41,14 @@ class RecallWatcher:
     def close(self, timeout: float) -> bool:
         """Back off the sites that are left, and end; returns False when that takes longer than `timeout` seconds."""
         self._refusals.put(None)
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self.part.join(timeout)
 
     def _work(self) -> None:
         pending: list[Refusal] = []
         heard_at = ask_at = time.monotonic()
         last = False
         while not last:
+            take_turn()
             new, last = self._wait(ask_at)
             pending = merged(pending + new)
             try:

@@ -22,6 +22,7 @@ from ratelimit.sites import sites_of
 from ratelimit.slots import unreserve
 from workers import task_names
 from workers.fetches import backlog
+from workers.fetches.fetcher.parts import take_turn
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import FINAL, State
 from workers.fetches.on_done import call_on_done
@@ -64,6 +65,7 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
     slots that are given back, are queued again.
     """
     while True:
+        take_turn()
         try:
             stored = store(outcomes)
             _requeue_successors(o.slot_id for o in outcomes if not o.slot_used and o.fetch_id not in stored)

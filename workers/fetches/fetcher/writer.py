@@ -5,7 +5,6 @@
 3. It stores the outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -16,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from workers.fetches.fetcher.outcomes import judge
+from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.store import store_surely
 from workers.fetches.jobs import Event, Outcome
 from workers.fetches.models import State
@@ -35,8 +35,7 @@ class Writer:
     def __init__(self, stored: Callable[[int], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._stored = stored
-        self._thread = threading.Thread(target=self._work, name="fetch-writer", daemon=True)
-        self._thread.start()
+        self.part = Part("writer", self._work, patience_s=database_patience_s())
 
     def put(self, event: Event) -> None:
         """Hand over an event; never blocks."""
@@ -45,12 +44,12 @@ class Writer:
     def close(self, timeout: float) -> bool:
         """Store what is left, and end; returns False when that takes longer than `timeout` seconds."""
         self._events.put(None)
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self.part.join(timeout)
 
     def _work(self) -> None:
         last = False
         while not last:
+            take_turn()
             outcomes, last = self._gather()
             if outcomes:
                 store_surely(outcomes)
@@ -58,13 +57,13 @@ class Writer:
         connection.close()
 
     def _gather(self) -> tuple[list[Outcome], bool]:
-        """Return the outcomes of about one PERIOD, and whether they are the last."""
+        """Return the outcomes of about one PERIOD, and whether they are the last; none where none comes for a turn."""
         outcomes: list[Outcome] = []
         until = None
         size = 0
         while size < MOST_BYTES:
             try:
-                event = self._events.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+                event = self._events.get(timeout=TURN_S if until is None else max(0.0, until - time.monotonic()))
             except Empty:
                 break
             if event is None:

@@ -1,0 +1,88 @@
+"""A fetcher works as a whole: where one of its parts fails or hangs, the process ends, and says which part it was."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.conftest import Eventually, StartPython
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.parts import EX_SOFTWARE
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENDS_WITHIN_S = 10
+# A fetcher to which something happens; it writes a line once it runs.
+RUN = """
+import time
+from workers.fetches.fetcher import parts
+{patience}
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.writer import Writer
+from workers.fetches.fetcher.recall_watcher import RecallWatcher
+
+def out_of_memory(*_arguments):
+    raise MemoryError("no more")
+
+def hang(*_arguments):
+    time.sleep(60)
+
+{before}
+fetcher = Fetcher()
+print("runs", flush=True)
+{after}
+time.sleep(60)
+"""
+
+
+def run(start_python: StartPython, *, patience: str = "", before: str = "", after: str = "") -> subprocess.Popen[str]:
+    script = RUN.format(patience=patience, before=before, after=after)
+    log_to_stdout = "import os\nos.dup2(1, 2)\n"
+    return start_python(script, before=log_to_stdout, environment={"WEIR_STATEMENT_TIMEOUT": "1"})
+
+
+@pytest.mark.parametrize(
+    ("part", "fault"),
+    [
+        ("writer", {"before": "Writer._gather = out_of_memory"}),
+        ("recall-watcher", {"before": "RecallWatcher._wait = out_of_memory"}),
+        ("loop", {"after": "fetcher._on_loop(out_of_memory)"}),
+        ("loop", {"after": "fetcher._on_loop(hang)"}),
+        ("claimer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._claimer.submit(hang)"}),
+        ("writer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._writer._gather = hang"}),
+    ],
+)
+def test_a_part_that_fails_or_hangs_ends_the_process(
+    start_python: StartPython, part: str, fault: dict[str, str]
+) -> None:
+    """The exit status is an error's, and the last line of the log names the part."""
+    process = run(start_python, **fault)
+    began_at = time.monotonic()
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == EX_SOFTWARE
+    assert f'"part": "{part}"' in output or f"'part': '{part}'" in output, output
+    assert "fetcher_ends" in output
+    assert time.monotonic() - began_at < ENDS_WITHIN_S + 5  # it has to start first
+
+
+def test_a_process_that_stood_still_goes_on(start_python: StartPython, eventually: Eventually) -> None:
+    """A process that was stopped, or a machine that was suspended, for longer than any patience has no hanging part."""
+    process = run(start_python, patience="parts.LOOP_PATIENCE_S = parts.SPARE_S = 1.5")
+    eventually(lambda: process.stdout and process.stdout.readline() == "runs\n", "the fetcher to run")
+    os.kill(process.pid, signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    eventually(lambda: time.monotonic() > stopped_at + 4, "longer than any patience")
+    os.kill(process.pid, signal.SIGCONT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(3)
+
+
+def test_a_fetcher_that_is_closed_leaves_no_thread_behind(eventually: Eventually) -> None:
+    """Its parts end in order; nothing ends the process."""
+    made = Fetcher()
+    parts = [made._loop_part, made._claimer.part, made._writer.part, made._recall_watcher.part]
+    assert all(part.is_alive() for part in parts)
+    made.close(1.0)
+    eventually(lambda: not any(part.is_alive() for part in parts), "the parts to end")

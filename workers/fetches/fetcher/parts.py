@@ -1,0 +1,103 @@
+"""The parts of a fetcher: threads that the process does not outlive.
+
+A fetcher works only as a whole. Where a part ends by an error, the process ends at once; where a part makes no turn for
+longer than its patience, within a second after that. The log says which part, and why. Whoever runs the process starts
+another one. What this one held goes back to the queue when its leases run out (maintenance/sweep.py).
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import structlog
+from django.conf import settings
+
+log = structlog.get_logger(__name__)
+
+TURN_S = 1.0  # a part that has nothing to do takes a turn as often as this
+LOOP_PATIENCE_S = 8.0  # of the event loop, in which nothing blocks
+SPARE_S = (
+    8.0  # a part that talks to PostgreSQL may take this much longer than PostgreSQL's own time-out for a statement
+)
+LOOK_EVERY_S = 1.0
+EX_SOFTWARE = 70  # the exit status, as in BSD's sysexits.h
+
+_current = threading.local()
+
+
+def database_patience_s() -> float:
+    """Return how long a part that talks to PostgreSQL may take for a turn; infinite where no statement is ended."""
+    return settings.WEIR_STATEMENT_TIMEOUT + SPARE_S if settings.WEIR_STATEMENT_TIMEOUT else float("inf")
+
+
+def take_turn() -> None:
+    """Note that the part whose thread this is goes on. Does nothing in other threads."""
+    part: Part | None = getattr(_current, "part", None)
+    if part is not None:
+        part.turned_at = time.monotonic()
+
+
+def end_process(name: str, reason: str, error: BaseException | None = None) -> NoReturn:
+    """End this process at once: a part of its fetcher does not work any more. From any thread."""
+    log.critical("fetcher_ends", part=name, reason=reason, exc_info=error)
+    logging.shutdown()
+    os._exit(EX_SOFTWARE)
+
+
+class Part:
+    """A thread of the fetcher. `work` calls `take_turn` at least every `patience_s` seconds."""
+
+    def __init__(self, name: str, work: Callable[[], None], *, patience_s: float) -> None:
+        self.name = name
+        self.turned_at = time.monotonic()
+        self._work = work
+        self._patience_s = patience_s
+        self._thread = threading.Thread(target=self._run, name=f"fetch-{name}", daemon=True)
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def hangs(self) -> bool:
+        """Tell whether its last turn is longer ago than its patience."""
+        return self.is_alive() and time.monotonic() - self.turned_at > self._patience_s
+
+    def join(self, timeout: float) -> bool:
+        """Wait for its end; returns False when that takes longer than `timeout` seconds."""
+        self._thread.join(timeout)
+        return not self.is_alive()
+
+    def _run(self) -> None:
+        _current.part = self
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001  whatever it is, nobody goes on with this part's work
+            end_process(self.name, "it failed", error)
+
+
+class Watchdog:
+    """A thread that ends the process when a part hangs."""
+
+    def __init__(self, *parts: Part) -> None:
+        self._parts = parts
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="fetch-watchdog", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop looking."""
+        self._closed.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        looked_at = time.monotonic()
+        while not self._closed.wait(LOOK_EVERY_S):
+            stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
+            looked_at = time.monotonic()
+            for part in self._parts:
+                part.turned_at += max(0.0, stood_still_s)
+                if part.hangs():
+                    end_process(part.name, f"it has made no turn for {looked_at - part.turned_at:.1f} s")
