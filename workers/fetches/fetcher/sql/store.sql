@@ -12,7 +12,7 @@ WITH outcome AS MATERIALIZED (
         %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
         %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
         %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)s::bytea[], %(unchanged_from)s::bigint[], %(is_lost)s::bool[]
+        %(hop_site)s::bigint[], %(content)b::bytea[], %(unchanged_from)s::bigint[], %(is_lost)s::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
