@@ -93,6 +93,12 @@ def busy(site: Answers, rest: bytes) -> Answer:
     return answer(int(status), b"busy", *headers)
 
 
+def closing(site: Answers, rest: bytes) -> Answer:
+    """Close the connection without an answer for the first n requests of the same path at this site, then the page."""
+    site.times_asked[rest] += 1
+    return Answer(head=b"", closes=True) if site.times_asked[rest] <= number(rest) else site.page
+
+
 def drip(site: Answers, _rest: bytes) -> Answer:
     """Answer the page, one byte a second."""
     return replace(site.page, body=b"", stream=repeat(b"w", len(site.page.body)), pause_s=1.0)
@@ -123,9 +129,11 @@ BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's f
     b"redirect": lambda _, rest: answer(302, b"", b"Location: " + unquote_to_bytes(rest)),
     b"loop": lambda _, rest: answer(302, b"", b"Location: /loop/%d" % ((number(rest) + 1) % 100)),
     b"close": lambda *_: Answer(head=b"", closes=True),
+    b"closing": closing,
     b"drip": drip,
     b"big": big,
     b"gzipbomb": lambda _, rest: answer(200, gzipped_zeros(number(rest)), b"Content-Encoding: gzip"),
+    b"longheader": lambda _, rest: answer(200, b"long header", b"X-Long: " + b"a" * number(rest)),
     b"badheader": lambda *_: answer(200, b"bad header", b"X-Bad: \xff\xfe"),
     b"nolength": lambda site, _: Answer(head=NO_LENGTH, body=site.page.body, closes=True),
     b"robots.txt": lambda *_: answer(404, b"not found"),

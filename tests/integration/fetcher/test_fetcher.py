@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+import aiohttp
 import pytest
 from django.conf import LazySettings
 from django.db import connection
@@ -18,7 +19,7 @@ from workers.fetches.fetcher import resolver
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.fetcher.paced_request import Attempt
+from workers.fetches.fetcher.paced_request import Attempt, PacedRequest
 from workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -125,3 +126,37 @@ def test_a_session_that_can_only_read_is_left(running_sites: sites.Sites, fetche
 
     fetcher._claimer.submit(demote).result()
     assert fetched(request_fetch(running_sites.url(0, "/ok")), fetcher).state == State.DONE
+
+
+def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
+    running_sites: sites.Sites, fetcher: Fetcher
+) -> None:
+    """The site answers the next request: no attempt is counted. It counts where that is closed on, too."""
+    site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "20/s")
+    fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)  # its connection waits for the next
+    raced = fetched(request_fetch(running_sites.url(0, "/closing/1"), max_attempts=1), fetcher)
+    assert (raced.state, raced.attempts) == (State.DONE, 1)
+    closed_on = fetched(request_fetch(running_sites.url(0, "/close/"), max_attempts=1), fetcher)
+    assert (closed_on.state, closed_on.attempts) == (State.FAILED, 1)
+    assert "closed the connection" in closed_on.error
+    arrivals, _ = site_log.read_arrivals(running_sites.log)
+    assert [arrival.path for arrival in arrivals] == ["/ok", *["/closing/1"] * 2, *["/close/"] * 2]
+    assert min(judge.gaps_ns(arrivals)) >= 50_000_000
+
+
+@pytest.mark.parametrize(("size", "state"), [(60_000, State.DONE), (70_000, State.FAILED)])
+def test_long_headers_are_read(running_sites: sites.Sites, fetcher: Fetcher, size: int, state: State) -> None:
+    """Some sites send policies and cookies of many kilobytes; what is longer than 64 KiB fails, and says so."""
+    fetch = fetched(request_fetch(running_sites.url(0, f"/longheader/{size}"), max_attempts=1), fetcher)
+    assert fetch.state == state, fetch.error
+    assert ("65536" in fetch.error) == (state == State.FAILED)
+
+
+def test_an_answer_to_a_request_that_did_not_wait_for_its_slot_fails(
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another version of aiohttp calls its requests' method by another name: it is not taken for success."""
+    monkeypatch.setattr(PacedRequest, "send", aiohttp.ClientRequest.send)
+    fetch = fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)
+    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
+    assert "was not paced" in fetch.error

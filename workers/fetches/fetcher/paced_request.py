@@ -12,8 +12,10 @@ So DNS, TCP and TLS lie before the slot, and only the write lies in it.
 import asyncio
 import time
 from contextvars import ContextVar
+from weakref import WeakSet
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from django.conf import settings
 
@@ -47,6 +49,7 @@ class Attempt:
         self.job = job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
+        self.is_reused = False  # its connection has carried a request before: the site may be just closing it
         self._began_at = time.monotonic()
         self._batch = batch
         self._allowed = allowed
@@ -121,6 +124,12 @@ async def _loop_is_busy() -> bool:
 current_attempt: ContextVar[Attempt] = ContextVar("attempt")
 
 
+if not hasattr(aiohttp.ClientRequest, "send"):  # pragma: no cover  it would never be called, and nothing be paced
+    raise ImportError(f"aiohttp {aiohttp.__version__} has no ClientRequest.send: install a version that Weir supports.")
+
+_used: WeakSet[ResponseHandler] = WeakSet()  # connections that have carried a request
+
+
 class PacedRequest(aiohttp.ClientRequest):
     """A request that waits for its slot with its connection open."""
 
@@ -136,6 +145,8 @@ class PacedRequest(aiohttp.ClientRequest):
             raise
         if conn.protocol is None or not conn.protocol.is_connected():
             raise ConnectionClosedEarly
+        attempt.is_reused = conn.protocol in _used
+        _used.add(conn.protocol)
         try:
             return await super().send(conn)  # writes at once: it awaits nothing before
         finally:

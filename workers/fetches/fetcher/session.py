@@ -38,11 +38,18 @@ from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
 
 NO_ANSWER = "the site closed the connection without an answer"
+LONGEST_HEADER = 2**16  # bytes: sites send long ones, and browsers take four times as much in all
+MOST_HEADERS = 1_000
+MOST_CLOSED_ON = 10_000  # fetches that are remembered
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 
 class BodyTooLarge(Exception):
     """The body exceeds the cap before decompression already."""
+
+
+class NotPaced(Exception):
+    """An answer came to a request that had not waited for its slot."""
 
 
 class Session:
@@ -52,6 +59,7 @@ class Session:
         self._allowed = allowed
         self._refused = refused
         self._unanswered = Unanswered()
+        self._closed_on: dict[int, None] = {}  # fetches whose connection was closed when the request came, oldest first
         self._http = _client_session(allowed)
 
     async def close(self) -> None:
@@ -83,15 +91,31 @@ class Session:
                     return await self._exchange(attempt, url)
             except ConnectionClosedEarly:
                 continue
-            except (NotLookedUp, RunOver):
-                if attempt.started_at is None:
-                    return Snoozed(job=job)
-                return attempt.failure(NO_ANSWER)
+            except (NotLookedUp, RunOver, aiohttp.ServerDisconnectedError):
+                return self._no_answer(attempt)
+            except NotPaced as error:
+                return Failure(job=job, error=str(error), permanent=True, slot_used=True)
             except (BodyTooLarge, ConnectionTooSlow, aiohttp.ClientError, OSError, ValueError) as error:
                 return attempt.failure(*_what_happened(error, written=attempt.started_at is not None))
             finally:
                 attempt.end()
         return Failure(job=job, error="the site closes connections before a request can be sent")
+
+    def _no_answer(self, attempt: Attempt) -> Event:
+        """Return the event of an attempt whose request was not written, or got no answer at all.
+
+        A site may close a connection that has waited for the next request just when the request comes, which is
+        nobody's fault. So it counts nothing, but only once a fetch: some requests make a site close any connection.
+        """
+        job = attempt.job
+        if attempt.started_at is None:
+            return Snoozed(job=job)
+        if not attempt.is_reused or job.fetch_id in self._closed_on:
+            return attempt.failure(NO_ANSWER)
+        self._closed_on[job.fetch_id] = None
+        if len(self._closed_on) > MOST_CLOSED_ON:
+            del self._closed_on[next(iter(self._closed_on))]
+        return Snoozed(job=job, slot_used=True)
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
@@ -99,6 +123,8 @@ class Session:
         token = current_attempt.set(attempt)
         try:
             async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
+                if attempt.started_at is None:
+                    raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
                 if response.status in REFUSING:
                     self._refused(attempt.job, response.headers)
                 body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
@@ -115,6 +141,9 @@ def _client_session(allowed: tuple[Network, ...]) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=connector,
         request_class=PacedRequest,
+        max_line_size=LONGEST_HEADER,
+        max_field_size=LONGEST_HEADER,
+        max_headers=MOST_HEADERS,
         auto_decompress=False,  # the writer does it, within the cap
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={
@@ -146,8 +175,6 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
         return str(error), True
     if isinstance(error, ConnectionTooSlow):
         return str(error), False
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return NO_ANSWER, False
     if isinstance(error, TimeoutError) and written:
         return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s", False
     if isinstance(error, TimeoutError):
