@@ -16,6 +16,7 @@ Nothing in the loop's thread blocks or computes.
 
 import asyncio
 import gc
+import resource
 import sys
 import threading
 import time
@@ -55,6 +56,7 @@ class Fetcher:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
+        _raise_descriptor_limit()
         if not has_contact(settings.WEIR_FETCH_USER_AGENT):
             log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
         self._writer = Writer(self._free_room)
@@ -74,11 +76,12 @@ class Fetcher:
     def run_batch(self, slot_ids: list[int]) -> None:
         """Claim the fetches of one message's slots, and return when none of them waits for its slot any more.
 
-        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches. Answers are read and stored after the return.
+        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches, or has run out of descriptors or memory.
+        Answers are read and stored after the return.
         """
         with self._room:
             most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(slot_ids))
-            while not self._stopping and self._held + len(slot_ids) > most:
+            while not self._stopping and (self._held + len(slot_ids) > most or self._session.rests()):
                 self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
                 return  # sweep takes these fetches back
@@ -212,6 +215,12 @@ class Fetcher:
         self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id)
         retry_after, date = headers.get("Retry-After", ""), headers.get("Date", "")
         self._recall_watcher.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow this process as many open files as it may: a common limit of 1,024 is too low for a thousand sites."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _surely(do: Callable[..., None], *arguments: object) -> None:

@@ -10,15 +10,19 @@ On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
+import errno
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
+from socket import EAI_MEMORY, EAI_SYSTEM, gaierror
 
 import aiohttp
+import structlog
 from django.conf import settings
 from yarl import URL
 
+from ratelimit.pacing import NEVER
 from workers.fetches.addresses import AddressRefused, Network, check_address
 from workers.fetches.fetcher.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.in_flight import Batch
@@ -37,6 +41,12 @@ from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
 
+log = structlog.get_logger(__name__)
+
+# What this process or its host has run out of: descriptors, buffers, memory. No site is to blame for it.
+OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own
+SAY_EVERY_S = 60.0  # seconds between two lines in the log
 NO_ANSWER = "the site closed the connection without an answer"
 LONGEST_HEADER = 2**16  # bytes: sites send long ones, and browsers take four times as much in all
 MOST_HEADERS = 1_000
@@ -52,6 +62,9 @@ class NotPaced(Exception):
     """An answer came to a request that had not waited for its slot."""
 
 
+ENDINGS = (BodyTooLarge, ConnectionTooSlow, NotPaced)
+
+
 class Session:
     """One a fetcher. It calls `refused` with the job and the headers of an answer that refuses more requests."""
 
@@ -59,11 +72,17 @@ class Session:
         self._allowed = allowed
         self._refused = refused
         self._unanswered = Unanswered()
+        self._rests_until = NEVER
+        self._said_at = NEVER
         self._closed_on: dict[int, None] = {}  # fetches whose connection was closed when the request came, oldest first
         self._http = _client_session(allowed)
 
     async def close(self) -> None:
         await self._http.close()
+
+    def rests(self) -> bool:
+        """Tell whether this process had run out of something a moment ago. From any thread."""
+        return time.monotonic() < self._rests_until
 
     async def fetch(self, job: Job, batch: Batch) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
@@ -93,10 +112,8 @@ class Session:
                 continue
             except (NotLookedUp, RunOver, aiohttp.ServerDisconnectedError):
                 return self._no_answer(attempt)
-            except NotPaced as error:
-                return Failure(job=job, error=str(error), permanent=True, slot_used=True)
-            except (BodyTooLarge, ConnectionTooSlow, aiohttp.ClientError, OSError, ValueError) as error:
-                return attempt.failure(*_what_happened(error, written=attempt.started_at is not None))
+            except (*ENDINGS, aiohttp.ClientError, MemoryError, OSError, ValueError) as error:
+                return self._failure(attempt, error)
             finally:
                 attempt.end()
         return Failure(job=job, error="the site closes connections before a request can be sent")
@@ -116,6 +133,19 @@ class Session:
         if len(self._closed_on) > MOST_CLOSED_ON:
             del self._closed_on[next(iter(self._closed_on))]
         return Snoozed(job=job, slot_used=True)
+
+    def _failure(self, attempt: Attempt, error: Exception) -> Event:
+        """Return the event of an attempt that ended by this error; one of our own counts nothing, and has us rest."""
+        if isinstance(error, NotPaced):
+            return Failure(job=attempt.job, error=str(error), permanent=True, slot_used=True)
+        if not _is_own_fault(error):
+            return attempt.failure(*_what_happened(error, written=attempt.started_at is not None))
+        now = time.monotonic()
+        self._rests_until = now + REST_S
+        if now - self._said_at > SAY_EVERY_S:
+            self._said_at = now
+            log.error("fetcher_has_run_out", error=str(error))
+        return Snoozed(job=attempt.job, slot_used=attempt.started_at is not None)
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
@@ -180,6 +210,14 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
     if isinstance(error, TimeoutError):
         return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s", False
     return f"{type(error).__name__}: {error}", False
+
+
+def _is_own_fault(error: Exception) -> bool:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
+    if isinstance(error, gaierror) and error.errno in {EAI_MEMORY, EAI_SYSTEM}:  # what the system's resolver needed
+        return True
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in OWN_FAULTS)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
