@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dotenv import load_dotenv
+from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from project.environment.mistakes import UnreadableVariables, sentences
@@ -24,6 +25,7 @@ def read(env_file: Path) -> Variables:
     environment has wins, also where it is empty. A `$` in the file stands for itself.
     """
     with suppress(OSError):
+        _check_lines(env_file)
         load_dotenv(env_file, interpolate=False)
     try:
         # Not by pydantic-settings, which would do the same, and cost each process a tenth of its start.
@@ -34,3 +36,14 @@ def read(env_file: Path) -> Variables:
         told = "\n".join(sentences(error, Variables.model_fields))
     # Not raised in the `except` block: the ValidationError holds every value, and tracebacks show what led to an error.
     raise UnreadableVariables(told)
+
+
+def _check_lines(env_file: Path) -> None:
+    """Raise UnreadableVariables for a line that is no assignment: its variable would be left out in silence."""
+    with env_file.open(encoding="utf-8") as lines:
+        wrong = [binding.original.line for binding in parse_stream(lines) if binding.error]
+    if wrong:
+        raise UnreadableVariables(
+            f"{env_file.name}, line {wrong[0]}, cannot be read: write NAME=value, and a value with quotes, # or "
+            "backslashes in single quotes."
+        )

@@ -230,4 +230,4 @@ class Variables(Retention, Email, Fetches, Pace, Servers, Django):
     @model_validator(mode="before")
     @classmethod
     def _blank_means_default(cls, texts: dict[str, Any]) -> dict[str, Any]:
-        return {name: text for name, text in texts.items() if text.strip(", \t\n") or name in _KEEP_BLANKS}
+        return {name: text for name, text in texts.items() if text.strip() or name in _KEEP_BLANKS}

@@ -124,7 +124,7 @@ class EmailAdmin(TableAdmin[Email]):
         if not search_term:
             return queryset, False
         matches = Q(pk__in=())
-        for kind, keys in kinds.search(search_term).items():
+        for kind, keys in kinds.search(search_term.strip().strip("\"'")).items():
             matches |= Q(kind=kind, key__in=keys)
         return queryset.filter(matches), False
 

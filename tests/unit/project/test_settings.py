@@ -8,6 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from project import environment
+from project.environment import UnreadableVariables
 from tests.unit.project.test_deployment_files import load_settings, variables_listed
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
@@ -188,6 +189,20 @@ class TestTheFile:
         """Passwords are not taken for the names of other variables."""
         found = self.read("EMAIL_HOST_PASSWORD=$ecret${HOME}#1\n", tmp_path, monkeypatch)
         assert found.EMAIL_HOST_PASSWORD.get_secret_value() == "$ecret${HOME}#1"
+
+    @pytest.mark.parametrize("line", ['DEFAULT_FROM_EMAIL="Shop" <shop@shop.example>', "EMAIL_HOST='mail", "= value"])
+    def test_a_line_that_cannot_be_read_is_named(
+        self, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its variable would be left out in silence; what the line says may be secret."""
+        with pytest.raises(UnreadableVariables, match=r"^\.env, line 2, cannot be read: write NAME=value") as raised:
+            self.read(f"# mail\n{line}\n", tmp_path, monkeypatch)
+        assert "mail" not in str(raised.value)
+
+    def test_what_is_in_single_quotes_stands_for_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Passwords may have blanks, number signs and double quotes."""
+        found = self.read("EMAIL_HOST_PASSWORD='a #b \"c\"'\n", tmp_path, monkeypatch)
+        assert found.EMAIL_HOST_PASSWORD.get_secret_value() == 'a #b "c"'
 
     def test_there_need_be_none(self, tmp_path: Path) -> None:
         """Without it, the environment alone is read."""
