@@ -18,12 +18,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
+import structlog
 from django.db.models.functions import Now
 
 from postgres import statements
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.sites import sites_of
+from ratelimit.sites import SitesLocked, sites_of
 from workers.fetches import backlog
 from workers.fetches.models import HELD, Fetch
 from workers.fetches.robots import files as robots_files
@@ -31,9 +32,10 @@ from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import parse_target
 
 _query = partial(statements.run, "workers.fetches")
+log = structlog.get_logger(__name__)
 
 BATCH = 5_000
-PATIENCE = 0.5  # seconds that dispatch waits for other transactions where a host needs a new site
+PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions where a host needs a new site
 HIGHEST = 32_768  # above all priorities
 _followed: dict[int, datetime] = {}  # by site: the split whose strays this process has had follow
 
@@ -50,7 +52,11 @@ def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
     for site in marked.order_by("pk").only("split_until", "recalled_slot"):
         is_held = Fetch.objects.filter(site=site, state__in=HELD, slot_id__lte=site.recalled_slot).exists()
         if site.split_until is not None and (not is_held or _followed.get(site.pk) != site.split_until):
-            moved += _follow(site.pk)
+            try:
+                moved += _follow(site.pk)
+            except SitesLocked:  # other transactions are in the way of new sites: the next sweep tries again
+                log.warning("strays_wait_for_sites", site=site.pk)
+                continue
             _followed[site.pk] = site.split_until
         if not is_held:
             Site.objects.filter(pk=site.pk, split_until=site.split_until).update(has_strays=False)
@@ -63,12 +69,12 @@ def take_out(slot_ids: Iterable[int]) -> int:
 
     Their slots are given back. For dispatch, before any fetcher knows of the slots.
     """
-    return _move(_query("reserved", {"slots": list(slot_ids)}), PATIENCE)
+    return _move(_query("reserved", {"slots": list(slot_ids)}))
 
 
 def _follow(site_id: int) -> int:
     """Go through the queue of the site, in its order; what is queued ahead meanwhile is left to `take_out`."""
-    robots_files.follow(site_id)
+    robots_files.follow(site_id, PATIENCE)
     moved, more = 0, True
     place: dict[str, object] = {"priority": HIGHEST, "not_before": None, "after": 0}
     while more:
@@ -80,12 +86,12 @@ def _follow(site_id: int) -> int:
     return moved
 
 
-def _move(fetches: Sequence[Any], patience_s: float = 10.0) -> int:
+def _move(fetches: Sequence[Any]) -> int:
     """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
     if not fetches:
         return 0
     hosts = [_host_of(origin_of(fetch.url)) for fetch in fetches]
-    sites = sites_of(set(hosts), patience_s)
+    sites = sites_of(set(hosts), PATIENCE)
     strays = [
         (fetch.id, fetch.slot_id, fetch.site_id, sites[host])
         for fetch, host in zip(fetches, hosts, strict=True)

@@ -1,7 +1,9 @@
 """Fetches follow their hosts to other sites: all that are queued, and what comes too late, before it is requested."""
 
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -130,6 +132,25 @@ def test_a_stray_succeeds_nobody(messages: list[Message]) -> None:
     late.refresh_from_db()
     assert (late.state, late.slot_id) == (State.QUEUED, None)
     assert messages
+
+
+def test_somebody_elses_row_holds_up_sweep_for_a_moment_only(other_connection: psycopg.Connection[Any]) -> None:
+    """The other steps are taken, and the strays follow when the way is free."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    late = request_fetch(f"https://{A}/")
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    Site.objects.update(recalled_at=Now() - timedelta(seconds=1), has_backlog=False)
+    other_connection.execute(
+        "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
+        "VALUES (%s, '1 s', 1, false, false)",
+        [A],
+    )
+    sweep()
+    assert (site(SHOP).has_backlog, site(SHOP).has_strays) == (True, True)
+    other_connection.rollback()
+    sweep()
+    late.refresh_from_db()
+    assert (late.site, site(SHOP).has_strays) == (site(A), False)
 
 
 def test_what_robots_txt_files_say_follows_with_the_crawl_delays() -> None:

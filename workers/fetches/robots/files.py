@@ -95,11 +95,14 @@ def ask_again(origins: Iterable[str]) -> int:
     return len(sites)
 
 
-def follow(site_id: int) -> None:
-    """Have what is known of robots.txt files follow to the sites to which their hosts belong, with the Crawl-delays."""
+def follow(site_id: int, patience_s: float) -> None:
+    """Have what is known of robots.txt files follow to the sites to which their hosts belong, with the Crawl-delays.
+
+    Raises SitesLocked where other transactions are in the way of new sites for longer than `patience_s` seconds.
+    """
     of_site = RobotsFile.objects.filter(site=site_id)  # as many as the site has origins
     hosts = {origin: parse_target(origin).host for origin in of_site.values_list("origin", flat=True)}
-    sites = sites_of(set(hosts.values()))
+    sites = sites_of(set(hosts.values()), patience_s)
     gone = defaultdict(list)
     for origin, host in hosts.items():
         if sites[host] != site_id:
