@@ -1,6 +1,7 @@
 """Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
 from psycopg.rows import namedtuple_row
 
@@ -53,11 +55,39 @@ def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: b
 
 def run_within(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
     """Execute the statement as `run` does, but in the caller's transaction, if one is open."""
-    database = connections[DEFAULT_DB_ALIAS]
+    return _run_on(connections[DEFAULT_DB_ALIAS], package, name, parameters, prepare=prepare)
+
+
+@contextmanager
+def own_transaction(package: str) -> Iterator[Callable[[str, Mapping[str, object]], list[Any]]]:
+    """Run statements of the package in a transaction that is not the caller's, and commits at the end of the block.
+
+    Yields a function that executes one, given its name and its parameters. What it changes stays, also where the caller
+    rolls back; and no other process waits for the caller's transaction. While a transaction is open, this takes a
+    second connection for the time of the block. Database errors are Django's.
+    """
+    callers = connections[DEFAULT_DB_ALIAS]
+    is_open = callers.in_atomic_block or not callers.get_autocommit()
+    database = callers.copy() if is_open else callers
+    try:
+        database.ensure_connection()
+        with database.wrap_database_errors, _raw(database).transaction():
+            yield lambda name, parameters: _run_on(database, package, name, parameters)
+    finally:
+        if database is not callers:
+            database.close()
+
+
+def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
+    return cast("psycopg.Connection[Any]", database.connection)
+
+
+def _run_on(
+    database: BaseDatabaseWrapper, package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False
+) -> list[Any]:
     database.ensure_connection()
     # Django's own cursors write the values into the text, and cannot prepare it.
-    raw = cast("psycopg.Connection[Any]", database.connection)
-    with database.wrap_database_errors, psycopg.Cursor(raw, row_factory=namedtuple_row) as cursor:
+    with database.wrap_database_errors, psycopg.Cursor(_raw(database), row_factory=namedtuple_row) as cursor:
         cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []
 

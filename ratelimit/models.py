@@ -47,6 +47,12 @@ class Site(models.Model):
     recalled_at = models.DateTimeField(null=True)
     has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this site")
     covers_subdomains = models.BooleanField(default=False)
+    split_until = models.DateTimeField(
+        null=True, help_text="hosts that it covered have other sites now: they were promised no start here after this"
+    )
+    has_strays = models.BooleanField(
+        db_default=False, help_text="fetches of such hosts may be queued here: sweep has them follow"
+    )
 
     # What `reserve` and `dispatch` compute with, stated once. PostgreSQL's greatest() ignores NULL. The grace, 2.5 % of
     # the interval (25-250 ms), is lost at each hand-over between two holders. The spacing is 1 % longer than the
@@ -95,6 +101,8 @@ class Site(models.Model):
             models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
             # known_sites: the sites above a host that cover it.
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
+            # Strays: the sites whose queued fetches may belong to others. Changes only with a split.
+            models.Index(fields=["id"], condition=Q(has_strays=True), name="site_with_strays"),
             # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
         ]

@@ -5,13 +5,15 @@ recalls the slots that are reserved already (see ratelimit.pacing).
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from random import random
+from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
 from postgres import statements
@@ -19,9 +21,10 @@ from ratelimit import site_names
 from ratelimit.models import FARTHEST_S, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate
-from ratelimit.sites import UnknownSite, known_sites, unknown_site
+from ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
 
 _query = partial(statements.run, "ratelimit")
+_query_within = partial(statements.run_within, "ratelimit")
 
 # Seconds: the first back-off without a stated time, the longest one, and how long a site must not refuse anything after
 # a back-off until the next one counts as the first again (at least).
@@ -60,31 +63,28 @@ def set_rate(
     affect them. Where the site was reserved farther ahead than the new rate needs, this waits until no holder relies on
     its slots any more (half a second), and sets the clock back: a faster rate then begins at once.
 
+    A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. What
+    is reserved there is recalled, too. From half a second after the change, no host is asked sooner after its last
+    request than its new site's interval. Fetches that are queued for these hosts follow within seconds.
+
     Raises InvalidRate, UnknownSite where there is neither a site nor a rate, and ValueError for a burst outside 1 to
     10,000, a concurrency below 1 and a grace outside 15 ms to one day.
     """
     _check_settings(burst, max_concurrency, grace)
     site = site_names.canonical(site)
     settable = {"max_concurrency": max_concurrency, "grace": grace, "obeys_robots": obeys_robots}
-    rows = _query(
-        "site_settings/set_rate",
-        {
-            "site": site,
-            "interval": None if rate is None else parse_rate(rate),
-            "burst": burst,
-            "covers_subdomains": covers_subdomains,
-            **{name: None if value is DEFAULT else value for name, value in settable.items()},
-            "defaults": [name for name, value in settable.items() if value is DEFAULT],
-        },
-    )
-    if not rows:
-        raise unknown_site(site)
-    [changed] = rows
-    for _ in range(MOST_PULLS):
-        if not changed.is_reserved_ahead or _pulled_back(changed.id, changed.next_start):
-            break
-        # Another process has reserved meanwhile: its slots are recalled, too.
-        [changed] = _query("site_settings/recall", {"site": changed.id})
+    parameters = {
+        "site": site,
+        "interval": None if rate is None else parse_rate(rate),
+        "burst": burst,
+        "covers_subdomains": covers_subdomains,
+        **{name: None if value is DEFAULT else value for name, value in settable.items()},
+        "defaults": [name for name, value in settable.items() if value is DEFAULT],
+    }
+    statements.refuse_transaction("set_rate")
+    with transaction.atomic(durable=True):
+        changed = _changed(site, parameters)
+    _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
 def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
@@ -180,7 +180,44 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
-def _pulled_back(site_id: int, reserved_until: datetime) -> bool:
-    """Wait until no holder relies on the recalled slots, and set the clock back; False where it has changed since."""
-    time.sleep(CONFIRMED_FOR_S)
-    return bool(_query("site_settings/pull_back", {"site": site_id, "reserved_until": reserved_until}))
+def _changed(site: str, parameters: Mapping[str, object]) -> list[Any]:
+    """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
+
+    1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
+    2. The site is created or changed.
+    3. Where it has got hosts of the nearest site above it that covers them, or has lost its hosts to that site, or to
+       sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set (split.sql).
+    """
+    above = site_names.ancestors(site)
+    _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": "0"})
+    held = _query_within("sites/hold", {"site": site, "above": above})
+    rows = _query_within("site_settings/set_rate", parameters)
+    if not rows:
+        raise unknown_site(site)
+    [changed] = rows
+    before = next((row for row in held if row.name == site), None)
+    covering = next((row.id for row in held if row.name != site), None)
+    if before is None or (changed.covers_subdomains and not before.covers_subdomains):
+        loser, gainer = covering, changed.id
+    elif before.covers_subdomains and not changed.covers_subdomains:
+        loser, gainer = changed.id, covering
+    else:
+        return [changed]
+    moved = _query_within("sites/split", {"from": loser, "to": gainer, "above": above})
+    return [*moved, *(row for row in rows if row.id not in {one.id for one in moved})]
+
+
+def _pull_back(reserved_ahead: Sequence[Any]) -> None:
+    """Set back the clocks of sites whose slots were recalled, when no holder relies on them any more."""
+    for _ in range(MOST_PULLS):
+        if not reserved_ahead:
+            return
+        time.sleep(CONFIRMED_FOR_S)
+        # Where another process has reserved meanwhile, its slots are recalled, too.
+        again = [
+            row
+            for site in reserved_ahead
+            if not _query("site_settings/pull_back", {"site": site.id, "reserved_until": site.next_start})
+            for row in _query("site_settings/recall", {"site": site.id})
+        ]
+        reserved_ahead = [row for row in again if row.is_reserved_ahead]

@@ -2,6 +2,11 @@
 
 A host belongs to the site of its own name, or to the nearest site above it that covers subdomains. Fetches and
 reservations both ask here.
+
+The answer may be outdated when they use it: a *split* gives hosts of one site to another (site_settings.set_rate). All
+changes of what belongs where are made one after the other, under LOCK, and a split recalls what is reserved. So a slot
+may be used for a host if the site is still the host's after the slot was committed: a later split recalls the slot.
+Code that reserves looks again where `Site.split_until` says that the site was ever split.
 """
 
 from collections.abc import Iterable
@@ -9,10 +14,17 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from django.conf import settings
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable
 
+from postgres import statements
 from ratelimit import site_names
-from ratelimit.models import Site
+from ratelimit.models import LONG_AGO, Site
 from ratelimit.rates import parse_rate
+
+# The advisory lock of transactions that change which site a host belongs to: "Site" in ASCII.
+LOCK = 0x53697465
+PATIENCE = 10.0  # seconds that a caller waits for other transactions that create or change the same sites
 
 
 class KnownSite(NamedTuple):
@@ -20,6 +32,10 @@ class KnownSite(NamedTuple):
 
     id: int
     name: str
+
+
+class SitesLocked(Exception):
+    """Other transactions that create or change sites of these names did not end in time: nothing was created."""
 
 
 class UnknownSite(LookupError):
@@ -44,23 +60,47 @@ def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
     return found
 
 
-def create_sites(hosts: Iterable[str]) -> None:
-    """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE."""
+def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str, KnownSite]:
+    """Create the sites of these hosts that do not exist yet, at WEIR_DEFAULT_RATE; returns the sites of these names.
+
+    A host that a site covers by now gets none. Where a site covered it before, its own site's clock begins when the
+    promises of that one end. Commits at once, also where the caller's transaction is open, which no other process waits
+    for so. Raises SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
+    """
     interval = parse_rate(settings.WEIR_DEFAULT_RATE)
-    # Sorted, as two callers that create the same sites in different orders would deadlock (lock order).
-    Site.objects.bulk_create(
-        [Site(name=name, interval=interval) for name in sorted({site_names.canonical(host) for host in hosts})],
-        ignore_conflicts=True,
-    )
+    names = sorted({site_names.canonical(host) for host in hosts})
+    above = [(name, ancestor) for name in names for ancestor in site_names.ancestors(name)]
+    try:
+        with statements.own_transaction("ratelimit") as query:
+            query("sites/lock", {"lock": LOCK, "shared": True, "patience": f"{patience_s * 1000:.0f}ms"})
+            query(
+                "sites/create",
+                {
+                    "names": names,
+                    "interval": interval,
+                    "hosts": [host for host, _ in above],
+                    "ancestors": [ancestor for _, ancestor in above],
+                    "long_ago": LONG_AGO,
+                },
+            )
+            rows = query("sites/named", {"names": names})
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise SitesLocked from error
+        raise
+    return {row.name: KnownSite(row.id, row.name) for row in rows}
 
 
-def sites_of(hosts: AbstractSet[str]) -> dict[str, int]:
-    """Return the id of each host's site; missing sites are created at the default rate."""
-    known = {host: site.id for host, site in known_sites(hosts).items()}
-    if missing := hosts - known.keys():
-        create_sites(missing)
-        known.update(Site.objects.filter(name__in=missing).values_list("name", "pk"))
-    return known
+def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str, int]:
+    """Return the id of each host's site; missing sites are created at the default rate, and committed at once.
+
+    Raises SitesLocked where other transactions are in the way for longer than `patience_s` seconds.
+    """
+    known = known_sites(hosts)
+    while missing := hosts - known.keys():  # again, where a site has come to cover a host meanwhile
+        known |= create_sites(missing, patience_s)
+        known |= known_sites(hosts - known.keys())
+    return {host: site.id for host, site in known.items()}
 
 
 def unknown_site(name: str) -> UnknownSite:

@@ -86,7 +86,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     check_max_wait(max_wait)
     if not 1 <= count <= MOST_SLOTS:
         raise ValueError(f"count must be between 1 and {MOST_SLOTS}, not {count}.")
-    site = site_names.canonical(site)
+    host = site = site_names.canonical(site)
     parameters = {"count": count, "places": list(range(count)), "max_wait": max_wait}
     while True:
         asked_at = time.monotonic()
@@ -96,8 +96,13 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
             rows = _query("slots/take_given_back", {"site": site, "max_wait": max_wait})
         answered_at = time.monotonic()
         if rows:
-            break
-        if (wait_s := _wait_s(site, count)) is None:
+            if site == host or not rows[0].was_split or _belongs_to(host, site):
+                break
+            ids = [row.id for row in rows]  # the site was split while this reserved: the host has another one
+            release(*ids)
+            unreserve(ids)
+            site = host
+        elif (wait_s := _wait_s(site, count)) is None:
             site = _covered_or_created(site)
         elif wait_s > max_wait:
             raise SlotTooFar(site, wait_s)
@@ -188,6 +193,12 @@ def _wait_s(site: str, count: int) -> float | None:
     """Return the seconds until a reservation at the site of this name would start; None where there is none."""
     rows = _query("slots/estimate", {"site": site, "count": count, "forever": PAUSED_FOREVER})
     return float(rows[0].wait_s) if rows else None
+
+
+def _belongs_to(host: str, site: str) -> bool:
+    """Tell whether the site is the host's, now that slots are committed; if it is split later, they are recalled."""
+    known = known_sites({host}).get(host)
+    return known is not None and known.name == site
 
 
 def _covered_or_created(host: str) -> str:

@@ -71,6 +71,19 @@ class Migration(migrations.Migration):
                 ("has_backlog", models.BooleanField(default=False, help_text="dispatch looks at this site")),
                 ("covers_subdomains", models.BooleanField(default=False)),
                 (
+                    "split_until",
+                    models.DateTimeField(
+                        help_text="hosts that it covered have other sites now: they were promised no start here after this",
+                        null=True,
+                    ),
+                ),
+                (
+                    "has_strays",
+                    models.BooleanField(
+                        db_default=False, help_text="fetches of such hosts may be queued here: sweep has them follow"
+                    ),
+                ),
+                (
                     "effective_interval",
                     models.GeneratedField(
                         db_persist=True,
@@ -130,6 +143,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("covers_subdomains", True)), fields=["name"], name="site_covering"
                     ),
+                    models.Index(condition=models.Q(("has_strays", True)), fields=["id"], name="site_with_strays"),
                     models.Index(
                         condition=models.Q(("recalled_at__isnull", False)), fields=["recalled_at"], name="site_recalled"
                     ),

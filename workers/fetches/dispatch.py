@@ -2,10 +2,12 @@
 
 1. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
    and gives them to the best queued fetches (sql/dispatch.sql).
-2. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
+2. At sites that were ever split, what was reserved is looked at again: a fetch whose host belongs to another site by
+   now is taken out (strays.py).
+3. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
    interval between its own starts. The fetcher looks up which fetch a slot is for when it claims it: where a fetch was
    cancelled, its successor has the slot.
-3. The backlog flags of sites that looked empty are deactivated (backlog.py).
+4. The backlog flags of sites that looked empty are deactivated (backlog.py).
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 
@@ -15,6 +17,7 @@ again, and a fetcher that takes up work would have to get through all those mess
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 import structlog
 from django.conf import settings
@@ -22,7 +25,7 @@ from django.conf import settings
 from postgres import statements
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers import task_names
-from workers.fetches import backlog
+from workers.fetches import backlog, strays
 from workers.publish import publish, waiting
 
 _query = partial(statements.run, "workers.fetches")
@@ -71,11 +74,20 @@ def dispatch(site_ids: list[int] | None = None) -> int:
                 "sites": site_ids,
             },
         )
-        for slot_ids in batches(row.slot_ids for row in rows):
-            publish(task_names.FETCH_BATCH, slot_ids)
-            sent += len(slot_ids)
+        sent += _send(row.slot_ids for row in rows if not row.was_split)
+        if was_split := [row.slot_ids for row in rows if row.was_split]:
+            strays.take_out(chain.from_iterable(was_split))
+            sent += _send(was_split)
         backlog.deactivate([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == SITES_A_STATEMENT) if rows else (after, False)
+    return sent
+
+
+def _send(runs: Iterable[list[int]]) -> int:
+    sent = 0
+    for slot_ids in batches(runs):
+        publish(task_names.FETCH_BATCH, slot_ids)
+        sent += len(slot_ids)
     return sent
 
 

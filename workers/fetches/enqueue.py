@@ -82,7 +82,11 @@ def request_fetches(
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
     outside 1 to 32,767, a naive `not_before`, or an `on_done` of more than 200 characters; TypeError for one text
-    instead of many, an item that is no text, and a `not_before` or `on_done` of another type. Nothing is stored then.
+    instead of many, an item that is no text, and a `not_before` or `on_done` of another type; SitesLocked where other
+    transactions are in the way of a new host's site for ten seconds. Nothing is stored then.
+
+    The site of a new host is committed at once, on a connection of its own where a transaction is open, and stays where
+    that one is rolled back: no caller waits for the transaction of another one.
     """
     texts = _texts(urls)
     if priority not in PRIORITIES:

@@ -22,7 +22,14 @@ class PostponedTask(models.Model):
     worker waits for its slot). A message or a worker that is lost loses the task when `lease_until` has passed.
     """
 
-    site = models.CharField(max_length=300, help_text="the name of the site")
+    site = models.CharField(max_length=300, help_text="the name of the site at which it waits")
+    host = models.CharField(
+        max_length=300,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the name that the task gave, by which its site is looked up again; empty: that of the site",
+    )
     task = models.CharField(max_length=300, help_text="the Celery task's name")
     signature = models.TextField(help_text="the message: a Celery signature, as JSON")
     max_wait = models.FloatField(help_text="the longest wait in a worker, in seconds")

@@ -36,7 +36,7 @@ class Place:
 
     row: int
     token: UUID
-    site: str
+    host: str
     not_before: datetime
 
 
@@ -55,25 +55,25 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     """
     token = uuid4()
     rows = _query("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
-    return Place(row=row, token=token, site=rows[0].site, not_before=rows[0].not_before) if rows else None
+    return Place(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
 
 
-def hold(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> Place:
-    """Write the row of a task, held by this worker, which waits for its slot."""
+def hold(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> Place:
+    """Write the row of a task, held by this worker, which waits for its slot at the site of the host."""
     token = uuid4()
     row = PostponedTask.objects.create(
-        **_fields(task, site, max_wait, not_before),
+        **_fields(task, host, site, max_wait, not_before),
         published_at=Now(),
         held_by=token,
         lease_until=Now() + timedelta(seconds=max_wait + SILENCE),
     )
     row.refresh_from_db(fields=["not_before"])
-    return Place(row=row.pk, token=token, site=site, not_before=row.not_before)
+    return Place(row=row.pk, token=token, host=host, not_before=row.not_before)
 
 
-def queue(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> None:
+def queue(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> None:
     """Write the row of a task that waits in PostgreSQL until it is published (`workers.throttled.publishing`)."""
-    PostponedTask.objects.create(**_fields(task, site, max_wait, not_before))
+    PostponedTask.objects.create(**_fields(task, host, site, max_wait, not_before))
 
 
 def others_wait(site: str) -> bool:
@@ -94,10 +94,10 @@ def start(place: Place, slot: int) -> bool:
     return use_until_s is not None and time.monotonic() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
 
 
-def give_back(place: Place) -> None:
-    """Let the task wait in PostgreSQL again, at its old place."""
+def give_back(place: Place, site: str) -> None:
+    """Let the task wait in PostgreSQL again, at its old place in the queue of what is the site of its host now."""
     PostponedTask.objects.filter(pk=place.row, held_by=place.token).update(
-        published_at=None, held_by=None, lease_until=None
+        site=site, published_at=None, held_by=None, lease_until=None
     )
 
 
@@ -127,10 +127,11 @@ def _own_connection() -> Iterator[None]:
         connection.close()
 
 
-def _fields(task: Task[Any, Any], site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
+def _fields(task: Task[Any, Any], host: str, site: str, max_wait: float, not_before: datetime | None) -> dict[str, Any]:
     request = task.request
     shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}  # secrets may be hidden there
     return {
+        "host": host,
         "site": site,
         "task": task.name,
         "signature": json.dumps(task.signature_from_request(**shown)),

@@ -1,6 +1,6 @@
 """Publishing: postponed tasks get a message again when their turn at their site comes.
 
-1. Let the tasks wait again whose message or worker was lost.
+1. Let the tasks wait again whose message or worker was lost, and have tasks follow their hosts to other sites.
 2. Mark the next tasks of every site that can start soon, in one statement, which commits (sql/publish.sql).
 3. Send their messages. A task whose message the broker does not accept waits again. If this process dies in between,
    the leases of the marked tasks run out.
@@ -16,6 +16,7 @@ however their ticks lie; their shares are not defined.
 """
 
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from random import random
@@ -23,9 +24,12 @@ from random import random
 import structlog
 from django.conf import settings
 from django.db.models import F
+from django.db.models.functions import Now
 from kombu.utils import json
 
 from postgres import statements
+from ratelimit.models import Site
+from ratelimit.sites import create_sites, known_sites
 from workers import task_names
 from workers.fetches.dispatch import REFILL, TRAVEL
 from workers.publish import publish_signature
@@ -45,6 +49,8 @@ DELIVERY = 30.0
 PAUSE, LONGEST_PAUSE = 60.0, 3600.0  # seconds before the third publication of a task, and at most before any later one
 MOST_OF_A_SITE = 200
 BATCH = 500
+SITES_A_STATEMENT = 500  # a site is reckoned once in a tick, or twice where a batch ends at it
+SPLIT_LATELY = timedelta(minutes=1)  # how long after a split tasks are looked for that have to follow their hosts
 
 
 def publish_due() -> int:
@@ -53,6 +59,7 @@ def publish_due() -> int:
     Safe to run on any host, any number of times at once: sites at which another publisher is at work are left to it.
     """
     _take_back_lost()
+    _follow_hosts()
     behind_dispatch = max(0.0, min(REFILL, settings.WEIR_LOOKAHEAD) - TICK)
     parameters = {
         "lookahead": LOOKAHEAD,
@@ -60,17 +67,37 @@ def publish_due() -> int:
         "delivery": DELIVERY,
         "most": MOST_OF_A_SITE,
         "batch": BATCH,
+        "sites": SITES_A_STATEMENT,
     }
-    sent, more = 0, True
-    while more:
-        rows = _query("publish", parameters)
+    sent = 0
+    first: str | None = ""
+    while first is not None:
+        looked = _query("publish", {**parameters, "first": first})
+        rows = [row for row in looked if row.id is not None]
         taken = list(takewhile(lambda row: _send(row.id, row.signature), rows))
         _wait_again([row.id for row in rows[len(taken) :]])
         # A worker discards an expired message, and reports it as Celery does. It needs no slot, and no second message.
         PostponedTask.objects.filter(pk__in=[row.id for row in taken if row.is_expired]).delete()
         sent += len(taken)
-        more = len(taken) == BATCH
+        if len(taken) < len(rows):  # the broker is away
+            break
+        first = rows[-1].site if len(rows) == BATCH else looked[0].next_site
     return sent
+
+
+def _follow_hosts() -> None:
+    """Have tasks wait at the sites of their hosts where these have got others lately (a split, ratelimit/sites.py).
+
+    What comes later, or is missed, starts at the right site all the same: a worker looks the host's site up.
+    """
+    split = Site.objects.filter(split_until__isnull=False, recalled_at__gt=Now() - SPLIT_LATELY)
+    strays = PostponedTask.objects.waiting().filter(site__in=list(split.values_list("name", flat=True)))
+    if hosts := set(strays.exclude(host="").values_list("host", flat=True).distinct()):
+        known = known_sites(hosts)
+        if missing := hosts - known.keys():
+            known |= create_sites(missing)
+        for host, site in known.items():
+            strays.filter(host=host).exclude(site=site.name).update(site=site.name)
 
 
 def _take_back_lost() -> None:

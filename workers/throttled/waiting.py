@@ -49,15 +49,16 @@ def slot_for_message(task: Task[Any, Any], site_of: Callable[[], str], max_wait:
     """
     give_up_at = time.monotonic() + max_wait
     place = _taken(task, max_wait)
-    site, not_before = (place.site, place.not_before) if place else (site_of(), None)
+    host, not_before = (place.host, place.not_before) if place else (site_of(), None)
     while True:
         left = max(0.0, give_up_at - time.monotonic())
         with ExitStack() as slot:
             try:
-                slot_id = _enter(slot, site, left if place else min(left, AT_ONCE), place)
+                slot_id = _enter(slot, host, left if place else min(left, AT_ONCE), place)
             except SlotTooFar as too_far:
-                site, waits_here = too_far.site, too_far.retry_after <= left
-                place = _wait_or_postpone(task, site, max_wait, place, not_before, waits_here=waits_here)
+                names = (host, too_far.site)
+                waits_here = too_far.retry_after <= left
+                place = _wait_or_postpone(task, names, max_wait, place, not_before, waits_here=waits_here)
                 continue
             if place is None or postponing.start(place, slot_id):
                 task.request.update({STARTED: True})
@@ -82,14 +83,14 @@ def _taken(task: Task[Any, Any], max_wait: float) -> Place | None:
     return place  # None: a worker that had started the task was killed, and with acks_late the task is run again
 
 
-def _enter(slot: ExitStack, site: str, max_wait: float, place: Place | None) -> int:
+def _enter(slot: ExitStack, host: str, max_wait: float, place: Place | None) -> int:
     """Wait for a slot, and return its id.
 
     An error fails the task, and deletes its row. After a database error, the row cannot be deleted: the message is
     dropped (Ignore), and the task is published again when the row's lease is over.
     """
     try:
-        return slot.enter_context(throttle(site, max_wait))
+        return slot.enter_context(throttle(host, max_wait))
     except SlotTooFar:
         raise
     except Error as error:
@@ -105,18 +106,22 @@ def _enter(slot: ExitStack, site: str, max_wait: float, place: Place | None) -> 
 
 def _wait_or_postpone(
     task: Task[Any, Any],
-    site: str,
+    names: tuple[str, str],
     max_wait: float,
     place: Place | None,
     not_before: datetime | None,
     *,
     waits_here: bool,
 ) -> Place:
-    """Return the place with which this worker waits on; raises Ignore where the task is postponed instead."""
+    """Return the place with which this worker waits on; raises Ignore where the task is postponed instead.
+
+    `names` are those of the host, and of the site at which its slot is.
+    """
+    host, site = names
     if place:  # other processes have reserved at the site since the message was published
-        postponing.give_back(place)
+        postponing.give_back(place, site)
         raise Ignore
     if waits_here and not postponing.others_wait(site):
-        return postponing.hold(task, site, max_wait, not_before)
-    postponing.queue(task, site, max_wait, not_before)
+        return postponing.hold(task, host, site, max_wait, not_before)
+    postponing.queue(task, host, site, max_wait, not_before)
     raise Ignore

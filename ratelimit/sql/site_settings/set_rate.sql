@@ -54,5 +54,5 @@ ON CONFLICT (name) DO UPDATE SET
         ) AS compared
     )
 RETURNING
-    id, next_start,
+    id, next_start, covers_subdomains,
     recalled_at >= statement_timestamp() AND next_start > clock_timestamp() + burst * effective_interval AS is_reserved_ahead

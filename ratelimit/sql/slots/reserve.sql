@@ -24,7 +24,7 @@ WITH reserved AS (
             )
         )
     RETURNING
-        site.id, effective_interval, burst, spacing, effective_grace,
+        site.id, effective_interval, burst, spacing, effective_grace, split_until IS NOT NULL AS was_split,
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
         next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace AS arrival
 ), granted AS (
@@ -47,6 +47,7 @@ SELECT
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
-    burst
+    burst,
+    was_split
 FROM granted, reserved
 ORDER BY granted.id

@@ -33,6 +33,7 @@ SELECT
     extract(epoch FROM start_time - clock_timestamp())::float8 AS wait_s,
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM site.effective_interval)::float8 AS interval_s,
-    burst
+    burst,
+    split_until IS NOT NULL AS was_split
 FROM taken
 JOIN ratelimit_site AS site ON site.id = taken.site_id

@@ -1,12 +1,16 @@
 """The writer stores what a fetcher has seen, in its own thread: the loop never waits, nothing is left behind."""
 
+import threading
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
+from django.db import connections, transaction
 
 from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import running
+from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher import writer as writing
 from workers.fetches.fetcher.outcomes import judge
 from workers.fetches.fetcher.writer import Writer
@@ -47,6 +51,48 @@ def test_putting_never_waits_for_the_database(
     other_connection.rollback()
     assert writer.close(20)
     assert Fetch.objects.filter(state=State.DONE).count() == 2
+
+
+@pytest.mark.parametrize("by", ["web code", "somebody else"])
+def test_a_new_site_in_an_open_transaction_holds_up_no_result(
+    by: str, other_connection: psycopg.Connection[Any], eventually: Eventually
+) -> None:
+    """A redirect leads to its host. Where the row itself is in the way, the redirected fetch begins again later."""
+    redirected, *others = running(21)
+    ready, may_end = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        with transaction.atomic():
+            request_fetch("https://new.example/page")
+            ready.set()
+            may_end.wait(60)
+        connections.close_all()
+
+    web = threading.Thread(target=ask)
+    if by == "web code":
+        web.start()
+        assert ready.wait(20)
+    else:
+        other_connection.execute(
+            "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
+            "VALUES ('new.example', '1 s', 1, false, false)"
+        )
+    writer = Writer(lambda _count: None)
+    location = ((b"Location", b"https://new.example/x"),)
+    writer.put(replace(answer(redirected), status_code=302, headers=location))
+    for job in others:
+        writer.put(answer(job))
+    try:
+        eventually(lambda: Fetch.objects.filter(state=State.DONE).count() == 20, "all other results", seconds=5)
+        eventually(lambda: Fetch.objects.get(pk=redirected.fetch_id).state == State.QUEUED, "the redirect", seconds=5)
+    finally:
+        may_end.set()
+        other_connection.rollback()
+        assert writer.close(20)
+    again = Fetch.objects.get(pk=redirected.fetch_id)
+    assert (again.redirects, again.attempts) == (1 if by == "web code" else 0, 0)
+    if by == "web code":
+        web.join()
 
 
 def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:

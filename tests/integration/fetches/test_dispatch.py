@@ -1,5 +1,6 @@
 """Dispatch reserves at many sites at once: whole runs, in order, within the look-ahead, without waiting for locks."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib.resources import files
@@ -17,6 +18,7 @@ from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from workers import task_names
 from workers.fetches import dispatch as dispatching
+from workers.fetches import strays
 from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
@@ -190,15 +192,8 @@ def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> No
     assert Site.objects.get().has_backlog
 
 
-def test_a_late_dispatch_does_not_give_the_room_of_a_site_twice(
-    other_connection: psycopg.Connection[Any],
-    eventually: Eventually,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What was reserved since it took its snapshot takes up room, though it cannot see those fetches."""
-    site_settings.set_rate(SITE, "100/s", max_concurrency=1)
-    request_fetches([URL] * 2)
-    monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
+def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwhile: Callable[[], object]) -> list[Any]:
+    """Execute dispatch's statement; `meanwhile` is called between its snapshot and its locks. Returns its rows."""
     parameters = {"lookahead": LOOKAHEAD, "refill": LOOKAHEAD, "most": 10, "longest_run": 1, "after": 0, "sites": None}
     parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
@@ -215,13 +210,46 @@ def test_a_late_dispatch_does_not_give_the_room_of_a_site_twice(
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(1)")
     with ThreadPoolExecutor(1) as pool:
-        late = pool.submit(lambda: other_connection.execute(lingering, parameters).fetchall())
+        late = pool.submit(lambda: other.execute(lingering, parameters).fetchall())
         eventually(waits, "the late dispatch between its look and its lock")
-        assert dispatch() == 1
+        meanwhile()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_unlock(1)")
-        [(_, slot_ids, is_drained)] = late.result()
+        return late.result()
+
+
+def test_a_late_dispatch_does_not_give_the_room_of_a_site_twice(
+    other_connection: psycopg.Connection[Any],
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was reserved since it took its snapshot takes up room, though it cannot see those fetches."""
+    site_settings.set_rate(SITE, "100/s", max_concurrency=1)
+    request_fetches([URL] * 2)
+    monkeypatch.setattr(dispatching, "LONGEST_RUN", 1)
+    sent: list[int] = []
+    [(_, slot_ids, is_drained, _)] = late_dispatch(other_connection, eventually, lambda: sent.append(dispatch()))
+    assert sent == [1]
     assert (slot_ids, is_drained) == ([], False)
+
+
+def test_a_late_dispatch_knows_of_a_split_that_it_cannot_see(
+    other_connection: psycopg.Connection[Any], eventually: Eventually
+) -> None:
+    """Its slots are younger than the recall: it says that the site was split, and they are looked at again."""
+    site_settings.set_rate(SITE, "100/s", covers_subdomains=True)
+    late = request_fetch("https://a.site.example/")
+    [(_, slot_ids, _, was_split)] = late_dispatch(
+        other_connection, eventually, lambda: site_settings.set_rate("a.site.example", "1/h")
+    )
+    other_connection.commit()
+    assert len(slot_ids) == 1
+    assert slot_ids[0] > Site.objects.get(name=SITE).recalled_slot
+    assert was_split
+    assert strays.take_out(slot_ids) == 1
+    late.refresh_from_db()
+    assert late.site is not None
+    assert (late.site.name, late.state) == ("a.site.example", State.QUEUED)
 
 
 @pytest.mark.parametrize("minutes", [10, None])

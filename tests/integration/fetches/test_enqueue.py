@@ -1,5 +1,6 @@
 """What web code asks for is stored in order and in its transaction, and workers hear of it once, after the commit."""
 
+import threading
 import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from project.celery import app
 from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import (
+    InThreads,
     Message,
     dispatch_message,
     waiting_for_nobody,
@@ -164,7 +166,7 @@ def test_the_longest_name_is_stored() -> None:
 
 
 def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
-    """A transaction that fails leaves no fetch, no site and no message."""
+    """A transaction that fails leaves no fetch and no message. A new site stays: it was committed at once."""
 
     @transaction.atomic
     def fail() -> None:
@@ -173,7 +175,23 @@ def test_what_rolls_back_was_never_asked_for(messages: list[Message]) -> None:
 
     with pytest.raises(Planned):
         fail()
-    assert (Fetch.objects.count(), Site.objects.count(), messages) == (0, 0, [])
+    assert (Fetch.objects.count(), Site.objects.count(), messages) == (0, 1, [])
+
+
+def test_transactions_that_name_new_hosts_in_any_order_do_not_wait_for_each_other(in_threads: InThreads) -> None:
+    """Each names the host that the other one has named before."""
+    both = threading.Barrier(2)
+
+    def ask(number: int) -> None:
+        first, second = ("n1", "n2") if number else ("n2", "n1")
+        with transaction.atomic():
+            request_fetch(f"https://{first}.example/")
+            both.wait(10)
+            request_fetch(f"https://{second}.example/")
+            both.wait(10)
+
+    in_threads(2, ask)
+    assert (Fetch.objects.count(), Site.objects.count()) == (4, 2)
 
 
 def test_workers_do_not_hear_of_it_before_the_commit(messages: list[Message]) -> None:

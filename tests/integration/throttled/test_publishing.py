@@ -17,7 +17,7 @@ from postgres import statements
 from ratelimit import site_settings, slots
 from ratelimit.models import Site
 from tests.integration.conftest import InThreads, database_now
-from tests.integration.plans import explain
+from tests.integration.plans import explain, rows_read
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import (
     SITE,
@@ -37,7 +37,15 @@ pytestmark = pytest.mark.usefixtures("broker")
 
 SLOW = "1/s"
 HOUR = timedelta(hours=1)
-PARAMETERS = {"lookahead": 2.6, "beside_fetches": 0.5, "delivery": 30.0, "most": 200, "batch": 500}
+PARAMETERS = {
+    "lookahead": 2.6,
+    "beside_fetches": 0.5,
+    "delivery": 30.0,
+    "most": 200,
+    "batch": 500,
+    "sites": 500,
+    "first": "",
+}
 
 
 def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
@@ -160,6 +168,28 @@ def test_a_large_batch_goes_out_in_portions(broker: Broker, monkeypatch: pytest.
     waiting(10)
     assert publish_due() == 9
     assert sent(broker) == list(range(9))
+
+
+@pytest.mark.parametrize("batch", [1, 3, 500])
+def test_a_tick_reckons_each_site_once(batch: int, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sites there are: all get their turn in one tick, in portions of sites and of tasks."""
+    monkeypatch.setattr(publishing, "BATCH", batch)
+    monkeypatch.setattr(publishing, "SITES_A_STATEMENT", 4, raising=False)
+    read: list[int] = []
+    run = publishing._query
+
+    def counted(name: str, parameters: dict[str, object]) -> list[Any]:
+        if name == "publish":
+            read.append(rows_read("workers.throttled", name, parameters, "ratelimit_site"))
+        return run(name, parameters)
+
+    monkeypatch.setattr(publishing, "_query", counted)
+    for number in range(21):
+        site_settings.set_rate(f"site-{number}.example", SLOW)
+        waiting(1, site=f"site-{number}.example")
+    assert publish_due() == 21
+    assert len(broker.messages) == 21
+    assert sum(read) <= 2 * 21 * (5 if batch == 1 else 1)
 
 
 def test_publishers_at_once_send_nothing_twice_and_no_more_than_there_is_room_for(

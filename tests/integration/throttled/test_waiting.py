@@ -92,6 +92,37 @@ def test_a_task_of_a_covered_host_waits_in_the_site_that_covers_it(broker: Broke
     assert list(Site.objects.values_list("name", flat=True)) == [SITE]
 
 
+def test_a_task_follows_its_host_to_a_site_of_its_own(broker: Broker) -> None:
+    """It has been waiting at the site that covered the host, which stays closed."""
+    host = f"www.{SITE}"
+    site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
+    site_settings.pause(SITE)
+    for name in (host, SITE):
+        one_worker.by_argument.delay(name)
+        assert work(broker.next()) == "IGNORED"
+    site_settings.set_rate(host, "10/s", grace=timedelta(milliseconds=200))
+    assert publish_due() == 1
+    assert work(broker.next()) == "SUCCESS"
+    assert arguments() == [host]
+    assert Slot.objects.get().site.name == host
+
+
+@pytest.mark.parametrize("rate", ["10/s", "1/h"])
+def test_a_task_that_was_published_before_the_split_starts_at_the_site_of_its_host(rate: str, broker: Broker) -> None:
+    """Its worker looks the site up again: the task starts in a slot of its own site, or waits there."""
+    host = f"www.{SITE}"
+    site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=200), covers_subdomains=True)
+    close_site(60)
+    one_worker.by_argument.delay(host)
+    assert work(broker.next()) == "IGNORED"
+    open_site()
+    assert publish_due() == 1
+    site_settings.set_rate(host, rate, grace=timedelta(milliseconds=200))
+    assert work(broker.next()) == ("SUCCESS" if rate == "10/s" else "IGNORED")
+    assert set(Slot.objects.values_list("site__name", flat=True)) == ({host} if rate == "10/s" else set())
+    assert set(PostponedTask.objects.values_list("site", flat=True)) == (set() if rate == "10/s" else {host})
+
+
 def test_nothing_of_the_message_is_lost_on_the_way(broker: Broker) -> None:
     """What comes out is what went in: id, group, chord, links, limits, queue, priority, headers, arguments."""
     close_site(60)

@@ -11,6 +11,7 @@ A fetch passes this stage once for each attempt: a redirect, a retry or a missed
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ import structlog
 from django.db import DataError, Error, IntegrityError, connection
 
 from postgres import statements
-from ratelimit.sites import sites_of
+from ratelimit.sites import SitesLocked, known_sites, sites_of
 from ratelimit.slots import unreserve
 from workers import task_names
 from workers.fetches import backlog
@@ -39,6 +40,8 @@ COLUMNS = (
     "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "is_lost",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds, while the database is away
+SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where a redirect leads to a new site
+SITES_RETRY_S = 5.0  # seconds after which a fetch whose redirect led to such a site is requested again
 
 
 def store(outcomes: Sequence[Outcome]) -> set[int]:
@@ -46,8 +49,8 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
 
     The others were cancelled, or taken back by sweep, in the meantime.
     """
-    outcomes = sorted(outcomes, key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
-    sites = sites_of({outcome.hop_host for outcome in outcomes if outcome.hop_host})
+    outcomes, sites = _with_sites(outcomes)
+    outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
     rows = _query("store", columns)
@@ -56,6 +59,28 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     return {row.id for row in rows}
+
+
+def _with_sites(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, int]]:
+    """Return the outcomes, and the sites of redirects' targets by their hosts.
+
+    Where another transaction is in the way of a new site, its end is not waited for, as the other results would wait,
+    too: the redirected fetches begin again where they were, later.
+    """
+    hosts = {outcome.hop_host for outcome in outcomes if outcome.hop_host}
+    try:
+        return list(outcomes), sites_of(hosts, patience_s=SITES_PATIENCE_S)
+    except SitesLocked:
+        log.warning("redirects_wait_for_sites", hosts=len(hosts))
+    known = {host: site.id for host, site in known_sites(hosts).items()}
+    return [
+        replace(
+            outcome, hop_url=None, hop_host=None, delay_s=SITES_RETRY_S, error=f"waits for a site of {outcome.hop_host}"
+        )
+        if outcome.hop_host and outcome.hop_host not in known
+        else outcome
+        for outcome in outcomes
+    ], known
 
 
 def store_surely(outcomes: Sequence[Outcome]) -> None:

@@ -1,15 +1,16 @@
 """Sweep: finds what was lost on the way, every two seconds.
 
 1. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
-2. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
-3. Calls of `on_done` that were not made are repeated (on_done.py).
+2. Fetches whose host has got another site follow it (strays.py).
+3. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
+4. Calls of `on_done` that were not made are repeated (on_done.py).
 """
 
 from random import random
 
 from postgres import statements
 from workers import task_names
-from workers.fetches import backlog
+from workers.fetches import backlog, strays
 from workers.fetches.fetcher.outcomes import lost
 from workers.fetches.fetcher.store import store
 from workers.fetches.models import State
@@ -20,7 +21,7 @@ BATCH = 1_000
 
 
 def sweep() -> int:
-    """Do the three steps of the module's head; returns the number of fetches whose lease ran out.
+    """Do the four steps of the module's head; returns the number of fetches whose lease ran out.
 
     Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
     up late, cannot store it any more, because the fetch has another slot or none.
@@ -41,6 +42,7 @@ def sweep() -> int:
             ]
         )
         taken_back += len(rows)
+    strays.follow_all()
     if backlog.find_overlooked():
         publish(task_names.DISPATCH)
     call_overdue()

@@ -13,7 +13,7 @@ import structlog
 from django.conf import settings
 
 from postgres import statements
-from ratelimit.sites import sites_of
+from ratelimit.sites import SitesLocked, sites_of
 from workers import task_names
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import RobotsState, State
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again
 UNREACHABLE_FOR = 60.0
+SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where an origin has no site any more
 SUCCESS = range(200, 300)
 
 
@@ -63,13 +64,17 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
 def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     """Note how fetches of robots.txt files ended, each with its own URL: its origin is meant, wherever redirects led.
 
-    What is not noted, because the process dies before, is asked for again when a fetch needs it.
+    What is not noted, because the process dies before or a site is locked, is asked for again when a fetch needs it.
     """
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:
         return
     hosts = [parse_target(url).host for url in readings]
-    sites = sites_of(set(hosts))
+    try:
+        sites = sites_of(set(hosts), patience_s=SITES_PATIENCE_S)
+    except SitesLocked:
+        log.warning("robots_not_noted", files=len(readings))
+        return
     statements.run(
         "workers.fetches.robots",
         "note",

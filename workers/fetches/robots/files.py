@@ -14,7 +14,7 @@ for the fetch, as nothing else comes before it. Asking ahead (step 1) is bounded
 """
 
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,11 +26,13 @@ from django.conf import settings
 from django.db.models.functions import Least, Now
 
 from postgres import statements
+from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import crawl_delays
 from workers.fetches.robots.rules import PATH, Rules
 from workers.fetches.robots.user_agent import product_token
+from workers.fetches.targets import parse_target
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.fetches.robots")
@@ -41,6 +43,7 @@ AHEAD_OF_FETCHES = 3_600.0  # seconds: what a site can ask for in that time is a
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
 RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
 PARSE_FOR = 0.25  # seconds of processor time after which one claim parses no more files
+MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
 MOST_ORIGINS = 20_000  # that one process remembers
 MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
 
@@ -90,6 +93,24 @@ def ask_again(origins: Iterable[str]) -> int:
     sites = dict(files.values_list("origin", "site_id"))
     backlog.activate(ask(sites, is_needed_now=True))
     return len(sites)
+
+
+def follow(site_id: int, patience_s: float) -> None:
+    """Have what is known of robots.txt files follow to the sites to which their hosts belong, with the Crawl-delays.
+
+    Raises SitesLocked where other transactions are in the way of new sites for longer than `patience_s` seconds.
+    """
+    of_site = RobotsFile.objects.filter(site=site_id)  # as many as the site has origins
+    hosts = {origin: parse_target(origin).host for origin in of_site.values_list("origin", flat=True)}
+    sites = sites_of(set(hosts.values()), patience_s)
+    gone = defaultdict(list)
+    for origin, host in hosts.items():
+        if sites[host] != site_id:
+            gone[sites[host]].append(origin)
+    for gainer, origins in gone.items():
+        for start in range(0, len(origins), MOVED_AT_ONCE):
+            of_site.filter(origin__in=origins[start : start + MOVED_AT_ONCE]).update(site=gainer)
+    crawl_delays.settle({site_id, *gone})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 -- A fetcher that holds the fetch learns of `passed_on_at` in time where the slot lies farther ahead than the fetcher
 -- may rely on a confirmation (`confirmed_for` seconds); nearer, it is too late to cancel. Without a successor the slot
 -- is given back; one that a fetcher holds is left empty, as a reservation might take it before the fetcher knows.
+-- Sites that were ever split give no slot to a successor: it might be a stray (strays.py).
 --
 -- chosen     the fetch, locked, if it is not too late
 -- moved      the fetch, cancelled
@@ -35,7 +36,9 @@ WITH chosen AS MATERIALIZED (
         LIMIT 1
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS waiting
-    WHERE chosen.start_time > clock_timestamp()
+    WHERE chosen.start_time > clock_timestamp() AND (
+        SELECT split_until FROM ratelimit_site WHERE id = chosen.site_id
+    ) IS NULL
 ), successor AS (
     UPDATE fetches_fetch AS job
     SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until

@@ -6,7 +6,9 @@
 -- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that
 -- another transaction has locked are skipped, never waited for. So are those that were reserved ahead and recalled a
 -- moment ago, as their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its
--- new slots in order (one run, for one fetcher), and whether its queue may be empty now.
+-- new slots in order (one run, for one fetcher), whether its queue may be empty now, and whether the site was ever split:
+-- then there may be strays among the fetches, also where the split was committed after this statement began, and the
+-- caller looks again (strays.py).
 -- A site with `max_concurrency` gets runs that may have as many fetches in flight as earlier runs leave over; their
 -- holders keep to it. A site that was reserved since this statement began gets none: the next statement sees all runs.
 --
@@ -20,7 +22,8 @@
 -- slots, fetches, clocks  what is written
 WITH due AS MATERIALIZED (
     SELECT
-        id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency
+        id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency,
+        split_until IS NOT NULL AS was_split
     FROM ratelimit_site
     WHERE has_backlog
         AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(refill)s::float8)
@@ -130,7 +133,8 @@ WITH due AS MATERIALIZED (
 SELECT
     id AS site_id,
     coalesce(array_agg(slot_id ORDER BY k) FILTER (WHERE fetch_id IS NOT NULL), '{}') AS slot_ids,
-    count(fetch_id) < room AS drained
+    count(fetch_id) < room AS drained,
+    was_split
 FROM assigned
-GROUP BY id, room
+GROUP BY id, room, was_split
 ORDER BY id

@@ -2,12 +2,13 @@ import json
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import transaction
+from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from workers.schedule import SCHEDULE, Entry
 
 OWNED = "weir: "
+LOCK = 0x53636865  # "Sche" in ASCII: the advisory lock of the process that synchronises, as entries have no unique key
 
 
 class Command(BaseCommand):
@@ -15,6 +16,8 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
             created = [entry.name for entry in SCHEDULE if self._ensure(entry)]
             stale = PeriodicTask.objects.filter(name__startswith=OWNED).exclude(name__in=[e.name for e in SCHEDULE])
             removed = list(stale.values_list("name", flat=True))

@@ -14,7 +14,17 @@ class Migration(migrations.Migration):
             name="PostponedTask",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("site", models.CharField(help_text="the name of the site", max_length=300)),
+                ("site", models.CharField(help_text="the name of the site at which it waits", max_length=300)),
+                (
+                    "host",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="the name that the task gave, by which its site is looked up again; empty: that of the site",
+                        max_length=300,
+                    ),
+                ),
                 ("task", models.CharField(help_text="the Celery task's name", max_length=300)),
                 ("signature", models.TextField(help_text="the message: a Celery signature, as JSON")),
                 ("max_wait", models.FloatField(help_text="the longest wait in a worker, in seconds")),

@@ -15,6 +15,7 @@ from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
 from workers import task_names, terminal
 from workers.arguments import at_least_one, from_zero
+from workers.fetches import strays
 from workers.fetches.reports.forecast import Forecast, forecast
 from workers.fetches.reports.site_status import SiteStatus, busiest_sites
 from workers.fetches.robots import crawl_delays
@@ -97,6 +98,7 @@ class Command(BaseCommand):
         match options["action"]:
             case "set":
                 _set(host, options)
+                strays.follow_all(0)
                 crawl_delays.settle([Site.objects.get(name=site_names.canonical(host)).pk])  # it may obey again
                 publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
             case "pause":

@@ -1,0 +1,11 @@
+-- Lock the site of this name, and the sites `above` it that cover subdomains, in the order of their ids (lock order).
+-- Returns them, the nearest first.
+SELECT id, name, covers_subdomains
+FROM (
+    SELECT id, name, covers_subdomains
+    FROM ratelimit_site
+    WHERE name = %(site)s OR covers_subdomains AND name = ANY(%(above)s::text[])
+    ORDER BY id
+    FOR NO KEY UPDATE
+) AS held
+ORDER BY length(name) DESC

@@ -1,0 +1,2 @@
+-- Find the sites of these names. Reads only.
+SELECT id, name FROM ratelimit_site WHERE name = ANY(%(names)s::text[])

@@ -1,0 +1,58 @@
+-- Hosts belong to the site `to` from now on that belonged to the site `from`, or may have belonged to one of `above`,
+-- before these were split; NULL, where there is none. Executed in the transaction that changes what the sites cover,
+-- under the lock of lock.sql, with the rows locked (hold.sql).
+-- Promises: no host is asked earlier for having changed its site. What is reserved at either site is recalled. The clock
+-- of `to` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `from`;
+-- `to` keeps the back-off of `from`, and its Crawl-delay, until those of the robots.txt files are settled. `from` notes
+-- until when it has promised starts, for the clocks of sites that are created later, and that strays may be queued there.
+-- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
+--
+-- left_site  the site `from`
+-- promised  the last start that the hosts may still be given
+-- lost      `from`, changed
+-- gained    `to`, changed
+WITH left_site AS MATERIALIZED (
+    SELECT
+        id, crawl_delay, backed_off_until, backoff_level, backed_off_slot,
+        greatest(next_start - effective_interval, backed_off_until, clock_timestamp()) AS until
+    FROM ratelimit_site
+    WHERE id = %(from)s::bigint
+), promised AS MATERIALIZED (
+    SELECT max(until) AS until
+    FROM (
+        SELECT until FROM left_site
+        UNION ALL
+        SELECT split_until FROM ratelimit_site WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
+    ) AS promise
+), lost AS (
+    UPDATE ratelimit_site AS site
+    SET split_until = greatest(site.split_until, left_site.until), has_strays = true,
+        recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
+    FROM left_site
+    WHERE site.id = left_site.id
+    RETURNING site.id, site.next_start, site.burst, site.effective_interval
+), gained AS (
+    UPDATE ratelimit_site AS site
+    SET next_start = greatest(
+            site.next_start,
+            promised.until + site.burst * greatest(site.effective_interval, inherited.crawl_delay)
+        ),
+        crawl_delay = inherited.crawl_delay,
+        backed_off_until = greatest(site.backed_off_until, left_site.backed_off_until),
+        backoff_level = greatest(site.backoff_level, left_site.backoff_level),
+        backed_off_slot = greatest(site.backed_off_slot, left_site.backed_off_slot),
+        recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
+    FROM promised
+    LEFT JOIN left_site ON true
+    CROSS JOIN LATERAL (
+        SELECT greatest(
+            old.crawl_delay, CASE WHEN old.obeys_robots IS DISTINCT FROM false THEN left_site.crawl_delay END
+        ) AS crawl_delay
+        FROM ratelimit_site AS old
+        WHERE old.id = %(to)s::bigint
+    ) AS inherited
+    WHERE site.id = %(to)s::bigint AND promised.until IS NOT NULL
+    RETURNING site.id, site.next_start, site.burst, site.effective_interval
+)
+SELECT id, next_start, next_start > clock_timestamp() + burst * effective_interval AS is_reserved_ahead
+FROM (SELECT * FROM lost UNION ALL SELECT * FROM gained) AS changed

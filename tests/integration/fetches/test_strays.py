@@ -1,0 +1,183 @@
+"""Fetches follow their hosts to other sites: all that are queued, and what comes too late, before it is requested."""
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from postgres import statements
+from ratelimit import site_settings
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import Message
+from tests.integration.plans import rows_read
+from workers import task_names
+from workers.fetches import strays
+from workers.fetches.cancelling import cancel
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.maintenance.sweep import sweep
+from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+SHOP, A = "shop.test", "a.shop.test"
+
+
+def site(name: str) -> Site:
+    return Site.objects.get(name=name)
+
+
+def split() -> None:
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    site_settings.set_rate(A, "10/s")
+
+
+def stray(path: str = "late") -> Fetch:
+    """Return a fetch whose site was looked up before the split, and that was committed after it."""
+    fetch = request_fetch(f"https://{A}/{path}")
+    Fetch.objects.filter(pk=fetch.pk).update(site=site(SHOP))
+    Site.objects.filter(name=SHOP).update(has_backlog=True)
+    return fetch
+
+
+def slots_sent(messages: list[Message]) -> set[int]:
+    return {slot for name, arguments in messages if name == task_names.FETCH_BATCH for slot in arguments[0]}
+
+
+def test_a_backlog_follows_in_its_order_in_short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Priorities, ages, what is not due yet: every fetch of the host, and none of another."""
+    monkeypatch.setattr(strays, "BATCH", 3)
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    for priority in (3, 0, 32_766, -32_768, 0):
+        request_fetches([f"http://{A}/{n}" for n in range(4)], priority=priority)
+        request_fetches([f"http://{SHOP}/{n}" for n in range(3)], priority=priority)
+    request_fetch(f"http://{A}/", not_before=timezone.now() + timedelta(days=1))
+    before = list(Fetch.objects.order_by("pk").values_list("pk", "priority", "not_before"))
+    site_settings.set_rate(A, "10/s")
+    assert strays.follow_all(0) == 21
+    assert set(Fetch.objects.filter(site=site(A)).values_list("hop_url", flat=True)) == {
+        f"http://{A}/{n}" for n in ("", 0, 1, 2, 3)
+    }
+    assert Fetch.objects.filter(site=site(SHOP)).count() == 15
+    assert list(Fetch.objects.order_by("pk").values_list("pk", "priority", "not_before")) == before
+    assert not site(SHOP).has_strays
+    assert site(A).has_backlog
+
+
+def test_sweep_has_them_follow_also_from_a_site_that_is_paused() -> None:
+    """A pause of the old site is none of theirs."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    fetch = request_fetch(f"http://{A}/")
+    site_settings.pause(SHOP)
+    site_settings.set_rate(A, "10/s")
+    Site.objects.update(recalled_at=Now() - timedelta(seconds=1))
+    sweep()
+    fetch.refresh_from_db()
+    assert fetch.site == site(A)
+
+
+def test_a_site_is_seen_to_again_until_nothing_is_held_from_before_the_split(messages: list[Message]) -> None:
+    """What a fetcher held comes back to the old site's queue, and is found there."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    fetch = request_fetch(f"http://{A}/")
+    assert dispatch() == 1
+    site_settings.set_rate(A, "10/s")
+    strays.follow_all(0)
+    assert site(SHOP).has_strays
+    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    assert strays.follow_all(0) == 1
+    fetch.refresh_from_db()
+    assert (fetch.site, site(SHOP).has_strays) == (site(A), False)
+    assert messages
+
+
+def test_a_stray_that_is_reserved_is_taken_out_before_a_fetcher_hears_of_it(messages: list[Message]) -> None:
+    """Whatever queued it after the split: web code that was slow, a retry, a redirect, a robots.txt."""
+    split()
+    late = stray()
+    own = request_fetch(f"https://{SHOP}/")
+    dispatch([site(SHOP).pk])
+    late.refresh_from_db()
+    own.refresh_from_db()
+    assert (late.state, late.site, late.slot_id, late.lease_until) == (State.QUEUED, site(A), None, None)
+    assert own.state == State.RESERVED
+    assert own.slot_id in slots_sent(messages)
+    assert Slot.objects.filter(site=site(SHOP), released_at__isnull=False).count() == 1
+    assert site(A).has_backlog
+
+
+def test_a_stray_whose_host_has_no_site_gets_one(settings: object) -> None:
+    """The site that covered it does so no more."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    late = request_fetch(f"https://{A}/")
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    Site.objects.filter(name=SHOP).update(recalled_at=None)
+    dispatch()
+    late.refresh_from_db()
+    assert late.site == site(A)
+    assert late.slot_id is None or Slot.objects.get(pk=late.slot_id).site == site(A)
+    assert settings
+
+
+def test_a_stray_succeeds_nobody(messages: list[Message]) -> None:
+    """A cancelled fetch's slot is not passed on at a site that was ever split."""
+    split()
+    own = request_fetch(f"https://{SHOP}/")
+    dispatch([site(SHOP).pk])
+    late = stray()
+    assert cancel(own.pk)
+    late.refresh_from_db()
+    assert (late.state, late.slot_id) == (State.QUEUED, None)
+    assert messages
+
+
+def test_somebody_elses_row_holds_up_sweep_for_a_moment_only(other_connection: psycopg.Connection[Any]) -> None:
+    """The other steps are taken, and the strays follow when the way is free."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    late = request_fetch(f"https://{A}/")
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    Site.objects.update(recalled_at=Now() - timedelta(seconds=1), has_backlog=False)
+    other_connection.execute(
+        "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
+        "VALUES (%s, '1 s', 1, false, false)",
+        [A],
+    )
+    sweep()
+    assert (site(SHOP).has_backlog, site(SHOP).has_strays) == (True, True)
+    other_connection.rollback()
+    sweep()
+    late.refresh_from_db()
+    assert (late.site, site(SHOP).has_strays) == (site(A), False)
+
+
+def test_what_robots_txt_files_say_follows_with_the_crawl_delays() -> None:
+    """The new site keeps its host's, the old one its own."""
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True, obeys_robots=True)
+    for host, seconds in ((A, 20), (SHOP, 5)):
+        RobotsFile.objects.create(
+            origin=f"https://{host}",
+            site=site(SHOP),
+            state=RobotsState.RULES,
+            crawl_delay=timedelta(seconds=seconds),
+            refresh_at=timezone.now() + timedelta(hours=1),
+            expires_at=timezone.now() + timedelta(hours=1),
+        )
+    site_settings.set_crawl_delay(site(SHOP).pk, timedelta(seconds=20))
+    site_settings.set_rate(A, "10/s", obeys_robots=True)
+    assert site(A).crawl_delay == timedelta(seconds=20)
+    strays.follow_all(0)
+    assert dict(RobotsFile.objects.values_list("origin", "site__name")) == {f"https://{h}": h for h in (A, SHOP)}
+    assert (site(A).crawl_delay, site(SHOP).crawl_delay) == (timedelta(seconds=20), timedelta(seconds=5))
+
+
+def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
+    """Whichever place it begins at."""
+    site_settings.set_rate(SHOP, "10/s")
+    request_fetches([f"http://{SHOP}/{n}" for n in range(3_000)])
+    last = Fetch.objects.order_by("not_before", "pk")[2_000]
+    place = {"site": site(SHOP).pk, "priority": 0, "not_before": last.not_before, "after": last.pk, "most": 100}
+    assert len(statements.run("workers.fetches", "queue", place)) == 100
+    assert rows_read("workers.fetches", "queue", place, "fetches_fetch") <= 200

@@ -1,0 +1,181 @@
+"""Where hosts change their site, their new site's clock begins where the promises of the old one end."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db import transaction
+
+from ratelimit import site_settings, slots
+from ratelimit.models import Site, Slot
+from ratelimit.sites import create_sites, known_sites, sites_of
+from tests.integration.conftest import InThreads, database_now
+from tests.integration.ratelimit.conftest import DAY
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SHOP, A, BELOW_A = "shop.test", "a.shop.test", "x.a.shop.test"
+
+
+def site(name: str) -> Site:
+    return Site.objects.get(name=name)
+
+
+def wait_s(name: str) -> float:
+    """Return the seconds until the site's clock allows a start."""
+    return (site(name).next_start - database_now()).total_seconds()
+
+
+def stands(reservation: slots.Reservation) -> bool:
+    return slots.confirm(reservation)
+
+
+def covering(name: str, rate: str, **settings: Any) -> None:
+    site_settings.set_rate(name, rate, covers_subdomains=True, **settings)
+
+
+def test_a_new_site_waits_for_its_own_interval_and_what_was_reserved_for_it_is_void() -> None:
+    """The last start at the old site may have been made a moment ago, or until half a second after the change."""
+    covering(SHOP, "10/s")
+    reserved = slots.reserve(A, 5)
+    site_settings.set_rate(A, "1/h")
+    assert not stands(reserved)
+    assert 3599 < wait_s(A) <= 3601
+    assert slots.reserve(SHOP).run.interval_s == 0.1
+
+
+def test_the_old_sites_promise_holds_until_nobody_relies_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its birth the new clock is behind all that was reserved; half a second later it is set back."""
+    covering(SHOP, "1/h")
+    slots.reserve(A)
+    slots.reserve(A, max_wait=DAY)
+    promised = site(SHOP).next_start - site(SHOP).effective_interval
+    born: list[Site] = []
+    monkeypatch.setattr("ratelimit.site_settings.time.sleep", lambda _s: born.append(site(A)))
+    site_settings.set_rate(A, "10/s")
+    assert born[0].next_start == promised + timedelta(seconds=0.1)
+    assert wait_s(A) < 1
+
+
+def test_a_burst_does_not_begin_with_the_split() -> None:
+    """It counts as used up: the host may just have been asked."""
+    covering(SHOP, "10/s")
+    slots.reserve(A)
+    site_settings.set_rate(A, "1/h", burst=5)
+    assert 3599 < slots.estimate(A) <= 3601
+
+
+def test_a_back_off_goes_with_the_hosts_and_a_pause_does_not() -> None:
+    """The site has said no; an operator's pause is about the site that was named."""
+    covering(SHOP, "10/s")
+    site_settings.back_off(A, 600)
+    site_settings.pause(SHOP)
+    site_settings.set_rate(A, "10/s")
+    assert 590 < slots.estimate(A) <= 601
+    assert site(A).paused_until is None
+
+
+def test_a_crawl_delay_holds_until_it_is_settled() -> None:
+    """The file that asks for it may be that of any of the hosts."""
+    covering(SHOP, "10/s")
+    site_settings.set_crawl_delay(site(SHOP).pk, timedelta(hours=1))
+    site_settings.set_rate(A, "10/s")
+    assert site(A).effective_interval == timedelta(hours=1)
+    assert wait_s(A) > 3590
+
+
+def test_hosts_without_a_site_begin_where_the_site_that_covered_them_ended(settings: LazySettings) -> None:
+    """Their sites are created when somebody needs them: the old site keeps in mind what it had promised."""
+    settings.WEIR_DEFAULT_RATE = "1/h"
+    covering(SHOP, "10/s")
+    reserved = slots.reserve(A, 5)
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    assert not stands(reserved)
+    sites_of({A, "never.shop.test"})
+    assert 3590 < wait_s(A) <= 3601
+    site_settings.set_rate(SHOP, "10/s")
+    assert site(SHOP).has_strays
+
+
+def test_a_site_that_begins_to_cover_takes_hosts_over() -> None:
+    """Those below it belonged to a site above it: their clock is its clock now, and must know of their last starts."""
+    covering(SHOP, "10/s")
+    site_settings.set_rate(A, "1/h")
+    before = site(A).next_start
+    reserved = slots.reserve(BELOW_A)
+    site_settings.set_rate(A, covers_subdomains=True)
+    assert not stands(reserved)
+    assert site(A).next_start > before
+    assert known_sites({BELOW_A})[BELOW_A].name == A
+
+
+def test_a_site_that_ceases_to_cover_gives_hosts_back_to_the_site_above_it() -> None:
+    """Slots of that one that were given back, or are held, are not for them: it is recalled, too."""
+    covering(SHOP, "1/10s")
+    covering(A, "10/s")
+    of_shop, of_a = slots.reserve(SHOP), slots.reserve(BELOW_A)
+    site_settings.set_rate(A, covers_subdomains=False)
+    assert not stands(of_shop)
+    assert not stands(of_a)
+    assert known_sites({BELOW_A})[BELOW_A].name == SHOP
+    assert wait_s(SHOP) > 9
+
+
+def test_a_change_that_moves_no_host_recalls_nothing() -> None:
+    """A site that is new, but not below one that covers it, and one that is set again as it is."""
+    covering(SHOP, "10/s")
+    reserved = slots.reserve(A)
+    covering(SHOP, "10/s")
+    site_settings.set_rate("other.test", "10/s")
+    assert stands(reserved)
+    assert not Site.objects.filter(has_strays=True).exists()
+    assert not Site.objects.filter(split_until__isnull=False).exists()
+
+
+def test_a_reservation_that_meets_a_split_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had looked up the site that covered the host. What it reserves there after the split was never recalled."""
+    covering(SHOP, "10/s")
+    looked_up = slots._covered_or_created
+
+    def split_behind(host: str) -> str:
+        found = looked_up(host)
+        site_settings.set_rate(A, "10/s")
+        return found
+
+    monkeypatch.setattr(slots, "_covered_or_created", split_behind)
+    reservation = slots.reserve(A)
+    assert reservation.site == A
+    of_shop = Slot.objects.get(site=site(SHOP))
+    assert of_shop.released_at is not None
+
+
+def test_a_host_that_comes_to_be_covered_gets_no_site_of_its_own() -> None:
+    """Somebody had seen that no site covers it, and creates it: it is looked at again, under the lock."""
+    covering(SHOP, "10/s")
+    assert create_sites([A]) == {}
+    assert not Site.objects.filter(name=A).exists()
+
+
+@pytest.mark.parametrize("change", [lambda: site_settings.set_rate(A, "1/s"), lambda: covering("test", "1/s")])
+def test_changes_of_what_belongs_where_wait_for_each_other(change: Callable[[], None], in_threads: InThreads) -> None:
+    """However many at once: none deadlocks, and no host has two clocks that know nothing of each other."""
+    covering(SHOP, "1000/s")
+
+    def one(number: int) -> None:
+        if number % 2:
+            change()
+        else:
+            sites_of({A, f"n{number}.other.test", f"m{number}.other.test"})
+
+    in_threads(6, one)
+    assert Site.objects.filter(name=A).count() <= 1
+
+
+def test_a_site_that_is_created_is_committed_though_its_caller_is_not() -> None:
+    """Nobody waits for the caller's transaction, which may be long; the site stays where it is rolled back."""
+    with transaction.atomic():
+        created = sites_of({A})
+        transaction.set_rollback(True)
+    assert site(A).pk == created[A]

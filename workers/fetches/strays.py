@@ -1,0 +1,110 @@
+"""Strays: fetches at a site to which their host belongs no more, because the site was split (ratelimit/sites.py).
+
+A split recalls what is reserved. What is queued is left to this module:
+
+1. Sweep goes through the queue of a site that was split, in short batches, and has the strays follow their hosts to the
+   sites of these (`follow_all`). So do what is known of their robots.txt files, and the Crawl-delays.
+2. A fetch may become a stray later than that: its site was looked up before the split, and it was committed after it;
+   or it was running, and comes back for a retry. So dispatch, when it has reserved at a site that was ever split, looks
+   again before it sends a message (`take_out`).
+
+Step 2 leaves no gap. The slot was committed before the look. A split that was committed before the look is seen by it;
+a later one recalls the slot, as a site is split and reserved under the lock of its row (site first,
+docs/explanation/sql.md).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import Any
+
+import structlog
+from django.db.models.functions import Now
+
+from postgres import statements
+from ratelimit.models import Site
+from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.sites import SitesLocked, sites_of
+from workers.fetches import backlog
+from workers.fetches.models import HELD, Fetch
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.rules import origin_of
+from workers.fetches.targets import parse_target
+
+_query = partial(statements.run, "workers.fetches")
+log = structlog.get_logger(__name__)
+
+BATCH = 5_000
+PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions where a host needs a new site
+HIGHEST = 32_768  # above all priorities
+_followed: dict[int, datetime] = {}  # by site: the split whose strays this process has had follow
+
+
+def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
+    """Have the strays of all sites that were split follow their hosts; returns how many did.
+
+    Sites that were split less than `split_before_s` seconds ago are left out, as their clocks may be set back yet, and
+    with them those of the sites to be created. A site counts as seen to when nothing is held any more that was reserved
+    before the split. May be called twice, at once, and killed anywhere.
+    """
+    moved = 0
+    marked = Site.objects.filter(has_strays=True, recalled_at__lte=Now() - timedelta(seconds=split_before_s))
+    for site in marked.order_by("pk").only("split_until", "recalled_slot"):
+        is_held = Fetch.objects.filter(site=site, state__in=HELD, slot_id__lte=site.recalled_slot).exists()
+        if site.split_until is not None and (not is_held or _followed.get(site.pk) != site.split_until):
+            try:
+                moved += _follow(site.pk)
+            except SitesLocked:  # other transactions are in the way of new sites: the next sweep tries again
+                log.warning("strays_wait_for_sites", site=site.pk)
+                continue
+            _followed[site.pk] = site.split_until
+        if not is_held:
+            Site.objects.filter(pk=site.pk, split_until=site.split_until).update(has_strays=False)
+            _followed.pop(site.pk, None)
+    return moved
+
+
+def take_out(slot_ids: Iterable[int]) -> int:
+    """Have those of the fetches that were just given these slots follow their hosts to other sites; returns how many.
+
+    Their slots are given back. For dispatch, before any fetcher knows of the slots.
+    """
+    return _move(_query("reserved", {"slots": list(slot_ids)}))
+
+
+def _follow(site_id: int) -> int:
+    """Go through the queue of the site, in its order; what is queued ahead meanwhile is left to `take_out`."""
+    robots_files.follow(site_id, PATIENCE)
+    moved, more = 0, True
+    place: dict[str, object] = {"priority": HIGHEST, "not_before": None, "after": 0}
+    while more:
+        rows = _query("queue", {"site": site_id, **place, "most": BATCH})
+        moved += _move(rows)
+        if more := len(rows) == BATCH:
+            last = rows[-1]
+            place = {"priority": last.priority, "not_before": last.not_before, "after": last.id}
+    return moved
+
+
+def _move(fetches: Sequence[Any]) -> int:
+    """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
+    if not fetches:
+        return 0
+    hosts = [_host_of(origin_of(fetch.url)) for fetch in fetches]
+    sites = sites_of(set(hosts), PATIENCE)
+    strays = [
+        (fetch.id, fetch.slot_id, fetch.site_id, sites[host])
+        for fetch, host in zip(fetches, hosts, strict=True)
+        if sites[host] != fetch.site_id
+    ]
+    if not strays:
+        return 0
+    names = ("ids", "slots", "losers", "gainers")
+    rows = _query("strays", {name: [stray[i] for stray in strays] for i, name in enumerate(names)})
+    backlog.activate(row.site_id for row in rows)
+    return len(rows)
+
+
+@lru_cache(10_000)
+def _host_of(origin: str) -> str:
+    return parse_target(origin).host
