@@ -134,6 +134,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
+# What Redis refuses (READONLY after a fail-over, OOM where it is full) is waited out like a lost connection.
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None
