@@ -7,6 +7,8 @@ import structlog
 from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from postgres import sessions
+
 log = structlog.get_logger(__name__)
 
 LOCK = 0x57656972  # "Weir" in ASCII: the advisory lock of the beat that ticks
@@ -52,6 +54,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         parameters.pop("cursor_factory", None)
         parameters.pop("context", None)
         candidate = psycopg.connect(**parameters, autocommit=True)
+        sessions.configure(candidate)
         row = candidate.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
         if row is None or not row[0]:
             candidate.close()

@@ -122,6 +122,16 @@ def test_a_log_level_may_be_written_small(monkeypatch: pytest.MonkeyPatch) -> No
     assert load_settings()["log level"] == "WARNING"
 
 
+def test_what_the_database_url_says_of_the_connection_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also `options`, and the time after which a silent host is given up."""
+    url = "postgresql://db.example/orders?options=-csearch_path%3Dmine&tcp_user_timeout=20000&application_name=shop"
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("DJANGO_SECRET_KEY", "a key of the tests")
+    options = load_settings()["DATABASES"]["default"]["OPTIONS"]
+    assert options["options"] == "-csearch_path=mine"
+    assert (options["tcp_user_timeout"], options["application_name"], options["keepalives"]) == (20_000, "shop", 1)
+
+
 def test_all_mistakes_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line for each variable, in the order of the reference; what can be read is not mentioned."""
     monkeypatch.setenv("WEIR_OBEY_ROBOTS", "ture")
