@@ -70,16 +70,6 @@ class Procfile:
 
 
 @pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[redis.Redis]:
-    """Return a client of a Valkey that only this test uses."""
-    home = tmp_path / "broker"
-    home.mkdir()
-    socket = str(embedded.valkey_socket(home))
-    with embedded.servers(home, postgres=False, durable=False), redis.Redis(unix_socket_path=socket) as client:
-        yield client
-
-
-@pytest.fixture
 def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) -> Iterator[Procfile]:  # noqa: ARG001
     """Return what starts processes of the Procfile, on the database of the tests and the broker of this test."""
     host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
