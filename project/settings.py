@@ -112,7 +112,7 @@ def _broker_url() -> str:
         path, _, query = url.removeprefix("unix://").partition("?")
         database = dict(pair.partition("=")[::2] for pair in query.split("&")).get("db", "0")
         return f"redis+socket://{path}?virtual_host={database}"
-    return url
+    return ";".join(map(urls.with_verified_tls, url.split(";")))
 
 
 def _broker_keepalive() -> dict[int, int]:

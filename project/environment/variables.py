@@ -68,8 +68,9 @@ class Servers(Group):
     )
     REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
-        description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, or "
-        "`unix:///PATH?db=0`. It holds the deltas of unread numbers, and Celery's messages.",
+        description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, "
+        "where `?ssl_ca_certs=/PATH` names a CA of your own, or `unix:///PATH?db=0`. It holds the deltas of unread "
+        "numbers, and Celery's messages.",
     )
     CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
         default=SecretStr(""), description="Celery's broker, where that is another."
