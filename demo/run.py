@@ -1,6 +1,7 @@
 """One run of the demo: from an empty folder, through starting and watching, to everything stopped."""
 
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -73,6 +74,7 @@ class Run:
         # The workers need not check the settings: this command has.
         port = str(_free_port())
         env = {**os.environ, "PORT": port, "EMAIL_PORT": str(server.port), "SKIP_CHECKS": "1"}
+        env.setdefault("DJANGO_SECRET_KEY", secrets.token_urlsafe(50))
         note(f"Starting {plan.fetchers} fetchers, and making the database's tables…")
         fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
         _make_tables()

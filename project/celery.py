@@ -3,6 +3,7 @@
 import os
 
 from celery import Celery
+from celery.signals import setup_logging
 
 from project.broker import outlive_lost_connections
 
@@ -12,3 +13,8 @@ outlive_lost_connections()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
+
+
+@setup_logging.connect
+def _leave_logging_to_django(**_signal: object) -> None:
+    """Keep `LOGGING`: with a receiver of this signal Celery does not set the root logger to its own level, WARNING."""

@@ -1,16 +1,64 @@
-"""/healthz: whether PostgreSQL answers this process, and which queues are silent."""
+"""/livez and /healthz: whether this process answers, and whether PostgreSQL answers it; both without a login.
+
+Anybody may ask them, as often as they like: /livez asks nobody, and for /healthz one request at a time asks the
+database. All others get the answer of the last one that did.
+"""
+
+import threading
+import time
+from dataclasses import dataclass, field
 
 from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 
 from workers.heartbeats import silent_queues
 
+FRESH_S = 1.0  # for so long an answer is given again
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    at: float = float("-inf")  # of time.monotonic()
+    status: int = 503
+    body: dict[str, object] = field(default_factory=lambda: {"database": "not asked yet"})
+
+
+class _Health:
+    """The last answer; asked by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._asking = threading.Lock()
+        self._last = _Answer()
+
+    def answer(self) -> _Answer:
+        """Return an answer of the last second, or that of a check now; the last one while another thread checks."""
+        if time.monotonic() < self._last.at + FRESH_S or not self._asking.acquire(blocking=False):
+            return self._last
+        try:
+            self._last = _check()
+        finally:
+            self._asking.release()
+        return self._last
+
+
+_health = _Health()
+
+
+def livez(_request: HttpRequest) -> JsonResponse:
+    """Answer 200: this process takes requests. For whatever restarts it; a database that is away is no reason to."""
+    return JsonResponse({"process": "ok"})
+
 
 def healthz(_request: HttpRequest) -> JsonResponse:
     """Answer 200 when the database answers, else 503. Silent queues are reported, but are not this process' fault."""
+    answer = _health.answer()
+    return JsonResponse(answer.body, status=answer.status)
+
+
+def _check() -> _Answer:
     try:
         connection.ensure_connection()
         silent = silent_queues()
     except Error:
-        return JsonResponse({"database": "unreachable"}, status=503)
-    return JsonResponse({"database": "ok", "silent_queues": silent})
+        return _Answer(at=time.monotonic(), status=503, body={"database": "unreachable"})
+    return _Answer(at=time.monotonic(), status=200, body={"database": "ok", "silent_queues": silent})

@@ -4,10 +4,12 @@ Reading this module starts nothing and connects to nothing: where `DATABASE_URL`
 computes where the embedded servers' sockets are (`project.embedded`).
 """
 
+import socket
 from typing import Any
 
 import structlog
 
+from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
 from project.environment import urls
@@ -89,16 +91,14 @@ def _database() -> dict[str, Any]:
     }
 
 
-# 0 = none, for a migration of large tables. PostgreSQL knows none that is longer than 2**31 - 1 ms.
-_STATEMENT_TIMEOUT = f"{min(env.WEIR_STATEMENT_TIMEOUT * 1000, 2**31 - 1):.0f}ms"
 DATABASES = {"default": _database()}
-DATABASES["default"].setdefault("OPTIONS", {}).update(
-    connect_timeout=5,
-    prepare_threshold=5,  # Django turns prepared statements off; ours are prepared (postgres.statements)
-    application_name="weir",
-    # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
-    options=f"-c statement_timeout={_STATEMENT_TIMEOUT} -c idle_in_transaction_session_timeout={_STATEMENT_TIMEOUT}",
-)
+DATABASES["default"]["OPTIONS"] = {
+    **sessions.CLIENT,
+    "connect_timeout": 5,
+    "prepare_threshold": 5,  # Django turns prepared statements off; ours are prepared (postgres.statements)
+    "application_name": "weir",
+    **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL says wins
+}
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
 # --- Redis/Valkey: a broker, may vanish ---------------------------------------------------------------------------
@@ -112,7 +112,18 @@ def _broker_url() -> str:
         path, _, query = url.removeprefix("unix://").partition("?")
         database = dict(pair.partition("=")[::2] for pair in query.split("&")).get("db", "0")
         return f"redis+socket://{path}?virtual_host={database}"
-    return url
+    return ";".join(map(urls.with_verified_tls, url.split(";")))
+
+
+def _broker_keepalive() -> dict[int, int]:
+    """Return the options of TCP by which the kernel gives up a broker's host that says nothing, as PostgreSQL's."""
+    options = {
+        "TCP_KEEPIDLE": sessions.PROBE_AFTER_S,
+        "TCP_KEEPINTVL": sessions.PROBE_EVERY_S,
+        "TCP_KEEPCNT": sessions.PROBES,
+        "TCP_USER_TIMEOUT": sessions.SILENCE_S * 1000,
+    }
+    return {getattr(socket, name): value for name, value in options.items() if hasattr(socket, name)}
 
 
 # --- Celery ---------------------------------------------------------------------------------------------------------
@@ -122,6 +133,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_timeout": 10,
     "socket_connect_timeout": 3,
     "socket_keepalive": True,
+    "socket_keepalive_options": _broker_keepalive(),
     "health_check_interval": 10,
     "max_connections": 100,
     "visibility_timeout": 3600,
@@ -134,6 +146,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
+# What Redis refuses (READONLY after a fail-over, OOM where it is full) is waited out like a lost connection.
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_RESULT_EXPIRES = None
@@ -174,6 +188,7 @@ WEIR_LOOKAHEAD = env.WEIR_LOOKAHEAD
 WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX
 WEIR_SLOT_RETENTION = env.WEIR_SLOT_RETENTION
 WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
+WEIR_STATEMENT_TIMEOUT = env.WEIR_STATEMENT_TIMEOUT
 WEIR_NOTIFICATION_RETENTION = env.WEIR_NOTIFICATION_RETENTION
 WEIR_FETCH_TIMEOUT = env.WEIR_FETCH_TIMEOUT
 WEIR_FETCH_CONNECT_TIMEOUT = env.WEIR_FETCH_CONNECT_TIMEOUT

@@ -1,11 +1,12 @@
-"""URLs: the admin, and the page that tells a load balancer whether this process can work."""
+"""URLs: the admin, and the pages that tell a load balancer whether this process lives, and can work."""
 
 from django.contrib import admin
 from django.urls import path
 
-from project.health import healthz
+from project.health import healthz, livez
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("livez", livez),
     path("healthz", healthz),
 ]

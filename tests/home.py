@@ -11,5 +11,6 @@ HOME /= os.environ.get("PYTEST_XDIST_WORKER", "")  # each of several at once has
 os.environ["WEIR_HOME"] = str(HOME)
 # A request that no test asked for would be counted; tests of robots.txt turn it on.
 os.environ["WEIR_OBEY_ROBOTS"] = "false"
+os.environ["DJANGO_SECRET_KEY"] = "a key of the tests"  # noqa: S105  the placeholder is refused beside a DATABASE_URL
 for variable in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL"):
     os.environ[variable] = ""  # empty, not absent: a developer's .env file must not fill it in

@@ -12,6 +12,7 @@ from dotenv import load_dotenv
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
+from project.environment import secret_key
 from project.environment.mistakes import UnreadableVariables, sentences
 from project.environment.variables import Variables
 
@@ -29,9 +30,12 @@ def read(env_file: Path) -> Variables:
         load_dotenv(env_file, interpolate=False)
     try:
         # Not by pydantic-settings, which would do the same, and cost each process a tenth of its start.
-        return Variables.model_validate(
+        found = Variables.model_validate(
             {name: os.environ[name] for name in Variables.model_fields if name in os.environ}
         )
+        told = secret_key.refusal(found)
+        if told is None:
+            return found
     except ValidationError as error:
         told = "\n".join(sentences(error, Variables.model_fields))
     # Not raised in the `except` block: the ValidationError holds every value, and tracebacks show what led to an error.

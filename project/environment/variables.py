@@ -23,7 +23,7 @@ from project.environment.values import (
     Unit,
 )
 
-# Without a key of its own a checkout still starts (`make demo`); `manage.py check --deploy` complains (security.W009).
+# Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
 DAY_S = 86_400.0
 _KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
@@ -47,7 +47,7 @@ class Django(Group):
     )
     DJANGO_SECRET_KEY: Annotated[SecretStr, Shown("a placeholder")] = Field(
         default=SecretStr(INSECURE_SECRET_KEY),
-        description="Signs sessions. Set it in production to a long random text: "
+        description="Signs sessions. Where `DATABASE_URL` is set, it must be set, too, to a long random text: "
         '`python -c "import secrets; print(secrets.token_urlsafe(50))"`.',
     )
     DJANGO_ALLOWED_HOSTS: Texts = Field(
@@ -68,8 +68,9 @@ class Servers(Group):
     )
     REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
-        description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, or "
-        "`unix:///PATH?db=0`. It holds the deltas of unread numbers, and Celery's messages.",
+        description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, "
+        "where `?ssl_ca_certs=/PATH` names a CA of your own, or `unix:///PATH?db=0`. It holds the deltas of unread "
+        "numbers, and Celery's messages.",
     )
     CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
         default=SecretStr(""), description="Celery's broker, where that is another."

@@ -16,6 +16,7 @@ from django.db import connection
 
 from project import embedded
 from project.celery import app
+from project.environment import secret_key
 from project.processes import procfile
 
 BROKER_TIMEOUT_S = 3
@@ -35,7 +36,7 @@ def run(port: int, fetchers: int, announce: Callable[[str, int], None]) -> None:
     _check_port(host, port)
     with _servers():
         _check_servers()
-        env = {**os.environ, "HOST": host, "PORT": str(port)}
+        env = {"DJANGO_SECRET_KEY": _key(), **os.environ, "HOST": host, "PORT": str(port)}
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
         counts = {"web": 1, "worker": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
@@ -64,6 +65,12 @@ def _servers() -> Iterator[None]:
         if postgres or valkey:
             stack.enter_context(embedded.servers(settings.EMBEDDED_HOME, postgres=postgres, valkey=valkey))
         yield
+
+
+def _key() -> str:
+    """Return a key of this checkout's own, which holds where the environment has none."""
+    settings.EMBEDDED_HOME.mkdir(parents=True, exist_ok=True)
+    return secret_key.of_checkout(settings.EMBEDDED_HOME)
 
 
 def _check_servers() -> None:

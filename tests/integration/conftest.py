@@ -22,11 +22,12 @@ from django.db import connection, connections
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
 from notifications import counters, reconcile
+from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
 from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
-from workers import task_names
+from workers import broker_link, task_names
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
@@ -48,6 +49,12 @@ Eventually = Callable[..., None]
 WaitersOf = Callable[[psycopg.Connection[Any]], int]
 StartPython = Callable[..., subprocess.Popen[str]]
 InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
+
+
+@pytest.fixture(autouse=True)
+def _no_outage() -> None:
+    """Have this process know of no outage of the broker that another test met."""
+    broker_link.forget_outage()
 
 
 @pytest.fixture
@@ -77,6 +84,16 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
         report = reconcile.run_pass()
         assert report is not None
         assert report.trusted
+        yield client
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[redis.Redis]:
+    """Return a client of a Valkey that only this test uses."""
+    home = tmp_path / "broker"
+    home.mkdir()
+    socket = str(embedded.valkey_socket(home))
+    with embedded.servers(home, postgres=False, durable=False), redis.Redis(unix_socket_path=socket) as client:
         yield client
 
 

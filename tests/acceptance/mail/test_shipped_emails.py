@@ -31,7 +31,7 @@ def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         }
         url, send_task = cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"), app.send_task
 
-        def send_to_cluster(name: str, args: tuple[Any, ...] = ()) -> None:
+        def send_to_cluster(name: str, args: tuple[Any, ...] = (), **_producer: object) -> None:
             with app.connection_for_write(url) as broker:
                 send_task(name, args=args, connection=broker)
 

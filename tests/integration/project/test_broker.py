@@ -1,5 +1,6 @@
 """A worker whose broker goes away while messages wait in it goes on afterwards."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,3 +46,25 @@ def test_a_message_that_waits_is_given_back_where_the_connection_stands(connecti
         message = queue.get(timeout=5)
         assert message.payload == {"waits": True}
         message.ack()
+
+
+def test_a_broker_host_that_says_nothing_is_given_up(own_broker: Any) -> None:
+    """The kernel ends a connection after eight seconds, whether something was sent or is waited for."""
+    own_broker.config_set("bind", "127.0.0.1")
+    port = closed_port()
+    own_broker.config_set("port", port)
+    with app.connection_for_read(f"redis://127.0.0.1:{port}/0") as made:
+        channel: Any = made.default_channel
+        link = channel.client.connection_pool.get_connection()
+        tcp = socket.IPPROTO_TCP
+        assert link._sock.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 8_000
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [link._sock.getsockopt(tcp, name) for name in names] == [4, 2, 2]
+
+
+def closed_port() -> int:
+    """Return a port at which no process listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

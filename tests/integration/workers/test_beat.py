@@ -1,5 +1,9 @@
 """Beat may run many times: the one that holds the lock ticks, and when it goes another one takes over."""
 
+import os
+import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,7 +32,9 @@ while not beat._holds_lock():
     time.sleep(0.01)
 print("holds the lock", flush=True)
 while True:
-    time.sleep(min(1, beat.tick()))
+    wait_s = beat.tick()
+    print("ticks" if beat._lock else "stands by", flush=True)
+    time.sleep(min(1, wait_s))
 """
 
 
@@ -111,6 +117,68 @@ def test_a_standby_takes_over_from_a_process_that_was_killed(
     process.wait()
     before = sent()
     eventually(lambda: beats[0].tick() >= 0 and sent() > before, "the standby's message")
+
+
+def start_beat(start_python: StartPython, **environment: str) -> subprocess.Popen[str]:
+    """Start a beat, and wait until it holds the lock."""
+    process = start_python(BEAT, environment=environment)
+    assert process.stdout is not None
+    assert [process.stdout.readline() for _ in range(2)] == ["standing by\n", "holds the lock\n"]
+    return process
+
+
+def test_a_standby_takes_over_from_a_process_that_is_frozen(
+    start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int]
+) -> None:
+    """Its connection lives, and it says nothing: within ten seconds PostgreSQL gives the lock to another."""
+    process = start_beat(start_python)
+    process.send_signal(signal.SIGSTOP)
+    frozen_at, before = time.monotonic(), sent()
+    eventually(lambda: beats[0].tick() >= 0 and sent() > before, "the standby's message", seconds=10)
+    print(f"the standby ticks {time.monotonic() - frozen_at:.1f} s later")
+
+
+def test_a_beat_that_is_thawed_stands_by(start_python: StartPython, beats: list[Any], eventually: Eventually) -> None:
+    """It finds out that the lock is gone before it sends anything."""
+    process = start_beat(start_python)
+    process.send_signal(signal.SIGSTOP)
+    eventually(lambda: beats[0].tick() >= 0 and beats[0]._lock, "the standby's lock", seconds=10)
+    [held_by] = holders()
+    process.send_signal(signal.SIGCONT)
+    assert process.stdout
+    while process.stdout.readline() != "stands by\n":  # what it said before it was frozen
+        pass
+    assert holders() == [held_by]
+
+
+def test_a_standby_takes_over_from_one_that_cannot_reach_the_broker(
+    start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int], own_broker: Any
+) -> None:
+    """The broker does not answer the one that holds the lock: it gives way to one that the broker answers."""
+    path = own_broker.connection_pool.connection_kwargs["path"]
+    start_beat(start_python, CELERY_BROKER_URL=f"redis+socket://{path}")
+    pid = own_broker.info("server")["process_id"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        cut_at = time.monotonic()
+        eventually(lambda: beats[0].tick() >= 0 and sent() > 0, "the standby's message", seconds=10)
+        print(f"the standby ticks {time.monotonic() - cut_at:.1f} s later")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_beat_takes_the_lock_again_when_the_broker_is_back(
+    start_python: StartPython, eventually: Eventually, own_broker: Any
+) -> None:
+    """Without a standby nobody ticks meanwhile, and the schedule goes on afterwards."""
+    path = own_broker.connection_pool.connection_kwargs["path"]
+    start_beat(start_python, CELERY_BROKER_URL=f"redis+socket://{path}")
+    eventually(lambda: own_broker.llen(QUEUE) > 0, "a message")
+    own_broker.replicaof("127.0.0.1", 1)
+    eventually(lambda: holders() == [], "the lock to be free")
+    own_broker.replicaof("NO", "ONE")
+    own_broker.delete(QUEUE)
+    eventually(lambda: own_broker.llen(QUEUE) > 0, "a message")
 
 
 def test_a_beat_whose_connection_was_cut_knows_that_it_lost_the_lock(beats: list[Any], sent: Callable[[], int]) -> None:

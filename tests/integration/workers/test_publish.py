@@ -56,6 +56,27 @@ def test_a_broker_that_is_down_is_logged_and_told_at_once(broker: str, start_pyt
     assert all(log["error"] for log in said["logs"])
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_hangs_is_waited_for_once(start_python: StartPython) -> None:
+    """It takes connections and never answers: the first call gives up within 1.5 s, and for a while no other tries."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        said = published(start_python, f"redis://127.0.0.1:{silent.getsockname()[1]}/0", times=3)
+    assert [answer for answer, _ in said["answers"]] == [[False, 0]] * 3
+    first, *others = [took_s for _, took_s in said["answers"]]
+    assert first < 1.5
+    assert max(others) < 0.1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_broker_that_refuses_raises_nothing(start_python: StartPython, own_broker: Any) -> None:
+    """One that is read-only after a fail-over is logged and told like one that is down."""
+    own_broker.replicaof("127.0.0.1", 1)
+    path = own_broker.connection_pool.connection_kwargs["path"]
+    said = published(start_python, f"redis+socket://{path}")
+    assert said["answers"][0][0][0] is False
+    assert "read only" in said["logs"][0]["error"]
+
+
 @pytest.mark.usefixtures("embedded_servers")
 def test_a_message_reaches_its_queue() -> None:
     """With a broker the answer is True, the message is in the queue of its task, with its arguments, and is counted."""

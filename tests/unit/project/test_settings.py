@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from project import environment
-from project.environment import UnreadableVariables
+from project.environment import UnreadableVariables, secret_key
 from tests.unit.project.test_deployment_files import load_settings, variables_listed
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
@@ -117,10 +117,37 @@ def test_an_empty_secret_key_stays_empty(monkeypatch: pytest.MonkeyPatch) -> Non
     assert load_settings()["SECRET_KEY"] == ""
 
 
+def test_a_real_database_refuses_the_placeholder_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody knows it. One sentence says what to write; DEBUG, and the embedded servers, do without."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://db.example/orders")
+    with pytest.raises(ImproperlyConfigured, match=r"^DJANGO_SECRET_KEY must be a long random text .*makes one\.$"):
+        load_settings()
+    monkeypatch.setenv("DJANGO_DEBUG", "true")
+    assert load_settings()["DEBUG"] is True
+
+
+def test_a_checkout_makes_a_key_of_its_own_once(tmp_path: Path) -> None:
+    """The same at each start, so that sessions last; only its owner can read it."""
+    key = secret_key.of_checkout(tmp_path)
+    assert len(key) > 50
+    assert secret_key.of_checkout(tmp_path) == key
+    assert (tmp_path / "secret-key").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_log_level_may_be_written_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Python's logging refuses is read all the same."""
     monkeypatch.setenv("WEIR_LOG_LEVEL", "warning")
     assert load_settings()["log level"] == "WARNING"
+
+
+def test_what_the_database_url_says_of_the_connection_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also `options`, and the time after which a silent host is given up."""
+    url = "postgresql://db.example/orders?options=-csearch_path%3Dmine&tcp_user_timeout=20000&application_name=shop"
+    monkeypatch.setenv("DATABASE_URL", url)
+    monkeypatch.setenv("DJANGO_SECRET_KEY", "a key of the tests")
+    options = load_settings()["DATABASES"]["default"]["OPTIONS"]
+    assert options["options"] == "-csearch_path=mine"
+    assert (options["tcp_user_timeout"], options["application_name"], options["keepalives"]) == (20_000, "shop", 1)
 
 
 def test_all_mistakes_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,60 @@
+"""What holds for each session with PostgreSQL, whatever the server, the role or a pooler says otherwise.
+
+Set by a statement after connecting, never by the start-up parameter `options`: PgBouncer refuses that, or drops it in
+silence. `DATABASE_URL?options=...` is the user's own, and is handed on.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+
+# A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
+# was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
+SILENCE_S: Final = 8
+PROBE_AFTER_S, PROBE_EVERY_S = 4, 2
+PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S
+LONGEST_MS: Final = 2**31 - 1  # that PostgreSQL knows
+
+# For libpq, on this side.
+CLIENT: Final[Mapping[str, int]] = {
+    "keepalives": 1,
+    "keepalives_idle": PROBE_AFTER_S,
+    "keepalives_interval": PROBE_EVERY_S,
+    "keepalives_count": PROBES,
+    "tcp_user_timeout": SILENCE_S * 1000,
+}
+_SET: Final = "SELECT " + ", ".join(
+    f"set_config('{name}', %({name})s, false)"
+    for name in (
+        "statement_timeout",
+        "idle_in_transaction_session_timeout",
+        "default_transaction_isolation",
+        "tcp_keepalives_idle",
+        "tcp_keepalives_interval",
+        "tcp_keepalives_count",
+        "tcp_user_timeout",
+    )
+)
+
+
+def configure(session: psycopg.Connection[Any]) -> None:
+    """Set what the session keeps until its end: time limits, READ COMMITTED, and when the server gives it up.
+
+    For a new connection in autocommit mode; one round trip. Raises psycopg.Error.
+    """
+    limit = f"{min(settings.WEIR_STATEMENT_TIMEOUT * 1000, LONGEST_MS):.0f}ms"
+    values = {
+        # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
+        "statement_timeout": limit,
+        "idle_in_transaction_session_timeout": limit,
+        # Reservations lock first and look again then; under REPEATABLE READ the second of two would fail.
+        "default_transaction_isolation": "read committed",
+        "tcp_keepalives_idle": str(PROBE_AFTER_S),
+        "tcp_keepalives_interval": str(PROBE_EVERY_S),
+        "tcp_keepalives_count": str(PROBES),
+        "tcp_user_timeout": str(SILENCE_S * 1000),
+    }
+    with psycopg.Cursor(session) as cursor:
+        cursor.execute(_SET, values, prepare=False)

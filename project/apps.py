@@ -1,0 +1,22 @@
+"""The app `project`: what holds for each connection to PostgreSQL, whichever app opens it."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.backends.signals import connection_created
+
+from postgres import sessions
+
+
+class ProjectConfig(AppConfig):
+    """Configures sessions."""
+
+    name = "project"
+
+    def ready(self) -> None:
+        connection_created.connect(_configure, dispatch_uid="weir")
+
+
+def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends
+    with connection.wrap_database_errors:
+        sessions.configure(connection.connection)

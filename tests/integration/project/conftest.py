@@ -1,0 +1,89 @@
+"""Weir's own processes, started by the Procfile's exact lines, on a broker of their own that a test may harm."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis
+from django.db import connection
+
+from project import embedded
+from project.checkout import CHECKOUT
+
+END_WITHIN_S = 20
+
+
+@dataclass(kw_only=True)
+class Procfile:
+    """Starts processes of the Procfile, on the database of the tests; with a `broker` of their own."""
+
+    folder: Path
+    broker: Any
+    environment: dict[str, str]
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, name: str, *, log: str = "", **environment: str) -> subprocess.Popen[bytes]:
+        """Start a process as the Procfile names it; what it writes goes to the log of its name."""
+        [line] = re.findall(rf"^{name}: (.*)$", (CHECKOUT / "Procfile").read_text(), re.MULTILINE)
+        with self.log(log or name).open("wb") as output:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", f"exec {line}"],
+                cwd=CHECKOUT,
+                env={**self.environment, **environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.started.append(process)
+        return process
+
+    def log(self, name: str) -> Path:
+        """Return the file that a process writes to."""
+        return self.folder / f"{name}.log"
+
+    def said(self, name: str) -> str:
+        """Return all that a process has written until now."""
+        return self.log(name).read_text(errors="replace")
+
+    def stop(self) -> None:
+        """End what still runs, with its children."""
+        for process in self.started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.started:
+            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            try:
+                process.wait(END_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                for child in children:
+                    child.kill()
+                process.wait()
+
+
+@pytest.fixture
+def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) -> Iterator[Procfile]:  # noqa: ARG001
+    """Return what starts processes of the Procfile, on the database of the tests and the broker of this test."""
+    host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
+    socket = own_broker.connection_pool.connection_kwargs["path"]
+    made = Procfile(
+        folder=tmp_path,
+        broker=own_broker,
+        environment={
+            **os.environ,
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+            "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}",
+            "REDIS_URL": f"unix://{socket}",
+            "DJANGO_SECRET_KEY": "a key of the tests",
+        },
+    )
+    yield made
+    made.stop()

@@ -1,0 +1,91 @@
+"""Sessions with PostgreSQL: what holds in each, also behind a pooler, and whatever the database says otherwise."""
+
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REFUSED = b"SFATAL\0C08P01\0Munsupported startup parameter: options\0\0"
+
+
+class Pooler(socketserver.BaseRequestHandler):
+    """PgBouncer, as far as it concerns how a session begins: it takes no start-up parameter `options`."""
+
+    def handle(self) -> None:
+        begin = self.request.recv(4096)
+        if b"\0options\0" in begin:
+            self.request.sendall(b"E" + (len(REFUSED) + 4).to_bytes(4, "big") + REFUSED)
+            return
+        with socket.socket(socket.AF_UNIX) as server:
+            server.connect(f"{self.server.folder}/.s.PGSQL.5432")  # type: ignore[attr-defined]
+            server.sendall(begin)
+            back = threading.Thread(target=_pass_on, args=(server, self.request))
+            back.start()
+            _pass_on(self.request, server)
+            back.join()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    while some := source.recv(65536):
+        target.sendall(some)
+    target.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture
+def pooled() -> Iterator[BaseDatabaseWrapper]:
+    """Return a connection of Django's that goes through the pooler, over TCP."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Pooler) as server:
+        server.daemon_threads = True
+        server.folder = connection.settings_dict["HOST"]  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        through = connection.copy()
+        options = {**connection.settings_dict["OPTIONS"], "sslmode": "disable", "gssencmode": "disable"}
+        place = {"HOST": "127.0.0.1", "PORT": server.server_address[1], "OPTIONS": options}
+        through.settings_dict = {**connection.settings_dict, **place}
+        yield through
+        through.close()
+        server.shutdown()
+
+
+def shown(by: BaseDatabaseWrapper, name: str) -> Any:
+    with by.cursor() as cursor:
+        cursor.execute(f"SHOW {name}")
+        return cursor.fetchone()[0]
+
+
+def test_time_limits_hold_behind_a_pooler(pooled: BaseDatabaseWrapper) -> None:
+    """No start-up parameter is needed that a pooler refuses or drops."""
+    assert shown(pooled, "statement_timeout") == "1min"
+    assert shown(pooled, "idle_in_transaction_session_timeout") == "1min"
+
+
+def test_this_side_gives_up_a_host_that_says_nothing(pooled: BaseDatabaseWrapper) -> None:
+    """The kernel ends the connection after eight seconds, whether something was sent or is waited for."""
+    pooled.ensure_connection()
+    with socket.fromfd(pooled.connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as duplicate:
+        tcp = socket.IPPROTO_TCP
+        assert duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert duplicate.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 8_000
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [duplicate.getsockopt(tcp, name) for name in names] == [4, 2, 2]
+
+
+def test_transactions_are_read_committed_whatever_the_database_says() -> None:
+    """Single statements as well: reservations look again at what they waited for."""
+    name = connection.ops.quote_name(connection.settings_dict["NAME"])
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+        try:
+            connection.close()
+            assert shown(connection, "transaction_isolation") == "read committed"
+        finally:
+            connection.close()
+            with connection.cursor() as again:
+                again.execute(f"ALTER DATABASE {name} RESET default_transaction_isolation")

@@ -1,0 +1,95 @@
+"""The connection by which messages are sent: no caller waits for a broker that is away for longer than 1.5 seconds.
+
+Web code publishes after its commit, and beat must know soon that it cannot send. So their connections to the broker
+have shorter time-outs than those of workers, which wait for messages. After a failure this process leaves the broker
+alone for `LEFT_ALONE_S`, and is told `Unreachable` at once: no caller waits for one time-out after the other.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from celery import current_app
+from kombu import pools
+from kombu.exceptions import OperationalError
+
+CONNECT_TIMEOUT_S: Final = 0.5
+ANSWER_TIMEOUT_S: Final = 0.9
+LEFT_ALONE_S: Final = 3.0
+# As Kombu takes them. A second attempt would double the wait; redis-py notices by itself that a server was restarted.
+OPTIONS: Final[dict[str, Any]] = {
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_timeout": ANSWER_TIMEOUT_S,
+    "max_retries": 0,
+}
+
+
+class Unreachable(Exception):
+    """The broker did not answer, or refused; what was sent may have arrived in the first case."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Outage:
+    over_at: float = 0.0  # of time.monotonic()
+    reason: str = ""
+
+    def check(self) -> None:
+        if time.monotonic() < self.over_at:
+            raise Unreachable(self.reason)
+
+
+_outage = _Outage()
+
+
+@contextmanager
+def producer() -> Iterator[Any]:
+    """Provide a producer of messages, open and from a pool; raise Unreachable, also for what the block meets.
+
+    Waits at most 1.5 seconds, whatever the broker does: also where other threads have all producers of the pool, as
+    these wait no longer.
+    """
+    with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
+        _outage.check()  # while it was waited for, another thread may have learnt more
+        yield made
+
+
+def waiting(task_name: str) -> int:
+    """Return how many messages wait in the task's queue for a worker; raise Unreachable, as `producer` does."""
+    queue = _app().amqp.router.route({}, task_name)["queue"]
+    with producer() as made:
+        messages: int = queue(made.channel).queue_declare().message_count
+    return messages
+
+
+def errors() -> tuple[type[BaseException], ...]:
+    """Return what the broker's driver raises where it does not answer, or refuses."""
+    like = _connection()
+    return OperationalError, OSError, *like.connection_errors, *like.channel_errors
+
+
+def forget_outage() -> None:
+    """Have the broker tried again at once."""
+    _outage.over_at = 0.0
+
+
+def _app() -> Any:  # noqa: ANN401  Kombu ships no types
+    return current_app
+
+
+@cache
+def _connection() -> Any:  # noqa: ANN401  as above
+    """Return what a pool opens its connections like; it is never opened itself."""
+    return _app().connection_for_write(transport_options=OPTIONS)
+
+
+@contextmanager
+def _noting_outages() -> Iterator[None]:
+    _outage.check()
+    try:
+        yield
+    except errors() as error:
+        _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
+        raise Unreachable(str(error)) from error
