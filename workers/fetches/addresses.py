@@ -1,10 +1,10 @@
 """The address guard: a fetch connects only to addresses that are routable on the public internet.
 
 Three checks on every hop, with `check_address`:
-1. A host that is an address is checked before it is connected to (fetcher/session.py).
-2. Of a host that is a name, each address that the resolver returns (fetcher/resolver.py). The connection uses the very
-   addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
-3. The peer of the opened connection, before the request is written (fetcher/paced_request.py).
+1. A host that is an address is checked before it is connected to (fetcher/http/session.py).
+2. Of a host that is a name, each address that the resolver returns (fetcher/http/resolver.py). The connection uses the
+   very addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
+3. The peer of the opened connection, before the request is written (fetcher/http/paced_request.py).
 
 WEIR_FETCH_ALLOW_NETS exempts networks.
 """

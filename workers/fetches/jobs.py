@@ -87,7 +87,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields are the columns of fetcher/sql/store.sql."""
+    """What is stored for one fetch; the fields are the columns of fetcher/results/sql/store.sql."""
 
     fetch_id: int
     slot_id: int

@@ -25,7 +25,7 @@ from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.claim import longest_hold_s
-from workers.fetches.fetcher.store import store
+from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Job, Outcome
 from workers.fetches.models import Fetch, State
 

@@ -15,11 +15,11 @@ from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher import resolver
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http.paced_request import Attempt, PacedRequest
 from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.fetcher.paced_request import Attempt, PacedRequest
 from workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -22,8 +22,8 @@ from tests.integration.conftest import Eventually, Message
 from workers import task_names
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher import session
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.http import session
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import gate as robots_gate
 

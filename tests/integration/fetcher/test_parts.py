@@ -20,7 +20,7 @@ import time
 from workers.fetches.fetcher import parts
 {patience}
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.writer import Writer
+from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 
 def out_of_memory(*_arguments):

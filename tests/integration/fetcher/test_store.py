@@ -26,9 +26,9 @@ from tests.integration.fetching import SITE, running
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.fetcher import store as storing
-from workers.fetches.fetcher.outcomes import judge, lost
-from workers.fetches.fetcher.store import store, store_surely
+from workers.fetches.fetcher.results import store as storing
+from workers.fetches.fetcher.results.outcomes import judge, lost
+from workers.fetches.fetcher.results.store import store, store_surely
 from workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, State

@@ -11,9 +11,9 @@ from django.db import connections, transaction
 from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import running
 from workers.fetches.enqueue import request_fetch
-from workers.fetches.fetcher import writer as writing
-from workers.fetches.fetcher.outcomes import judge
-from workers.fetches.fetcher.writer import Writer
+from workers.fetches.fetcher.results import writer as writing
+from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.jobs import Answer, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import Fetch, State
 

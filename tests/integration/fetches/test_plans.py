@@ -18,9 +18,9 @@ from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import plan_of, rows_read, scanned
 from workers.fetches.dispatch import dispatch
-from workers.fetches.fetcher import store as storing
 from workers.fetches.fetcher.claim import claim
-from workers.fetches.fetcher.outcomes import judge
+from workers.fetches.fetcher.results import store as storing
+from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.jobs import Answer
 from workers.fetches.models import Fetch, RobotsFile
 
@@ -78,11 +78,11 @@ def reserved(shared_rows: None, request: pytest.FixtureRequest) -> list[int]:  #
     return slots
 
 
-def read_whole(name: str, parameters: dict[str, object]) -> set[str]:
+def read_whole(package: str, name: str, parameters: dict[str, object]) -> set[str]:
     """Return the tables (but that of the few sites) and indexes that are read from end to end for single rows."""
     return {
         node.get("Index Name") or node["Relation Name"]
-        for node in plan_of("workers.fetches.fetcher", name, parameters)
+        for node in plan_of(f"workers.fetches.fetcher{package}", name, parameters)
         if (node["Node Type"] == "Seq Scan" and node["Relation Name"] != "ratelimit_site")
         or ("Index Name" in node and "Index Cond" not in node)
     }
@@ -95,7 +95,7 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 @pytest.mark.django_db
 @either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
+    assert not read_whole("", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
 
 
 @pytest.mark.django_db
@@ -126,8 +126,8 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
 @pytest.mark.django_db
 @either_way("reserved")
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("successor", {"slot": reserved[0], "obey": True})
-    assert not read_whole("requeue", {"slots": reserved})
+    assert not read_whole("", "successor", {"slot": reserved[0], "obey": True})
+    assert not read_whole(".results", "requeue", {"slots": reserved})
 
 
 @either_way("own_reserved")
@@ -144,8 +144,11 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     ]
     columns: dict[str, object] = {name: [getattr(o, name) for o in outcomes] for name in storing.COLUMNS}
     parameters = {**columns, "hop_site": [None] * BATCH}
-    assert not read_whole("store", parameters)
-    assert rows_read("workers.fetches.fetcher", "store", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
+    assert not read_whole(".results", "store", parameters)
+    assert (
+        rows_read("workers.fetches.fetcher.results", "store", parameters, "fetches_fetch", "ratelimit_slot")
+        < 10 * BATCH
+    )
 
 
 @pytest.mark.parametrize("name", ["deactivate", "reactivate", "find_overlooked"])

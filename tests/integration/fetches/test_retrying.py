@@ -28,7 +28,7 @@ from workers.fetches.backlog import deactivate
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import dedupe_key, request_fetch, request_fetches
-from workers.fetches.fetcher.store import store
+from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import Fetch, State
 from workers.fetches.retrying import Retried, retry_failed

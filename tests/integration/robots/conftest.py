@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
 from workers.fetches.dispatch import dispatch
-from workers.fetches.fetcher.outcomes import judge
-from workers.fetches.fetcher.store import store
+from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Answer, Event, Job
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots.files import RobotsFiles

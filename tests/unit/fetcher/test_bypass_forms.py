@@ -12,7 +12,7 @@ from yarl import URL
 
 from tests.bypass_forms import ANSWERS, FORMS, Form
 from workers.fetches.addresses import AddressRefused, check_address
-from workers.fetches.fetcher.resolver import GuardedResolver
+from workers.fetches.fetcher.http.resolver import GuardedResolver
 from workers.fetches.targets import InvalidTarget, parse_target
 
 

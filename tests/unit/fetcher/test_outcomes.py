@@ -12,9 +12,9 @@ import pytest
 
 from ratelimit.pacing import Confirmation, Run
 from workers.backoff import backoff_s
-from workers.fetches.fetcher.decoding import BodyRefused, decoded
-from workers.fetches.fetcher.outcomes import MAX_REDIRECTS, lost
-from workers.fetches.fetcher.outcomes import judge as judge_with
+from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
+from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, lost
+from workers.fetches.fetcher.results.outcomes import judge as judge_with
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
 

@@ -7,9 +7,9 @@ import pytest
 from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
+from workers.fetches.fetcher.http.paced_request import BUSY, OPEN_AHEAD, Attempt, ConnectionTooSlow, RunOver
+from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.fetcher.paced_request import BUSY, OPEN_AHEAD, Attempt, ConnectionTooSlow, RunOver
-from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Job
 
 

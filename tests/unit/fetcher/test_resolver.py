@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from workers.fetches.addresses import AddressRefused, networks
-from workers.fetches.fetcher import resolver
-from workers.fetches.fetcher.resolver import GuardedResolver, NotLookedUp
+from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) -> list[str]:

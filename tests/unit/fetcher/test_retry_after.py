@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from workers.fetches.fetcher.retry_after import Refusal, merged, refusal
+from workers.fetches.fetcher.http.retry_after import Refusal, merged, refusal
 
 DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
 

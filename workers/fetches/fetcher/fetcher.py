@@ -3,9 +3,9 @@
 The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
    holds back those that robots.txt does not allow (robots/gate.py).
-2. The loop requests each fetch in its slot (session.py). An answer that refuses more requests ends all that waits for a
-   slot of the same site: here at once, in other fetchers by a recall.
-3. The event in which each attempt ends goes to the writer (a thread, writer.py), which judges and stores it.
+2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests ends all that waits
+   for a slot of the same site: here at once, in other fetchers by a recall.
+3. The event in which each attempt ends goes to the writer (a thread, results/writer.py), which judges and stores it.
 
 Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
 4. Fetches that wait for recalled slots end, and go back to the queue.
@@ -32,12 +32,12 @@ from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.addresses import networks
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
+from workers.fetches.fetcher.http.retry_after import refusal
+from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, InFlight
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
-from workers.fetches.fetcher.retry_after import refusal
-from workers.fetches.fetcher.session import Session
-from workers.fetches.fetcher.writer import Writer
+from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.jobs import Event, Failure, Job, Snoozed
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles

@@ -15,8 +15,8 @@ from django.db import Error, connection
 
 from ratelimit import site_settings, sites, slots
 from ratelimit.slots import Recall
+from workers.fetches.fetcher.http.retry_after import Refusal, merged
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
-from workers.fetches.fetcher.retry_after import Refusal, merged
 
 log = structlog.get_logger(__name__)
 

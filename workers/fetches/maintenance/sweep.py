@@ -11,8 +11,8 @@ from random import random
 from postgres import statements
 from workers import task_names
 from workers.fetches import backlog, strays
-from workers.fetches.fetcher.outcomes import lost
-from workers.fetches.fetcher.store import store
+from workers.fetches.fetcher.results.outcomes import lost
+from workers.fetches.fetcher.results.store import store
 from workers.fetches.models import State
 from workers.fetches.on_done import call_overdue
 from workers.publish import publish

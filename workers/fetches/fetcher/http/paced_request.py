@@ -20,8 +20,8 @@ from aiohttp.connector import Connection
 from django.conf import settings
 
 from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Failure, Job
 
 SHORTEST_SLEEP = 0.001  # seconds

@@ -33,7 +33,7 @@ from workers.fetches.robots.rules import origin_of
 from workers.publish import publish
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "workers.fetches.fetcher")
+_query = partial(statements.run, "workers.fetches.fetcher.results")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",

@@ -14,9 +14,9 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from workers.fetches.fetcher.outcomes import judge
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
-from workers.fetches.fetcher.store import store_surely
+from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.store import store_surely
 from workers.fetches.jobs import Event, Outcome
 from workers.fetches.models import State
 

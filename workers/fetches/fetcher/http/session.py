@@ -24,9 +24,7 @@ from yarl import URL
 
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import AddressRefused, Network, check_address
-from workers.fetches.fetcher.decoding import ACCEPT_ENCODING
-from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.fetcher.paced_request import (
+from workers.fetches.fetcher.http.paced_request import (
     OPEN_AHEAD,
     Attempt,
     ConnectionClosedEarly,
@@ -35,9 +33,11 @@ from workers.fetches.fetcher.paced_request import (
     RunOver,
     current_attempt,
 )
-from workers.fetches.fetcher.resolver import GuardedResolver, NotLookedUp
-from workers.fetches.fetcher.retry_after import REFUSING
-from workers.fetches.fetcher.unanswered import Unanswered
+from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
+from workers.fetches.fetcher.http.retry_after import REFUSING
+from workers.fetches.fetcher.http.unanswered import Unanswered
+from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
 

@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import replace
+from http import HTTPStatus
 from urllib.parse import urljoin
 
 from workers.backoff import backoff_s
-from workers.fetches.fetcher.decoding import BodyRefused, decoded
-from workers.fetches.fetcher.retry_after import TOO_MANY_REQUESTS
+from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
 from workers.fetches.robots import rules
@@ -80,9 +80,9 @@ def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
 def _is_tried_again(status_code: int) -> bool:
     """Tell whether the answer may be another one later: 429, and every 5xx, 503 among them.
 
-    How long the site wants to be left alone holds for the site (retry_after.py), not for this fetch.
+    How long the site wants to be left alone holds for the site (http/retry_after.py), not for this fetch.
     """
-    return status_code == TOO_MANY_REQUESTS or status_code >= SERVER_ERROR
+    return status_code == HTTPStatus.TOO_MANY_REQUESTS or status_code >= SERVER_ERROR
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
