@@ -13,6 +13,7 @@ from django.db import connection
 
 from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings
+from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.claim import claim
@@ -98,7 +99,9 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     assert not opened
 
 
-def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_was_not_looked_up_is_not_to_blame(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
     """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
     monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
@@ -108,6 +111,7 @@ def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, m
     fetcher = Fetcher()
     try:
         fetcher.run_batch(reserve_all())
+        eventually(Fetch.objects.filter(attempts=1).exists, "the attempt of the first host")
     finally:
         fetcher.close(1.0)
         told.set()
@@ -135,7 +139,7 @@ def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
     site_settings.set_rate(f"{running_sites.hosts[0]}:{running_sites.port}", "20/s")
     fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)  # its connection waits for the next
     raced = fetched(request_fetch(running_sites.url(0, "/closing/1"), max_attempts=1), fetcher)
-    assert (raced.state, raced.attempts) == (State.DONE, 1)
+    assert (raced.state, raced.attempts) == (State.DONE, 1), raced.error
     closed_on = fetched(request_fetch(running_sites.url(0, "/close/"), max_attempts=1), fetcher)
     assert (closed_on.state, closed_on.attempts) == (State.FAILED, 1)
     assert "closed the connection" in closed_on.error

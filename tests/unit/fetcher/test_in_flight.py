@@ -2,10 +2,13 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import pytest
 
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import Recall
-from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight
+from workers.fetches.fetcher.in_flight import FOLLOWING, Batch, HeldJob, InFlight, Stage
 from workers.fetches.jobs import Event, Job
 
 FIRST = datetime(2026, 11, 21, tzinfo=UTC)
@@ -40,7 +43,7 @@ def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
 
     one = job(fetch_id)
     task = asyncio.ensure_future(wait())
-    in_flight.add(task, one, Batch([one]))
+    in_flight.add(task, HeldJob(job=one, batch=Batch([one])))
     return task
 
 
@@ -66,3 +69,26 @@ async def twice_in_one_turn() -> None:
 def test_a_slot_that_is_passed_on_twice_at_once_is_looked_up_once() -> None:
     """Two look-ups would both find the last successor, and send it twice; what is passed on later is not missed."""
     asyncio.run(twice_in_one_turn())
+
+
+@pytest.mark.parametrize(("stage", "to"), list(product(Stage, Stage)))
+def test_a_job_moves_forward_only(stage: Stage, to: Stage) -> None:
+    """What was written never waits again, and what has ended stays so: each event reaches the writer once."""
+    one = job(1)
+    held = HeldJob(job=one, batch=Batch([one]), stage=stage)
+    if to in FOLLOWING[stage]:
+        held.move(to)
+        assert held.stage is to
+    else:
+        with pytest.raises(RuntimeError, match=f"cannot be {to.value}: it is {stage.value}"):
+            held.move(to)
+
+
+@pytest.mark.parametrize("to", [stage for stage in Stage if stage is not Stage.WAITING])
+def test_a_message_waits_for_jobs_that_wait_only(to: Stage) -> None:
+    """Its thread is free as soon as nothing of it can be written any more."""
+    one = job(1)
+    batch = Batch([one])
+    assert not batch._settled.is_set()
+    HeldJob(job=one, batch=batch).move(to)
+    assert batch._settled.is_set()

@@ -7,9 +7,10 @@ import pytest
 from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
-from workers.fetches.fetcher.http.paced_request import BUSY, OPEN_AHEAD, Attempt, ConnectionTooSlow, RunOver
+from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
+from workers.fetches.fetcher.http.paced_request import BUSY, Attempt, ConnectionTooSlow, RunOver
 from workers.fetches.fetcher.http.unanswered import Unanswered
-from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.jobs import Job
 
 
@@ -35,19 +36,43 @@ def job(*, ended_s_ago: float) -> Job:
     )
 
 
-async def late(*, connecting_s: float, busy_s: float = 0.0) -> None:
+async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    attempt = Attempt(one, Batch([one]), (), Unanswered())
-    attempt._began_at -= connecting_s
+    openings = Openings()
+    if known:
+        openings.note(one.site_id, connecting_s)
+    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), (), Unanswered(), openings)
+    attempt._opened_s = connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
     await attempt.wait_for_turn()
 
 
 def test_a_connection_that_takes_longer_than_it_was_given_counts_as_an_attempt() -> None:
+    """The request began as early as the site's connections need."""
     with pytest.raises(ConnectionTooSlow, match=r"took 0\.6 s"):
         asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1))
+
+
+def test_the_first_slow_connection_of_a_site_counts_nothing() -> None:
+    """The fetcher did not know yet how early it has to begin."""
+    with pytest.raises(RunOver):
+        asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1, known=False))
+
+
+def test_a_request_begins_as_early_as_the_connections_of_its_site_need() -> None:
+    """Half a second, and more only for a site that was slow lately."""
+    openings = Openings()
+    openings.note(1, 0.2)
+    assert (openings.ahead_s(1), openings.are_known_slow(1)) == (OPEN_AHEAD, False)
+    openings.note(1, 2.0)
+    assert openings.ahead_s(1) == pytest.approx(3.0)
+    openings.note(1, 0.1)
+    assert openings.ahead_s(1) == pytest.approx(2.7)
+    for _ in range(20):
+        openings.note(1, 0.1)
+    assert (openings.ahead_s(1), openings.are_known_slow(1)) == (OPEN_AHEAD, False)
 
 
 def test_a_run_that_ended_while_a_quick_connection_opened_counts_nothing() -> None:

@@ -34,7 +34,7 @@ from workers.fetches.addresses import networks
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
 from workers.fetches.fetcher.http.retry_after import refusal
 from workers.fetches.fetcher.http.session import Session
-from workers.fetches.fetcher.in_flight import Batch, InFlight
+from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.results.writer import Writer
@@ -158,8 +158,9 @@ class Fetcher:
 
     def _start(self, jobs: list[Job], batch: Batch) -> None:
         for job in jobs:
-            task = self._loop.create_task(self._session.fetch(job, batch))
-            self._in_flight.add(task, job, batch)
+            held = HeldJob(job=job, batch=batch)
+            task = self._loop.create_task(self._session.fetch(held))
+            self._in_flight.add(task, held)
             task.add_done_callback(partial(_surely, self._ended))
         if self._stopping:
             self._in_flight.give_back()
@@ -172,7 +173,7 @@ class Fetcher:
         if self._stopping:
             return  # nothing is started any more
         for held in self._in_flight.apply(recalls):
-            self._claimer.submit(self._begin_successor, held.job, slot_is_free=not held.has_slot)
+            self._claimer.submit(self._begin_successor, held.job, slot_is_free=held.stage is Stage.PASSED_ON)
         self._confirmation.asked_at = asked_at
 
     def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
@@ -197,10 +198,11 @@ class Fetcher:
     def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
         held = self._in_flight.pop(task)
-        job, was_written = held.job, not held.waits
-        held.batch.settle(job)
-        if not held.has_slot:
-            self._free_room(1)  # there is nothing to store: the job was cancelled, and its successor has the slot
+        job, stage = held.job, held.stage
+        was_written = stage is Stage.WRITTEN
+        held.move(Stage.ENDED)
+        if stage is Stage.PASSED_ON:
+            self._free_room(1)
         elif task.cancelled():
             self._writer.put(Snoozed(job=job, slot_used=was_written))
         elif error := task.exception():

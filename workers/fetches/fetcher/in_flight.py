@@ -1,10 +1,14 @@
-"""The jobs that a fetcher holds, and what recalls do to them. On the loop's thread only, but for `Batch.wait`."""
+"""The jobs that a fetcher holds, the stage of each, and what recalls do to them.
+
+On the loop's thread only, but for `Batch.wait`. The stages are drawn in docs/explanation/paced.md.
+"""
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
 from typing import TypeVar
 
 from ratelimit.models import LONG_AGO
@@ -28,26 +32,50 @@ class Batch:
         if not self._unsettled:
             self._settled.set()
 
-    def waits_for(self, job: Job) -> bool:
-        """Tell whether the job still waits for its slot."""
-        return job.fetch_id in self._unsettled
-
     def wait(self) -> None:
         """Block until no job waits for its slot."""
         self._settled.wait()
 
 
+class Stage(Enum):
+    """How far a held job has come."""
+
+    WAITING = "waiting"  # for its time, its connection, or its slot
+    MISSED = "missed"  # its run is over, and its connection still opens: it will not be written
+    WRITTEN = "written"  # its request was written; the answer is waited for, or read
+    PASSED_ON = "passed on"  # it was cancelled, and a successor has its slot: nothing is to be stored
+    ENDED = "ended"  # its event is the writer's
+
+
+FOLLOWING = {
+    Stage.WAITING: frozenset({Stage.MISSED, Stage.WRITTEN, Stage.PASSED_ON, Stage.ENDED}),
+    Stage.MISSED: frozenset({Stage.PASSED_ON, Stage.ENDED}),
+    Stage.WRITTEN: frozenset({Stage.ENDED}),
+    Stage.PASSED_ON: frozenset({Stage.ENDED}),
+    Stage.ENDED: frozenset(),
+}
+UNWRITTEN = frozenset({Stage.WAITING, Stage.MISSED})
+
+
 @dataclass(eq=False, kw_only=True, slots=True)
 class HeldJob:
-    """One claimed job, and the batch that waits for its start."""
+    """One claimed job, and the batch that waits until it has left Stage.WAITING."""
 
     job: Job
     batch: Batch
-    has_slot: bool = True  # False: it was cancelled, and its slot was passed on to a successor
+    stage: Stage = Stage.WAITING
 
-    @property
-    def waits(self) -> bool:
-        return self.batch.waits_for(self.job)
+    def move(self, to: Stage) -> None:
+        """Move the job to its next stage; raises RuntimeError where that does not follow from the one it is in."""
+        if to not in FOLLOWING[self.stage]:
+            raise RuntimeError(f"fetch {self.job.fetch_id} cannot be {to.value}: it is {self.stage.value}")
+        self.stage = to
+        self.batch.settle(self.job)
+
+    def miss(self) -> None:
+        """Note that the run is over: the message's thread waits no longer for what still opens its connection."""
+        if self.stage is Stage.WAITING:
+            self.move(Stage.MISSED)
 
 
 class InFlight:
@@ -62,9 +90,10 @@ class InFlight:
     def __iter__(self) -> Iterator[asyncio.Task[Event]]:
         return iter(list(self._tasks))
 
-    def add(self, task: asyncio.Task[Event], job: Job, batch: Batch) -> None:
+    def add(self, task: asyncio.Task[Event], held: HeldJob) -> None:
         """Add a job that has begun; ends it where its slot was recalled while it was being claimed."""
-        self._tasks[task] = HeldJob(job=job, batch=batch)
+        job = held.job
+        self._tasks[task] = held
         self._by_slot[job.slot_id] = task
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
@@ -82,7 +111,7 @@ class InFlight:
     def give_back(self, is_void: Callable[[Job], bool] = lambda _: True) -> None:
         """End those jobs whose requests have not been written; they go back to the queue."""
         for task, held in list(self._tasks.items()):
-            if held.waits and is_void(held.job):
+            if held.stage in UNWRITTEN and is_void(held.job):
                 task.cancel()
 
     def apply(self, recalls: Iterable[Recall]) -> Iterator[HeldJob]:
@@ -106,11 +135,11 @@ class InFlight:
         if task is None or self._passed_on.get(slot_id, LONG_AGO) >= at:
             return None
         held = self._tasks[task]
-        if not held.has_slot:  # its successor is being looked up; a later change of the slot is among the next recalls
+        if held.stage is Stage.PASSED_ON:  # its successor is looked up; a later change is among the next recalls
             return None
         _remember(self._passed_on, {slot_id: at})
-        if held.waits:
-            held.has_slot = False
+        if held.stage in UNWRITTEN:
+            held.move(Stage.PASSED_ON)
             task.cancel()
         return held
 

@@ -1,7 +1,7 @@
 """One paced request: it waits for its slot with an open connection, writes, and only then notes the start.
 
 aiohttp calls `send` of a request when it has a connection for it, new or from the pool. A `PacedRequest` then acts:
-1. It checks the address that the connection really leads to.
+1. It checks the address that the connection really leads to, and notes how long the connection took to open.
 2. It waits for the slot, and until the run, and the room for unanswered requests, let it start.
 3. It writes.
 4. It reads the clock and notes the start, which is therefore never earlier than the real one.
@@ -20,14 +20,15 @@ from aiohttp.connector import Connection
 from django.conf import settings
 
 from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.unanswered import Unanswered
-from workers.fetches.fetcher.in_flight import Batch
-from workers.fetches.jobs import Answer, Failure, Job
+from workers.fetches.fetcher.in_flight import HeldJob, Stage
+from workers.fetches.jobs import Answer, Failure
 
 SHORTEST_SLEEP = 0.001  # seconds
-OPEN_AHEAD = 0.5  # seconds before its slot at which a request gets its connection
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
 BUSY = 0.02  # seconds: a loop that takes longer to go around once is busy
+MISSED_AFTER = 0.005  # seconds after the end of its run at which a job without a connection counts as missed
 
 
 class RunOver(Exception):
@@ -45,26 +46,41 @@ class ConnectionClosedEarly(Exception):
 class Attempt:
     """One try to request a job's URL, over one connection. On the loop's thread only."""
 
-    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Unanswered) -> None:
-        self.job = job
+    def __init__(self, held: HeldJob, allowed: tuple[Network, ...], unanswered: Unanswered, openings: Openings) -> None:
+        self.job = held.job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it
-        self._began_at = time.monotonic()
-        self._batch = batch
+        self._held = held
         self._allowed = allowed
         self._unanswered = unanswered
+        self._openings = openings
+        self._site_is_slow = openings.are_known_slow(self.job.site_id)
+        self._began_at = time.monotonic()
+        self._opened_s = 0.0
+        over_in_s = max(0.0, self.job.run.start_until - self._began_at) + MISSED_AFTER
+        self._missing = asyncio.get_running_loop().call_later(over_in_s, held.miss)
 
-    def check_peer(self, peer: tuple[str, int]) -> None:
-        """Raise AddressRefused unless the address that was really connected to may be fetched from."""
-        check_address(peer[0], self._allowed)
+    def note_connection(self, connection: Connection) -> None:
+        """Note the connection that was opened, or taken from the pool.
+
+        Raises AddressRefused unless the address that it really leads to may be fetched from, and RunOver where the
+        request was written before: aiohttp would repeat it by itself, which needs a slot of its own.
+        """
+        if self.started_at is not None:
+            raise RunOver
+        self._missing.cancel()
+        if connection.transport is not None:
+            check_address(connection.transport.get_extra_info("peername")[0], self._allowed)
+        self.is_reused = connection.protocol in _used
+        self._opened_s = time.monotonic() - self._began_at
+        if not self.is_reused:
+            self._openings.note(self.job.site_id, self._opened_s)
 
     async def wait_for_turn(self) -> None:
         """Return at the moment at which the request may be written; raises RunOver when there is none left."""
         run, start_at = self.job.run, self.job.start_at
-        if self.started_at is not None:
-            raise RunOver  # aiohttp would repeat the request by itself, which needs a slot of its own
-        connected_s, has_waited = time.monotonic() - self._began_at, False
+        has_waited = False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
             if wait_s <= 0 and run.may_start(now) and self._unanswered.has_room_for(self.job.site_id):
@@ -74,9 +90,9 @@ class Attempt:
             # uvloop's timers count whole milliseconds and fire up to one early: a shorter sleep would be a busy loop.
             await asyncio.sleep(max(wait_s, SHORTEST_SLEEP))
             has_waited = True
-        if has_waited or connected_s < OPEN_AHEAD or await _loop_is_busy():
+        if has_waited or self._opened_s < OPEN_AHEAD or not self._site_is_slow or await _loop_is_busy():
             raise RunOver
-        raise ConnectionTooSlow(f"the connection took {connected_s:.1f} s to open, longer than its slot could wait")
+        raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
 
     def note_start(self) -> None:
         """Note that the request has been written. Called after the write: the next start is never counted too early."""
@@ -84,10 +100,11 @@ class Attempt:
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
         self._unanswered.began(self.job.site_id)
-        self._batch.settle(self.job)
+        self._held.move(Stage.WRITTEN)
 
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
+        self._missing.cancel()
         if self.started_at is not None:
             self._unanswered.ended(self.job.site_id)
 
@@ -137,15 +154,13 @@ class PacedRequest(aiohttp.ClientRequest):
         """Write the request in its slot."""
         attempt = current_attempt.get()
         try:
-            if conn.transport is not None:
-                attempt.check_peer(conn.transport.get_extra_info("peername"))
+            attempt.note_connection(conn)
             await attempt.wait_for_turn()
         except BaseException:
             conn.release()  # nothing was written to it: the pool may keep it
             raise
         if conn.protocol is None or not conn.protocol.is_connected():
             raise ConnectionClosedEarly
-        attempt.is_reused = conn.protocol in _used
         _used.add(conn.protocol)
         try:
             return await super().send(conn)  # writes at once: it awaits nothing before

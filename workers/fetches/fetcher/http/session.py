@@ -24,8 +24,8 @@ from yarl import URL
 
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import AddressRefused, Network, check_address
+from workers.fetches.fetcher.http.openings import Openings
 from workers.fetches.fetcher.http.paced_request import (
-    OPEN_AHEAD,
     Attempt,
     ConnectionClosedEarly,
     ConnectionTooSlow,
@@ -36,7 +36,7 @@ from workers.fetches.fetcher.http.paced_request import (
 from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
 from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.http.unanswered import Unanswered
-from workers.fetches.fetcher.in_flight import Batch
+from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
@@ -72,6 +72,7 @@ class Session:
         self._allowed = allowed
         self._refused = refused
         self._unanswered = Unanswered()
+        self._openings = Openings()
         self._rests_until = NEVER
         self._said_at = NEVER
         self._closed_on: dict[int, None] = {}  # fetches whose connection was closed when the request came, oldest first
@@ -84,27 +85,29 @@ class Session:
         """Tell whether this process had run out of something a moment ago. From any thread."""
         return time.monotonic() < self._rests_until
 
-    async def fetch(self, job: Job, batch: Batch) -> Event:
+    async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
-        await asyncio.sleep(job.start_at - OPEN_AHEAD - time.monotonic())
+        job = held.job
+        await asyncio.sleep(job.start_at - self._openings.ahead_s(job.site_id) - time.monotonic())
         if job.concurrency is None:
-            return await self._attempts(job, batch)
+            return await self._attempts(held)
         try:
             async with asyncio.timeout(job.run.start_until - time.monotonic()):
                 await job.concurrency.acquire()
         except TimeoutError:
             return Snoozed(job=job)
         try:
-            return await self._attempts(job, batch)
+            return await self._attempts(held)
         finally:
             job.concurrency.release()
 
-    async def _attempts(self, job: Job, batch: Batch) -> Event:
+    async def _attempts(self, held: HeldJob) -> Event:
+        job = held.job
         if job.run.is_over(time.monotonic()):  # the message was late, or the loop is
             return Snoozed(job=job)
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
-            attempt = Attempt(job, batch, self._allowed, self._unanswered)
+            attempt = Attempt(held, self._allowed, self._unanswered, self._openings)
             try:
                 async with attempt.deadline:
                     return await self._exchange(attempt, url)

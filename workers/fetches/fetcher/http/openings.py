@@ -1,0 +1,33 @@
+"""How long connections to sites take to open, and so how long before its slot a request begins to open one.
+
+A fetcher learns that of each site. What it has not learned yet costs the first request to a slow site its slot, but no
+attempt: the fetcher began too late, and begins earlier the next time.
+"""
+
+OPEN_AHEAD = 0.5  # seconds before its slot at which a request begins to open its connection, unless the site is slow
+SPARE = 1.5  # a connection may take so many times as long as the slowest lately
+FORGET = 0.9  # with each quicker connection, the slowest counts for so much of what it was
+MOST_SITES = 50_000  # slow ones that are remembered
+
+
+class Openings:
+    """The slow sites of one fetcher. On the loop's thread only."""
+
+    def __init__(self) -> None:
+        self._slowest_s: dict[int, float] = {}  # by site, those alone that need more than OPEN_AHEAD
+
+    def ahead_s(self, site_id: int) -> float:
+        """Return how many seconds before its slot a request to the site begins to open its connection."""
+        return SPARE * self._slowest_s.get(site_id, OPEN_AHEAD / SPARE)
+
+    def are_known_slow(self, site_id: int) -> bool:
+        """Tell whether requests to the site begin earlier than others."""
+        return site_id in self._slowest_s
+
+    def note(self, site_id: int, seconds: float) -> None:
+        """Note that a connection to the site took so long to open."""
+        slowest_s = max(seconds, FORGET * self._slowest_s.pop(site_id, 0.0))
+        if slowest_s * SPARE > OPEN_AHEAD:
+            self._slowest_s[site_id] = slowest_s
+        if len(self._slowest_s) > MOST_SITES:
+            del self._slowest_s[next(iter(self._slowest_s))]
