@@ -31,6 +31,7 @@ class SiteAdmin(ActionsAdmin[Site]):
         "state",
         "paused_until",
         "backed_off_until",
+        "backoff_error",
         "next_start",
     )
     list_filter = ("has_backlog", "covers_subdomains")
@@ -43,6 +44,7 @@ class SiteAdmin(ActionsAdmin[Site]):
         """Add each site's state, by the clock of the database."""
         state = Case(
             When(paused_until__gt=Now(), then=Value("paused")),
+            When(~Q(backoff_error=""), backed_off_until__gt=Now(), then=Value("unreachable")),
             When(backed_off_until__gt=Now(), then=Value("backed off")),
             When(Q(has_backlog=True) | Q(next_start__gt=Now()), then=Value("busy")),
             default=Value("idle"),

@@ -42,6 +42,9 @@ class Site(models.Model):
     backed_off_slot = models.BigIntegerField(
         db_default=0, help_text="refusals of starts in slots up to this one belong to the last back-off"
     )
+    backoff_error = models.CharField(
+        max_length=300, blank=True, db_default="", help_text="why it is unreachable; empty where it refused requests"
+    )
     # The fence: all slots up to this one are void. Their holders ask for recalls many times a second.
     recalled_slot = models.BigIntegerField(db_default=0)
     recalled_at = models.DateTimeField(null=True)

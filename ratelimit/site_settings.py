@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from random import random
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import OperationalError, transaction
@@ -30,6 +30,8 @@ _query_within = partial(statements.run_within, "ratelimit")
 # a back-off until the next one counts as the first again (at least).
 SHORTEST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 3_600.0
+LONGEST_UNREACHABLE = 60.0  # seconds: as a site does not notice attempts to connect to it, it need not be spared them
+LONGEST_ERROR: Final = 300  # characters of Site.backoff_error
 QUIET = 60.0
 MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while other processes reserve
 
@@ -118,9 +120,12 @@ def back_off(
     *,
     until: datetime | None = None,
     slot: int | None = None,
+    error: str = "",
     patience_s: float | None = None,
 ) -> float | None:
     """Start nothing at the site for `seconds`, or until a moment, in any process: the site refuses requests.
+
+    With an `error`, the site is not reached at all. It is then tried again once a minute at least.
 
     Of overlapping back-offs, the longest counts. A stated time is cut to WEIR_RETRY_AFTER_MAX. Without one, the time
     doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The row ends when
@@ -142,7 +147,8 @@ def back_off(
         "seconds": seconds,
         "until": until,
         "shortest": SHORTEST_BACK_OFF,
-        "longest": LONGEST_BACK_OFF,
+        "longest": LONGEST_UNREACHABLE if error else LONGEST_BACK_OFF,
+        "error": error[:LONGEST_ERROR],
         "quiet": QUIET,
         "most": settings.WEIR_RETRY_AFTER_MAX,
         "chance": random(),  # noqa: S311  jitter
@@ -150,9 +156,9 @@ def back_off(
     }
     try:
         rows = _query("site_settings/back_off", parameters)
-    except OperationalError as error:
-        if isinstance(error.__cause__, LockNotAvailable):
-            raise SiteBusy(site) from error
+    except OperationalError as failure:
+        if isinstance(failure.__cause__, LockNotAvailable):
+            raise SiteBusy(site) from failure
         raise
     if not rows and not Site.objects.filter(name=site).exists():
         raise UnknownSite(site)

@@ -1,4 +1,5 @@
--- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it).
+-- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it), or
+-- because it could not be reached, as `error` says ('' where it was).
 -- Refusals in slots that were reserved before the last back-off belong to that back-off: all of them count once.
 -- A stated time counts from now, and the longest holds. Without one, or where `until` has passed, the time is
 -- `shortest` seconds, twice as long for each back-off in a row, at most `longest`, and up to half longer by `chance`.
@@ -55,6 +56,7 @@ WITH patience AS MATERIALIZED (
 UPDATE ratelimit_site AS site
 SET backed_off_until = decided.until,
     backoff_level = decided.level,
+    backoff_error = %(error)s,
     backed_off_slot = recalled.slot,
     recalled_slot = recalled.slot,
     recalled_at = decided.now

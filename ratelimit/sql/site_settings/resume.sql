@@ -1,5 +1,5 @@
 -- End a pause and a back-off. The clock stays, so the interval since the last start holds.
 UPDATE ratelimit_site
-SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0
+SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0, backoff_error = ''
 WHERE name = %(site)s
 RETURNING id

@@ -13,7 +13,7 @@
 -- gained    `to`, changed
 WITH left_site AS MATERIALIZED (
     SELECT
-        id, crawl_delay, backed_off_until, backoff_level, backed_off_slot,
+        id, crawl_delay, backed_off_until, backoff_level, backoff_error, backed_off_slot,
         greatest(next_start - effective_interval, backed_off_until, clock_timestamp()) AS until
     FROM ratelimit_site
     WHERE id = %(from)s::bigint
@@ -40,6 +40,10 @@ WITH left_site AS MATERIALIZED (
         crawl_delay = inherited.crawl_delay,
         backed_off_until = greatest(site.backed_off_until, left_site.backed_off_until),
         backoff_level = greatest(site.backoff_level, left_site.backoff_level),
+        backoff_error = CASE
+            WHEN left_site.backed_off_until > coalesce(site.backed_off_until, '-infinity') THEN left_site.backoff_error
+            ELSE site.backoff_error
+        END,
         backed_off_slot = greatest(site.backed_off_slot, left_site.backed_off_slot),
         recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
     FROM promised

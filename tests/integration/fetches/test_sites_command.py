@@ -65,6 +65,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "state": "idle",
                 "paused_until": None,
                 "backed_off_for_s": None,
+                "unreachable": None,
             }
         ],
         "total": 1,
@@ -299,6 +300,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
         "rate": "6/m",
         "max_concurrency": None,
         "state": "running",
+        "unreachable": None,
         "held_for_s": 0.0,
         "queued": 1,
         "not_due": 0,

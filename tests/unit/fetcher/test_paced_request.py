@@ -7,8 +7,9 @@ import pytest
 from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
-from workers.fetches.fetcher.http.paced_request import BUSY, Attempt, ConnectionTooSlow, RunOver
+from workers.fetches.fetcher.http.paced_request import BUSY, Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.jobs import Job
@@ -39,10 +40,10 @@ def job(*, ended_s_ago: float) -> Job:
 async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    openings = Openings()
+    shared = Shared(allowed=())
     if known:
-        openings.note(one.site_id, connecting_s)
-    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), (), Unanswered(), openings)
+        shared.openings.note(one.site_id, connecting_s)
+    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
     attempt._opened_s = connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)

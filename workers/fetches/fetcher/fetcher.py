@@ -3,8 +3,8 @@
 The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
    holds back those that robots.txt does not allow (robots/gate.py).
-2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests ends all that waits
-   for a slot of the same site: here at once, in other fetchers by a recall.
+2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests, or a site that
+   cannot be reached, ends all that waits for a slot of the same site: here at once, in other fetchers by a recall.
 3. The event in which each attempt ends goes to the writer (a thread, results/writer.py), which judges and stores it.
 
 Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
@@ -32,7 +32,7 @@ from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.addresses import networks
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
-from workers.fetches.fetcher.http.retry_after import refusal
+from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
@@ -147,7 +147,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused)
+        return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused, self._unreachable)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)
@@ -213,10 +213,16 @@ class Fetcher:
             self._writer.put(task.result())
 
     def _refused(self, job: Job, headers: Mapping[str, str]) -> None:
-        """End what waits for its slot at this site, and have the site backed off, which recalls the slots elsewhere."""
-        self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id)
         retry_after, date = headers.get("Retry-After", ""), headers.get("Date", "")
-        self._recall_watcher.refuse(refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+        self._back_off(job, refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+
+    def _unreachable(self, job: Job, error: str) -> None:
+        self._back_off(job, Refusal(site=job.site, slot_id=job.slot_id, error=error))
+
+    def _back_off(self, job: Job, refusal: Refusal) -> None:
+        """End what else waits at this job's site, and have the site backed off, which recalls the slots elsewhere."""
+        self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id and waiting is not job)
+        self._recall_watcher.refuse(refusal)
 
 
 def _raise_descriptor_limit() -> None:

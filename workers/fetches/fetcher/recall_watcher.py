@@ -1,6 +1,7 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
-It also backs off the sites that have refused more requests, which recalls their slots in all fetchers.
+It also backs off the sites that have refused more requests, or cannot be reached, which recalls their slots in all
+fetchers.
 
 A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
@@ -90,7 +91,12 @@ def _back_off(refusal: Refusal) -> bool:
     """Back the site off; returns False where its row stays locked for PATIENCE, and this has to be tried again."""
     try:
         seconds = site_settings.back_off(
-            refusal.site, refusal.seconds, until=refusal.until, slot=refusal.slot_id, patience_s=PATIENCE
+            refusal.site,
+            refusal.seconds,
+            until=refusal.until,
+            slot=refusal.slot_id,
+            error=refusal.error,
+            patience_s=PATIENCE,
         )
     except site_settings.SiteBusy:
         return False
@@ -98,5 +104,5 @@ def _back_off(refusal: Refusal) -> bool:
         log.warning("refusal_of_unknown_site", site=refusal.site)
         return True
     if seconds is not None:
-        log.info("site_backed_off", site=refusal.site, seconds=round(seconds, 1))
+        log.info("site_backed_off", site=refusal.site, seconds=round(seconds, 1), error=refusal.error)
     return True

@@ -44,7 +44,8 @@ class Forecast:
     is_new: bool  # there is no such site yet: the forecast is for one at the default rate
     interval: timedelta
     max_concurrency: int | None
-    state: str  # paused | backed off | running
+    state: str  # paused | unreachable | backed off | running
+    backoff_error: str  # why it is unreachable
     held_for_s: float  # until the pause or back-off ends; infinite for a pause until resumed
     queued: int
     not_due: int  # of these: those that become due after the others are cleared, and are left out
@@ -122,6 +123,7 @@ def _computed(rows: list[Any], add: int) -> Forecast:
         interval=row.effective_interval,
         max_concurrency=row.max_concurrency,
         state=row.state,
+        backoff_error=row.backoff_error if row.state == "unreachable" else "",
         held_for_s=max(0.0, held_for_s),
         queued=row.queued,
         not_due=row.queued - row.backlog,

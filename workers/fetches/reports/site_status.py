@@ -22,9 +22,10 @@ class SiteStatus:
     obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
     backlog: int  # queued fetches, with those that are not due yet
     reserved_for_s: float  # until the site's next free start, by the database's clock
-    state: str  # paused | backed off | busy | idle
+    state: str  # paused | unreachable | backed off | busy | idle
     paused_until: datetime | None  # may be over
     held_for_s: float  # until the pause, or else the back-off, ends
+    backoff_error: str  # why the site is, or was, unreachable
 
 
 def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:

@@ -12,6 +12,7 @@ So DNS, TCP and TLS lie before the slot, and only the write lies in it.
 import asyncio
 import time
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from weakref import WeakSet
 
 import aiohttp
@@ -20,7 +21,9 @@ from aiohttp.connector import Connection
 from django.conf import settings
 
 from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
+from workers.fetches.fetcher.http.reachability import Reachability
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob, Stage
 from workers.fetches.jobs import Answer, Failure
@@ -35,27 +38,31 @@ class RunOver(Exception):
     """The request can no longer be written in its run."""
 
 
-class ConnectionTooSlow(Exception):
-    """The connection took longer to open than its slot could wait."""
-
-
 class ConnectionClosedEarly(Exception):
     """The site closed the connection before the request was written: nothing was sent, another may be opened."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shared:
+    """What all attempts of one fetcher share."""
+
+    allowed: tuple[Network, ...]
+    unanswered: Unanswered = field(default_factory=Unanswered)
+    openings: Openings = field(default_factory=Openings)
+    reachability: Reachability = field(default_factory=Reachability)
 
 
 class Attempt:
     """One try to request a job's URL, over one connection. On the loop's thread only."""
 
-    def __init__(self, held: HeldJob, allowed: tuple[Network, ...], unanswered: Unanswered, openings: Openings) -> None:
+    def __init__(self, held: HeldJob, shared: Shared) -> None:
         self.job = held.job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it
         self._held = held
-        self._allowed = allowed
-        self._unanswered = unanswered
-        self._openings = openings
-        self._site_is_slow = openings.are_known_slow(self.job.site_id)
+        self._shared = shared
+        self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
         self._began_at = time.monotonic()
         self._opened_s = 0.0
         over_in_s = max(0.0, self.job.run.start_until - self._began_at) + MISSED_AFTER
@@ -71,11 +78,13 @@ class Attempt:
             raise RunOver
         self._missing.cancel()
         if connection.transport is not None:
-            check_address(connection.transport.get_extra_info("peername")[0], self._allowed)
+            check_address(connection.transport.get_extra_info("peername")[0], self._shared.allowed)
         self.is_reused = connection.protocol in _used
         self._opened_s = time.monotonic() - self._began_at
         if not self.is_reused:
-            self._openings.note(self.job.site_id, self._opened_s)
+            self._shared.openings.note(self.job.site_id, self._opened_s)
+            self._shared.reachability.reached(Respect.CONNECTION)
+        self._shared.reachability.connected(self.job.site_id)
 
     async def wait_for_turn(self) -> None:
         """Return at the moment at which the request may be written; raises RunOver when there is none left."""
@@ -83,7 +92,7 @@ class Attempt:
         has_waited = False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
-            if wait_s <= 0 and run.may_start(now) and self._unanswered.has_room_for(self.job.site_id):
+            if wait_s <= 0 and run.may_start(now) and self._shared.unanswered.has_room_for(self.job.site_id):
                 return
             if wait_s <= 0:  # not confirmed, or no room for the site: many requests may wait for that, and for long
                 wait_s = RECHECK_EVERY
@@ -99,14 +108,14 @@ class Attempt:
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
-        self._unanswered.began(self.job.site_id)
+        self._shared.unanswered.began(self.job.site_id)
         self._held.move(Stage.WRITTEN)
 
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
         self._missing.cancel()
         if self.started_at is not None:
-            self._unanswered.ended(self.job.site_id)
+            self._shared.unanswered.ended(self.job.site_id)
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
         """Return the event of a whole answer, with its times."""

@@ -4,13 +4,14 @@ import asyncio
 import math
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from workers.fetches.addresses import AddressRefused, Network, check_address
+from workers.fetches.fetcher.http.faults import LookupTimedOut
 
 Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
 
@@ -40,11 +41,16 @@ class GuardedResolver(AbstractResolver):
 
     A host has one lookup at a time, which all fetches of the host wait for. So a host whose name servers hang takes one
     thread from others, however often it is fetched from.
+
+    Calls `answered` whenever the name servers have answered.
     """
 
-    def __init__(self, *, allowed: tuple[Network, ...], timeout_s: float) -> None:
+    def __init__(
+        self, *, allowed: tuple[Network, ...], timeout_s: float, answered: Callable[[], None] = lambda: None
+    ) -> None:
         self._allowed = allowed
         self._timeout_s = timeout_s
+        self._answered = answered
         self._threads = ThreadPoolExecutor(max_workers=MOST_LOOKUPS, thread_name_prefix="dns")
         self._lookups: dict[tuple[str, socket.AddressFamily], Lookup] = {}
 
@@ -53,10 +59,11 @@ class GuardedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Return the permitted addresses.
 
-        Raises AddressRefused when there are only others, OSError when none, NotLookedUp when no thread was free for the
-        lookup until half of the time was over.
+        Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, and
+        NotLookedUp when no thread was free for the lookup until half of the time was over.
         """
         answers = await self._look_up(host, family)
+        self._answered()
         permitted: list[ResolveResult] = []
         refused: AddressRefused | None = None
         for answer_family, _, protocol, _, address in answers:
@@ -90,7 +97,7 @@ class GuardedResolver(AbstractResolver):
             return lookup.answers.result()
         if time.monotonic() - lookup.began_at < self._timeout_s / 2:
             raise NotLookedUp(f"{MOST_LOOKUPS} lookups of other hosts go on")
-        raise OSError(f"no answer from DNS for {host} within {self._timeout_s:g} s")
+        raise LookupTimedOut(f"no answer from DNS for {host} within {self._timeout_s:g} s")
 
     def _ended(self, key: tuple[str, socket.AddressFamily], answers: asyncio.Future[Answers]) -> None:
         del self._lookups[key]

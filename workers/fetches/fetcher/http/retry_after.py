@@ -14,12 +14,16 @@ _SECONDS = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """The answer to the request of one slot refused more; at most one of `seconds` and `until` is stated."""
+    """The answer to the request of one slot refused more; at most one of `seconds` and `until` is stated.
+
+    With an `error`, there was no answer: the site cannot be reached.
+    """
 
     site: str
     slot_id: int
     seconds: float | None = None
     until: datetime | None = None  # by the site's clock, where the answer has no Date
+    error: str = ""
 
 
 def refusal(*, site: str, slot_id: int, retry_after: str, date: str) -> Refusal:
@@ -52,6 +56,7 @@ def merged(refusals: Iterable[Refusal]) -> list[Refusal]:
             slot_id=max(old.slot_id, new.slot_id),
             seconds=max((s for s in (old.seconds, new.seconds) if s is not None), default=None),
             until=max((u for u in (old.until, new.until) if u is not None), default=None),
+            error=old.error and new.error,  # a site that refuses is reached
         )
     return list(by_site.values())
 

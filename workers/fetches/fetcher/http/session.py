@@ -10,12 +10,10 @@ On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
-import errno
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import ip_address
-from socket import EAI_MEMORY, EAI_SYSTEM, gaierror
 
 import aiohttp
 import structlog
@@ -23,19 +21,19 @@ from django.conf import settings
 from yarl import URL
 
 from ratelimit.pacing import NEVER
-from workers.fetches.addresses import AddressRefused, Network, check_address
-from workers.fetches.fetcher.http.openings import Openings
+from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http.faults import BodyTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
 from workers.fetches.fetcher.http.paced_request import (
     Attempt,
     ConnectionClosedEarly,
-    ConnectionTooSlow,
     PacedRequest,
     RunOver,
+    Shared,
     current_attempt,
 )
+from workers.fetches.fetcher.http.reachability import Reachability, has_route
 from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
 from workers.fetches.fetcher.http.retry_after import REFUSING
-from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
@@ -43,19 +41,15 @@ from workers.fetches.robots.rules import MAX_RAW_BYTES
 
 log = structlog.get_logger(__name__)
 
-# What this process or its host has run out of: descriptors, buffers, memory. No site is to blame for it.
-OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own
-SAY_EVERY_S = 60.0  # seconds between two lines in the log
+REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
+SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
+# For so long, a fetch is given back without an attempt because sites cannot be reached. Some never can: it has an end.
+OUTAGE_S = 3_600.0
 NO_ANSWER = "the site closed the connection without an answer"
 LONGEST_HEADER = 2**16  # bytes: sites send long ones, and browsers take four times as much in all
 MOST_HEADERS = 1_000
-MOST_CLOSED_ON = 10_000  # fetches that are remembered
+MOST_REMEMBERED = 10_000  # fetches, of each kind
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
-
-
-class BodyTooLarge(Exception):
-    """The body exceeds the cap before decompression already."""
 
 
 class NotPaced(Exception):
@@ -63,20 +57,32 @@ class NotPaced(Exception):
 
 
 ENDINGS = (BodyTooLarge, ConnectionTooSlow, NotPaced)
+CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
 
 
 class Session:
-    """One a fetcher. It calls `refused` with the job and the headers of an answer that refuses more requests."""
+    """One a fetcher.
 
-    def __init__(self, allowed: tuple[Network, ...], refused: Callable[[Job, Mapping[str, str]], None]) -> None:
-        self._allowed = allowed
+    It calls `refused` with the job and the headers of an answer that refuses more requests, and `unreachable` with the
+    job after which a site counts as unreachable, and the error.
+    """
+
+    def __init__(
+        self,
+        allowed: tuple[Network, ...],
+        refused: Callable[[Job, Mapping[str, str]], None],
+        unreachable: Callable[[Job, str], None],
+    ) -> None:
+        self._shared = Shared(allowed=allowed)
         self._refused = refused
-        self._unanswered = Unanswered()
-        self._openings = Openings()
+        self._unreachable = unreachable
         self._rests_until = NEVER
-        self._said_at = NEVER
-        self._closed_on: dict[int, None] = {}  # fetches whose connection was closed when the request came, oldest first
-        self._http = _client_session(allowed)
+        self._said_at: dict[str, float] = {}  # by kind of fault
+        # By fetch, oldest first: when its connection was first closed as the request came, and when its site was first
+        # not reached by our fault.
+        self._closed_on: dict[int, float] = {}
+        self._outages: dict[int, float] = {}
+        self._http = _client_session(allowed, self._shared.reachability)
 
     async def close(self) -> None:
         await self._http.close()
@@ -88,7 +94,7 @@ class Session:
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
         job = held.job
-        await asyncio.sleep(job.start_at - self._openings.ahead_s(job.site_id) - time.monotonic())
+        await asyncio.sleep(job.start_at - self._shared.openings.ahead_s(job.site_id) - time.monotonic())
         if job.concurrency is None:
             return await self._attempts(held)
         try:
@@ -107,7 +113,7 @@ class Session:
             return Snoozed(job=job)
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
-            attempt = Attempt(held, self._allowed, self._unanswered, self._openings)
+            attempt = Attempt(held, self._shared)
             try:
                 async with attempt.deadline:
                     return await self._exchange(attempt, url)
@@ -116,7 +122,7 @@ class Session:
             except (NotLookedUp, RunOver, aiohttp.ServerDisconnectedError):
                 return self._no_answer(attempt)
             except (*ENDINGS, aiohttp.ClientError, MemoryError, OSError, ValueError) as error:
-                return self._failure(attempt, error)
+                return await self._failure(attempt, error)
             finally:
                 attempt.end()
         return Failure(job=job, error="the site closes connections before a request can be sent")
@@ -132,32 +138,54 @@ class Session:
             return Snoozed(job=job)
         if not attempt.is_reused or job.fetch_id in self._closed_on:
             return attempt.failure(NO_ANSWER)
-        self._closed_on[job.fetch_id] = None
-        if len(self._closed_on) > MOST_CLOSED_ON:
-            del self._closed_on[next(iter(self._closed_on))]
+        _first_time(self._closed_on, job.fetch_id)
         return Snoozed(job=job, slot_used=True)
 
-    def _failure(self, attempt: Attempt, error: Exception) -> Event:
-        """Return the event of an attempt that ended by this error; one of our own counts nothing, and has us rest."""
+    async def _failure(self, attempt: Attempt, error: Exception) -> Event:
+        """Return the event of an attempt that ended by this error; what is our fault counts nothing, and has us rest.
+
+        The site is backed off where it cannot be connected to again and again.
+        """
+        job, written = attempt.job, attempt.started_at is not None
         if isinstance(error, NotPaced):
-            return Failure(job=attempt.job, error=str(error), permanent=True, slot_used=True)
-        if not _is_own_fault(error):
-            return attempt.failure(*_what_happened(error, written=attempt.started_at is not None))
+            return Failure(job=job, error=str(error), permanent=True, slot_used=True)
+        fault = fault_of(error, written=written, has_route=has_route)
+        failure = attempt.failure(fault.error, fault.permanent)
+        if fault.party is Party.OURS:
+            self._rest("fetcher_has_run_out", fault)
+            return Snoozed(job=job, slot_used=written)
+        if fault.party is Party.UNCLEAR and await self._is_outage(job, fault):
+            if not self._shared.reachability.has_answers_since(time.monotonic() - REST_S):
+                self._rest("no_site_is_reached", fault)
+            return Snoozed(job=job, slot_used=written)
+        if fault.respect in CONNECTING and self._shared.reachability.is_unreachable(job.site_id):
+            self._unreachable(job, fault.error)
+        return failure
+
+    async def _is_outage(self, job: Job, fault: Fault) -> bool:
+        """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
+        if fault.respect is None or not await self._shared.reachability.is_our_fault(fault.respect, job.site_id):
+            return False
+        return time.monotonic() - _first_time(self._outages, job.fetch_id) < OUTAGE_S
+
+    def _rest(self, event: str, fault: Fault) -> None:
         now = time.monotonic()
         self._rests_until = now + REST_S
-        if now - self._said_at > SAY_EVERY_S:
-            self._said_at = now
-            log.error("fetcher_has_run_out", error=str(error))
-        return Snoozed(job=attempt.job, slot_used=attempt.started_at is not None)
+        if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
+            self._said_at[event] = now
+            log.error(event, error=fault.error)
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
-            check_address(literal, self._allowed)  # aiohttp does not ask the resolver for a host that is an address
+            check_address(
+                literal, self._shared.allowed
+            )  # aiohttp does not ask the resolver for a host that is an address
         token = current_attempt.set(attempt)
         try:
             async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
                 if attempt.started_at is None:
                     raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
+                self._shared.reachability.reached(Respect.ANSWER)
                 if response.status in REFUSING:
                     self._refused(attempt.job, response.headers)
                 body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
@@ -166,10 +194,14 @@ class Session:
             current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
 
 
-def _client_session(allowed: tuple[Network, ...]) -> aiohttp.ClientSession:
+def _client_session(allowed: tuple[Network, ...], reachability: Reachability) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,
-        resolver=GuardedResolver(allowed=allowed, timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT),
+        resolver=GuardedResolver(
+            allowed=allowed,
+            timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
+            answered=partial(reachability.reached, Respect.LOOKUP),
+        ),
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -200,27 +232,12 @@ def _conditions(job: Job) -> dict[str, str]:
     return {name: value for name, value in conditions.items() if value}
 
 
-def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
-    """Return the error text for what ended an attempt, and whether another attempt would end the same."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        error = error.os_error
-    if isinstance(error, (AddressRefused, BodyTooLarge)):
-        return str(error), True
-    if isinstance(error, ConnectionTooSlow):
-        return str(error), False
-    if isinstance(error, TimeoutError) and written:
-        return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s", False
-    if isinstance(error, TimeoutError):
-        return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s", False
-    return f"{type(error).__name__}: {error}", False
-
-
-def _is_own_fault(error: Exception) -> bool:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        error = error.os_error
-    if isinstance(error, gaierror) and error.errno in {EAI_MEMORY, EAI_SYSTEM}:  # what the system's resolver needed
-        return True
-    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in OWN_FAULTS)
+def _first_time(known: dict[int, float], fetch_id: int) -> float:
+    """Return when this was first asked for the fetch, on the monotonic clock; forgets the oldest of many."""
+    first = known.setdefault(fetch_id, time.monotonic())
+    if len(known) > MOST_REMEMBERED:
+        del known[next(iter(known))]
+    return first
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

@@ -1,8 +1,7 @@
 import argparse
 import json
-import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -16,18 +15,19 @@ from ratelimit.rates import format_rate, parse_duration
 from workers import task_names, terminal
 from workers.arguments import at_least_one, from_zero
 from workers.fetches import strays
-from workers.fetches.reports.forecast import Forecast, forecast
+from workers.fetches.management import forecast_text
+from workers.fetches.management.forecast_text import WHEN
+from workers.fetches.reports.forecast import forecast
 from workers.fetches.reports.site_status import SiteStatus, busiest_sites
 from workers.fetches.robots import crawl_delays
 from workers.fetches.targets import DEFAULT_PORTS
 from workers.publish import publish
 
-FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date
-WHEN = "%Y-%m-%d %H:%M:%S UTC"
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
 SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
-STYLES = {"paused": "yellow", "backed off": "yellow", "busy": "green", "idle": "dim"}
+BACKED_OFF = frozenset({"backed off", "unreachable"})
+STYLES = {"paused": "yellow", "backed off": "yellow", "unreachable": "red", "busy": "green", "idle": "dim"}
 
 
 class Command(BaseCommand):
@@ -112,9 +112,9 @@ class Command(BaseCommand):
     def _forecast(self, host: str, add: int, *, as_json: bool) -> None:
         expected = forecast(host, add)
         self.stdout.write(
-            json.dumps(_forecast_as_data(expected))
+            json.dumps(forecast_text.as_data(expected))
             if as_json
-            else _forecast_as_text(expected, site_names.canonical(host))
+            else forecast_text.as_text(expected, site_names.canonical(host))
         )
 
     def _list(self, most: int | None, *, as_json: bool) -> None:
@@ -160,7 +160,9 @@ def _described(host: str) -> str:
     if site.paused:
         parts.append(_paused(site.paused_until))
     if site.backed_off:
-        parts.append(f"backed off until {site.backed_off_until:{WHEN}}")
+        parts.append(f"{'unreachable' if site.backoff_error else 'backed off'} until {site.backed_off_until:{WHEN}}")
+        if site.backoff_error:
+            parts.append(terminal.printable(site.backoff_error))
     if not site.paused and not site.backed_off:
         parts.append("running")
     return f"{terminal.printable(site.name)}: {', '.join(parts)}."
@@ -187,9 +189,7 @@ def _paused(until: datetime | None, form: str = WHEN) -> str:
 def _state(site: SiteStatus) -> str:
     if site.state == "paused":
         return _paused(site.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
-    if site.state == "backed off":
-        return f"backed off for {terminal.span(site.held_for_s)}"
-    return site.state
+    return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state in BACKED_OFF else site.state
 
 
 def _as_table(sites: Sequence[SiteStatus]) -> str:
@@ -221,74 +221,6 @@ def _as_data(site: SiteStatus) -> dict[str, object]:
         "reserved_for_s": round(site.reserved_for_s, 3),
         "state": site.state,
         "paused_until": paused.isoformat() if paused and paused < PAUSED_FOREVER else None,
-        "backed_off_for_s": round(site.held_for_s, 3) if site.state == "backed off" else None,
-    }
-
-
-def _forecast_as_text(expected: Forecast, site: str) -> str:
-    """Return the forecast in a few sentences."""
-    name = terminal.printable(expected.site if expected.site == site else f"{expected.site} (which covers {site})")
-    parts = [format_rate(expected.interval)]
-    if expected.is_new:
-        parts.append("no site yet")
-    if expected.max_concurrency is not None:
-        parts.append(f"at most {expected.max_concurrency} at once")
-    if expected.state != "running":
-        parts.append(
-            f"{expected.state} "
-            + ("until resumed" if expected.held_for_s == math.inf else f"for {terminal.span(expected.held_for_s)}")
-        )
-    return " ".join([f"{name}: {', '.join(parts)}, {expected.queued:,} queued.", *_sentences(expected)])
-
-
-def _sentences(expected: Forecast) -> Iterator[str]:
-    if expected.starts_in_s == math.inf:
-        yield "Nothing starts before."
-        return
-    start = (
-        f"A new request would start in {terminal.span(expected.starts_in_s)}{_at(expected.now, expected.starts_in_s)}"
-    )
-    if expected.added or expected.queued > expected.not_due:
-        more = f"with {expected.added:,} more, " if expected.added else ""
-        cleared = f"{terminal.span(expected.clears_in_s)}{_at(expected.now, expected.clears_in_s)}"
-        yield f"{start}; {more}the backlog would be cleared in {cleared}."
-    else:
-        yield f"{start}."
-    if expected.not_due:
-        yield f"Not due until then, and not counted: {expected.not_due:,}."
-    if expected.robots_held_for_s:
-        again = f"{terminal.span(expected.robots_held_for_s)}{_at(expected.now, expected.robots_held_for_s)}"
-        error = terminal.printable(expected.robots_error)
-        yield f"robots.txt cannot be read ({error}): nothing is fetched before it is asked for again, in {again}."
-    elif expected.asks_robots:
-        yield "It waits for the site's robots.txt, which is asked for first."
-    if expected.max_concurrency is not None:
-        yield "All of this is later where the site takes long to answer."
-
-
-def _at(now: datetime, seconds: float) -> str:
-    """Return the time that is so many seconds from now, in brackets, with its date if needed; "" for the far future."""
-    if seconds > FARTHEST_S:
-        return ""
-    form = "%H:%M:%S UTC" if seconds < terminal.DAY else WHEN
-    return f" (at {now.astimezone(UTC) + timedelta(seconds=seconds):{form}})"
-
-
-def _forecast_as_data(expected: Forecast) -> dict[str, object]:
-    seconds = {name: getattr(expected, name) for name in ("held_for_s", "starts_in_s", "clears_in_s")}
-    return {
-        "site": expected.site,
-        "is_new": expected.is_new,
-        "rate": format_rate(expected.interval),
-        "max_concurrency": expected.max_concurrency,
-        "state": expected.state,
-        "queued": expected.queued,
-        "not_due": expected.not_due,
-        "ahead": expected.ahead,
-        "asks_robots": expected.asks_robots,
-        "robots_held_for_s": round(expected.robots_held_for_s, 3),
-        "robots_error": expected.robots_error or None,
-        "added": expected.added,
-        **{name: None if math.isinf(value) else round(value, 3) for name, value in seconds.items()},
-        "now": expected.now.isoformat(),
+        "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
+        "unreachable": site.backoff_error if site.state == "unreachable" else None,
     }

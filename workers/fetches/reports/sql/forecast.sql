@@ -15,7 +15,13 @@
 -- queue   what is queued for the site, counted
 SELECT
     site.id IS NULL AS is_new, site.name, effective_interval, burst, max_concurrency, paused_until, has_backlog, now,
-    CASE WHEN paused_until > now THEN 'paused' WHEN backed_off_until > now THEN 'backed off' ELSE 'running' END AS state,
+    CASE
+        WHEN paused_until > now THEN 'paused'
+        WHEN backed_off_until > now AND backoff_error <> '' THEN 'unreachable'
+        WHEN backed_off_until > now THEN 'backed off'
+        ELSE 'running'
+    END AS state,
+    backoff_error,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
     extract(epoch FROM spacing)::float8 AS spacing_s,
     extract(epoch FROM effective_grace)::float8 AS grace_s,
@@ -43,14 +49,14 @@ FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
         id, name, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots, next_start,
-        paused_until, backed_off_until, has_backlog
+        paused_until, backed_off_until, backoff_error, has_backlog
     FROM ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT  -- as the generated columns of ratelimit.models compute it
         NULL, %(name)s, %(interval)s::interval, %(interval)s::interval * 1.01,
         least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
-        NULL, NULL, false
+        NULL, NULL, '', false
     WHERE %(site)s::bigint IS NULL
 ) AS site
 LEFT JOIN LATERAL (

@@ -15,12 +15,13 @@ WITH waiting AS MATERIALIZED (
     LIMIT %(limit)s::bigint
 )
 SELECT
-    name, "interval", effective_interval, burst, max_concurrency, covers_subdomains, obeys_robots, paused_until, backlog,
+    name, "interval", effective_interval, burst, max_concurrency, covers_subdomains, obeys_robots, paused_until, backoff_error, backlog,
     greatest(extract(epoch FROM next_start - now), 0)::float8 AS reserved_for_s,
     greatest(extract(epoch FROM CASE WHEN paused_until > now THEN paused_until ELSE backed_off_until END - now), 0)::float8
         AS held_for_s,
     CASE
         WHEN paused_until > now THEN 'paused'
+        WHEN backed_off_until > now AND backoff_error <> '' THEN 'unreachable'
         WHEN backed_off_until > now THEN 'backed off'
         WHEN backlog > 0 OR next_start > now THEN 'busy'
         ELSE 'idle'

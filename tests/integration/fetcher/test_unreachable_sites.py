@@ -1,0 +1,86 @@
+"""Sites that cannot be reached: their own fault backs them off, and that of our network costs nothing."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+from django.core.management import call_command
+
+from ratelimit import site_settings
+from ratelimit.models import Site
+from ratelimit.pacing import NEVER
+from tests.integration.conftest import Eventually
+from tests.integration.fetching import reserve_all
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.http import reachability
+from workers.fetches.models import Fetch, State
+from workers.fetches.reports.forecast import forecast
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def without_name_servers(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Take the name servers away; returns a function that brings them back."""
+    real = socket.getaddrinfo
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return lambda: monkeypatch.setattr(socket, "getaddrinfo", real)
+
+
+def wait_until_given_back(count: int, eventually: Eventually) -> list[Fetch]:
+    queued = Fetch.objects.filter(state=State.QUEUED)
+    eventually(lambda: queued.count() == count, "the end of the attempts")
+    return list(queued)
+
+
+@pytest.mark.usefixtures("without_name_servers")
+def test_an_outage_of_the_resolver_counts_no_attempts_and_slows_intake(
+    fetcher: Fetcher, eventually: Eventually, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once, however many sites are concerned."""
+    request_fetches([f"http://site-{number}.example/" for number in range(8)])
+    fetcher.run_batch(reserve_all())
+    given_back = wait_until_given_back(8, eventually)
+    assert {(fetch.attempts, fetch.error) for fetch in given_back} == {(0, "")}
+    assert fetcher._session._rests_until > NEVER
+    said = [record for record in caplog.records if "no_site_is_reached" in record.getMessage()]
+    assert len(said) == 1
+
+
+@pytest.mark.usefixtures("without_name_servers")
+def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
+    fetcher: Fetcher, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else tells that our name servers are away."""
+    monkeypatch.setattr(reachability, "EVIDENCE_S", 0.1)
+    request_fetch("http://site.example/", max_attempts=1)
+    fetcher.run_batch(reserve_all())
+    eventually(Fetch.objects.filter(state=State.FAILED, error__contains="name resolution").exists, "the failure")
+    assert fetcher._session._rests_until == NEVER
+
+
+def test_a_site_that_refuses_connections_is_left_alone(
+    fetcher: Fetcher, eventually: Eventually, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After five attempts in a row. The other fetches go back, without one; operators see the error."""
+    with socket.socket() as listener:  # holds the port, and does not listen
+        listener.bind(("127.1.0.1", 0))
+        name = f"127.1.0.1:{listener.getsockname()[1]}"
+        site_settings.set_rate(name, "50/s")
+        request_fetches([f"http://{name}/{number}" for number in range(30)])
+        fetcher.run_batch(reserve_all())
+        eventually(Site.objects.exclude(backoff_error="").exists, "the back-off")
+        wait_until_given_back(30, eventually)
+        attempts = sum(Fetch.objects.values_list("attempts", flat=True))
+        assert reachability.ROW <= attempts < 2 * reachability.ROW
+        site = Site.objects.get(name=name)
+        assert "Cannot connect" in site.backoff_error
+        expected = forecast(name)
+        assert (expected.state, expected.backoff_error) == ("unreachable", site.backoff_error)
+        call_command("sites")
+        assert "unreachable for" in capsys.readouterr().out

@@ -1,0 +1,156 @@
+"""Who is to blame for an attempt that ended without an answer."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+
+from workers.fetches.addresses import AddressRefused
+from workers.fetches.fetcher.http.faults import (
+    BodyTooLarge,
+    ConnectionTooSlow,
+    Fault,
+    LookupTimedOut,
+    Party,
+    Respect,
+    fault_of,
+)
+from workers.fetches.fetcher.http.reachability import OTHERS, ROW, Reachability
+
+KEY = ConnectionKey("site.example", 80, False, True, None, None, None)
+
+
+def connecting(number: int) -> Exception:
+    return aiohttp.ClientConnectorError(KEY, OSError(number, "text"))
+
+
+def looking_up(error: OSError) -> Exception:
+    return aiohttp.ClientConnectorDNSError(KEY, error)
+
+
+def unknown(number: int) -> Exception:
+    return looking_up(socket.gaierror(number, "text"))
+
+
+BEFORE: list[tuple[Exception, Party, Respect | None]] = [
+    (unknown(socket.EAI_NONAME), Party.SITE, Respect.LOOKUP),
+    (unknown(socket.EAI_NODATA), Party.SITE, Respect.LOOKUP),
+    (unknown(socket.EAI_AGAIN), Party.UNCLEAR, Respect.LOOKUP),
+    (unknown(socket.EAI_FAIL), Party.UNCLEAR, Respect.LOOKUP),
+    (unknown(socket.EAI_MEMORY), Party.OURS, Respect.LOOKUP),
+    (unknown(socket.EAI_SYSTEM), Party.OURS, Respect.LOOKUP),
+    (looking_up(LookupTimedOut("text")), Party.UNCLEAR, Respect.LOOKUP),
+    (looking_up(OSError(errno.EMFILE, "text")), Party.OURS, Respect.LOOKUP),
+    (connecting(errno.ECONNREFUSED), Party.SITE, Respect.CONNECTION),
+    (connecting(errno.ECONNRESET), Party.SITE, Respect.CONNECTION),
+    (connecting(errno.EHOSTUNREACH), Party.UNCLEAR, Respect.CONNECTION),
+    (connecting(errno.EADDRNOTAVAIL), Party.UNCLEAR, Respect.CONNECTION),
+    (connecting(errno.ETIMEDOUT), Party.UNCLEAR, Respect.CONNECTION),
+    (connecting(errno.EMFILE), Party.OURS, Respect.CONNECTION),
+    (connecting(errno.ENFILE), Party.OURS, Respect.CONNECTION),
+    (connecting(errno.ENOBUFS), Party.OURS, Respect.CONNECTION),
+    (connecting(errno.ENOMEM), Party.OURS, Respect.CONNECTION),
+    (connecting(errno.ENETDOWN), Party.OURS, Respect.CONNECTION),
+    (MemoryError(), Party.OURS, Respect.CONNECTION),
+    (aiohttp.ConnectionTimeoutError(), Party.UNCLEAR, Respect.CONNECTION),
+    (aiohttp.ClientConnectorCertificateError(KEY, Exception("text")), Party.SITE, Respect.CONNECTION),
+    (ConnectionTooSlow("text"), Party.SITE, None),
+    (AddressRefused("text"), Party.SITE, None),
+    (looking_up(AddressRefused("text")), Party.SITE, None),
+]
+AFTER: list[tuple[Exception, Party, Respect | None]] = [
+    (TimeoutError(), Party.UNCLEAR, Respect.ANSWER),
+    (aiohttp.ClientPayloadError("text"), Party.SITE, Respect.ANSWER),
+    (aiohttp.ClientOSError(errno.ECONNRESET, "text"), Party.SITE, Respect.ANSWER),
+    (aiohttp.ClientOSError(errno.ENETUNREACH, "text"), Party.UNCLEAR, Respect.ANSWER),
+    (ValueError("text"), Party.SITE, Respect.ANSWER),
+    (MemoryError(), Party.OURS, Respect.ANSWER),
+    (BodyTooLarge("text"), Party.SITE, None),
+]
+
+
+def judged(error: Exception, *, written: bool, has_route: bool = True) -> Fault:
+    return fault_of(error, written=written, has_route=lambda: has_route)
+
+
+@pytest.mark.parametrize(("error", "party", "respect"), BEFORE)
+def test_a_fault_before_the_request(error: Exception, party: Party, respect: Respect | None) -> None:
+    """What other sites may share with it is unclear at first."""
+    fault = judged(error, written=False)
+    assert (fault.party, fault.respect) == (party, respect)
+
+
+@pytest.mark.parametrize(("error", "party", "respect"), AFTER)
+def test_a_fault_after_the_request(error: Exception, party: Party, respect: Respect | None) -> None:
+    """The site has our request: what it does with that is its own."""
+    fault = judged(error, written=True)
+    assert (fault.party, fault.respect) == (party, respect)
+
+
+def test_a_host_without_routes_does_not_blame_sites() -> None:
+    """One that has routes, but none to this site's family of addresses, does."""
+    assert judged(connecting(errno.ENETUNREACH), written=False, has_route=False).party is Party.OURS
+    assert judged(connecting(errno.ENETUNREACH), written=False, has_route=True).party is Party.SITE
+
+
+@pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), BodyTooLarge("text")])
+def test_what_would_end_the_same_is_permanent(error: Exception) -> None:
+    assert judged(error, written=False).permanent
+
+
+def together(act: Callable[[Reachability], Awaitable[list[bool]]]) -> list[bool]:
+    async def run() -> list[bool]:
+        return await act(Reachability())
+
+    return asyncio.run(run())
+
+
+def test_where_many_sites_fail_and_none_is_reached_the_fault_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told so at once, and so is the next one."""
+
+    async def fail(known: Reachability) -> list[bool]:
+        first = await asyncio.gather(*(known.is_our_fault(Respect.CONNECTION, site) for site in range(OTHERS + 1)))
+        return [*first, await known.is_our_fault(Respect.CONNECTION, 99)]
+
+    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    assert together(fail) == [True] * (OTHERS + 2)
+
+
+def test_a_success_while_many_wait_blames_the_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends what was gathered before, too."""
+
+    async def fail(known: Reachability) -> list[bool]:
+        waiting = [asyncio.ensure_future(known.is_our_fault(Respect.LOOKUP, site)) for site in range(OTHERS)]
+        await asyncio.sleep(0)
+        known.reached(Respect.LOOKUP)
+        known.reached(Respect.CONNECTION)
+        return await asyncio.gather(*waiting)
+
+    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    assert together(fail) == [False] * OTHERS
+
+
+def test_a_few_sites_that_fail_alone_are_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often each of them does; failures in another respect do not count."""
+
+    async def fail(known: Reachability) -> list[bool]:
+        return await asyncio.gather(
+            *(known.is_our_fault(Respect.CONNECTION, site) for site in (1, 1, 2, 2, 3, 3)),
+            *(known.is_our_fault(Respect.LOOKUP, site) for site in (4, 5, 6)),
+        )
+
+    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
+    assert together(fail) == [False] * 9
+
+
+def test_a_site_that_does_not_connect_is_unreachable_after_a_row() -> None:
+    """A connection ends the row."""
+    known = Reachability()
+    assert [known.is_unreachable(1) for _ in range(ROW + 1)] == [False] * (ROW - 1) + [True] * 2
+    known.connected(1)
+    assert not known.is_unreachable(1)
+    assert not known.is_unreachable(2)

@@ -1,0 +1,106 @@
+"""Faults: why an attempt ended without a whole answer, and who is to blame. Pure.
+
+Only what is the site's fault counts as an attempt. The table of all situations is docs/reference/outcomes.md.
+"""
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from socket import EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM, gaierror
+
+import aiohttp
+from django.conf import settings
+
+from workers.fetches.addresses import AddressRefused
+
+# What this process or its host has run out of, or lost: descriptors, buffers, memory, its network.
+OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})
+OWN_LOOKUP_ERRORS = frozenset({EAI_MEMORY, EAI_SYSTEM})  # what the system's resolver had no memory or descriptors for
+UNCLEAR_LOOKUP_ERRORS = frozenset({EAI_AGAIN, EAI_FAIL})  # our name servers do not answer, or the site's do not
+UNCLEAR_ERRORS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT})
+
+
+class BodyTooLarge(Exception):
+    """The body exceeds the cap before decompression already."""
+
+
+class ConnectionTooSlow(Exception):
+    """The connection took longer to open than its slot could wait."""
+
+
+class LookupTimedOut(OSError):
+    """The name servers did not answer in time."""
+
+
+class Party(Enum):
+    """Who is to blame."""
+
+    SITE = "site"
+    OURS = "ours"
+    UNCLEAR = "unclear"  # the site, or our resolver or uplink: what other sites do tells (reachability.py)
+
+
+class Respect(Enum):
+    """In what respect a site is reached, or not."""
+
+    LOOKUP = "looked up"
+    CONNECTION = "connected to"
+    ANSWER = "answered"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """Why an attempt ended."""
+
+    error: str
+    party: Party = Party.SITE
+    respect: Respect | None = None  # in which the site was not reached; None: it was, or was not tried
+    permanent: bool = False  # another attempt would end the same
+
+
+def fault_of(error: Exception, *, written: bool, has_route: Callable[[], bool]) -> Fault:
+    """Say who is to blame for this error of aiohttp, of the operating system, or of our own.
+
+    `written` tells whether the request was written, `has_route` whether this host has a route to the Internet.
+    """
+    if isinstance(error, (AddressRefused, BodyTooLarge)):
+        return Fault(error=str(error), permanent=True)
+    if isinstance(error, ConnectionTooSlow):
+        return Fault(error=str(error))
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return _lookup_fault(error.os_error)
+    respect = Respect.ANSWER if written else Respect.CONNECTION
+    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientOSError):
+        return Fault(error=_time_out(written=written), party=Party.UNCLEAR, respect=respect)
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    party = _party(cause, written=written, has_route=has_route)
+    return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=respect)
+
+
+def _lookup_fault(error: Exception) -> Fault:
+    if isinstance(error, AddressRefused):
+        return Fault(error=str(error), permanent=True)
+    party = Party.SITE
+    if isinstance(error, LookupTimedOut) or (isinstance(error, gaierror) and error.errno in UNCLEAR_LOOKUP_ERRORS):
+        party = Party.UNCLEAR
+    elif isinstance(error, OSError) and error.errno in OWN_LOOKUP_ERRORS | OWN_ERRORS:
+        party = Party.OURS
+    return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=Respect.LOOKUP)
+
+
+def _party(error: Exception, *, written: bool, has_route: Callable[[], bool]) -> Party:
+    if isinstance(error, MemoryError):
+        return Party.OURS
+    number = error.errno if isinstance(error, OSError) else None
+    if number in OWN_ERRORS:
+        return Party.OURS
+    if number == errno.ENETUNREACH and not written:  # a site may have addresses of a family that this host has not
+        return Party.SITE if has_route() else Party.OURS
+    return Party.UNCLEAR if number in UNCLEAR_ERRORS else Party.SITE
+
+
+def _time_out(*, written: bool) -> str:
+    if written:
+        return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s"
+    return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s"

@@ -1,0 +1,87 @@
+"""Reachability: which sites one fetcher reaches, and so whether a site does not answer, or this host's network is down.
+
+Many failures look the same on both sides: a connection that times out, a name that is not looked up. Other sites tell:
+where one is reached in the same respect, or hardly any other fails, the site is to blame. Where several fail and none
+is reached, our resolver or uplink is.
+
+On the loop's thread only.
+"""
+
+import asyncio
+import socket
+import time
+from collections import defaultdict
+from contextlib import suppress
+
+from ratelimit.pacing import NEVER
+from workers.fetches.fetcher.http.faults import Respect
+
+EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
+OTHERS = 3  # so many other sites must fail, too, before our resolver or uplink is blamed
+ROW = 5  # attempts that fail to connect, in a row, after which a site counts as unreachable
+MOST_SITES = 50_000  # that do not connect, and are remembered
+# Where packets to the whole Internet would go: addresses that are kept free for documentation (RFC 5737, RFC 3849).
+ANYWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+
+
+class Episode:
+    """The time since the last success in one respect, and the sites that failed in it."""
+
+    def __init__(self) -> None:
+        self.sites: set[int] = set()  # a few are enough: no more are added when it is settled
+        self.has_success = False
+        self.settled = asyncio.Event()
+
+
+class Reachability:
+    """What one fetcher knows of its sites."""
+
+    def __init__(self) -> None:
+        self._episodes: defaultdict[Respect, Episode] = defaultdict(Episode)
+        self._answered_at = NEVER
+        self._in_a_row: dict[int, int] = {}  # by site: attempts that failed to connect since it was last connected to
+
+    def reached(self, respect: Respect) -> None:
+        """Note that a site was reached in this respect."""
+        if respect is Respect.ANSWER:
+            self._answered_at = time.monotonic()
+            self.reached(Respect.CONNECTION)  # over a connection of the pool, too: the uplink works
+        if self._episodes[respect].sites:
+            episode = self._episodes.pop(respect)
+            episode.has_success = True
+            episode.settled.set()
+
+    def has_answers_since(self, moment: float) -> bool:
+        """Tell whether any site has answered since that moment on the monotonic clock."""
+        return self._answered_at >= moment
+
+    async def is_our_fault(self, respect: Respect, site_id: int) -> bool:
+        """Note that a site was not reached, and tell whose fault that is; waits for EVIDENCE_S at most."""
+        episode = self._episodes[respect]
+        if not episode.settled.is_set():
+            episode.sites.add(site_id)
+            if len(episode.sites) > OTHERS:
+                episode.settled.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(episode.settled.wait(), EVIDENCE_S)
+        return not episode.has_success and len(episode.sites - {site_id}) >= OTHERS
+
+    def connected(self, site_id: int) -> None:
+        """Note that a connection to the site was opened, or used again."""
+        self._in_a_row.pop(site_id, None)
+
+    def is_unreachable(self, site_id: int) -> bool:
+        """Note that, by the site's own fault, it was not connected to; tell whether that was so ROW times in a row."""
+        self._in_a_row[site_id] = self._in_a_row.pop(site_id, 0) + 1
+        if len(self._in_a_row) > MOST_SITES:
+            del self._in_a_row[next(iter(self._in_a_row))]
+        return self._in_a_row[site_id] >= ROW
+
+
+def has_route() -> bool:
+    """Tell whether this host has a route to the Internet, by IPv4 or IPv6. Asks the kernel; nothing is sent."""
+    for family, address in ANYWHERE:
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return True
+    return False
