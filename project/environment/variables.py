@@ -117,7 +117,17 @@ class Fetches(Group):
     WEIR_FETCH_MAX_IN_FLIGHT: PositiveCount = Field(
         default=5000,
         description="How many fetches one fetcher process holds at once: at most three fifths of them wait for "
-        "answers, the others for their slots.",
+        "answers, the others for their slots. A process with few file descriptors holds fewer.",
+    )
+    WEIR_FETCH_MAX_MEMORY: Annotated[PositiveCount, Unit("bytes")] = Field(
+        default=256 * 2**20,
+        description="The memory of one fetcher process for bodies beyond 64 KiB, from their reading until they are "
+        "stored. A site may have a quarter of it. Answers wait while it is used up.",
+    )
+    WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
+        default=100,
+        description="How many requests of one fetcher process wait for answers from one IP address at once, however "
+        "many sites it serves.",
     )
     WEIR_FETCH_USER_AGENT: str = Field(
         default="Weir/0.1",

@@ -27,7 +27,8 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E003: time-outs, caps and retentions must be positive, also where a settings module or a test sets them."""
     names = (
         "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
-        "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
+        "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_FETCH_MAX_MEMORY",
+        "WEIR_FETCH_MAX_PER_ADDRESS", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
         "WEIR_RETRY_AFTER_MAX",
     )  # fmt: skip
     return [

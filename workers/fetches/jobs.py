@@ -1,7 +1,7 @@
 """The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ratelimit.pacing import Run
 from workers.fetches.models import State
@@ -36,6 +36,15 @@ class Job:
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
 
 
+@dataclass(eq=False, kw_only=True, slots=True)
+class Reservation:
+    """Bytes of a fetcher's memory that one body holds, or waits for (fetcher/http/bodies.py)."""
+
+    site_id: int
+    size: int
+    granted: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """A whole answer came. The body is as it was on the wire, encoded."""
@@ -46,6 +55,7 @@ class Answer:
     body: bytes
     lateness_ms: float
     elapsed_ms: float
+    reservation: Reservation | None = None  # of the body's bytes, until they are stored; None for a small one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,7 +28,7 @@ def test_the_writer_stores_all_that_it_was_given_before_it_closes() -> None:
     """Closing waits for what is left; each event is counted once."""
     jobs = running(30)
     counted: list[int] = []
-    writer = Writer(counted.append)
+    writer = Writer(lambda count, _reservations: counted.append(count))
     for number, job in enumerate(jobs):
         events = (answer(job), Failure(job=job, error="reset", lateness_ms=1.0), Snoozed(job=job))
         writer.put(events[number % 3])
@@ -44,7 +44,7 @@ def test_putting_never_waits_for_the_database(
     """The loop's thread hands over while the writer waits for a lock; results are stored afterwards."""
     jobs = running(2)
     other_connection.execute("SELECT 1 FROM fetches_fetch FOR UPDATE")
-    writer = Writer(lambda _count: None)
+    writer = Writer(lambda _count, _reservations: None)
     writer.put(answer(jobs[0]))
     eventually(lambda: waiters(other_connection) == 1, "the writer to wait")
     writer.put(answer(jobs[1]))
@@ -77,7 +77,7 @@ def test_a_new_site_in_an_open_transaction_holds_up_no_result(
             "INSERT INTO ratelimit_site (name, interval, burst, has_backlog, covers_subdomains) "
             "VALUES ('new.example', '1 s', 1, false, false)"
         )
-    writer = Writer(lambda _count: None)
+    writer = Writer(lambda _count, _reservations: None)
     location = ((b"Location", b"https://new.example/x"),)
     writer.put(replace(answer(redirected), status_code=302, headers=location))
     for job in others:
@@ -98,7 +98,7 @@ def test_a_new_site_in_an_open_transaction_holds_up_no_result(
 def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
     """It does not wait for others for longer than a period."""
     [job] = running()
-    writer = Writer(lambda _count: None)
+    writer = Writer(lambda _count, _reservations: None)
     writer.put(answer(job))
     eventually(lambda: Fetch.objects.get().state == State.DONE, "the result", seconds=5)
     assert writer.close(20)
@@ -114,7 +114,7 @@ def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPa
         return judge(event, **options)
 
     monkeypatch.setattr(writing, "judge", broken)
-    writer = Writer(lambda _count: None)
+    writer = Writer(lambda _count, _reservations: None)
     for job in jobs:
         writer.put(answer(job))
     assert writer.close(20)

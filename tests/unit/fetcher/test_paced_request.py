@@ -89,8 +89,8 @@ def test_a_fetcher_that_is_overloaded_does_not_blame_the_site() -> None:
 def hang(unanswered: Unanswered, site: int) -> int:
     """Begin as many requests to the site as may be, none of which is answered; returns their number."""
     count = 0
-    while unanswered.has_room_for(site):
-        unanswered.began(site)
+    while unanswered.has_room_for(site, f"address of {site}"):
+        unanswered.began(site, f"address of {site}")
         count += 1
     return count
 
@@ -101,7 +101,7 @@ def test_a_site_may_have_a_fifth_of_what_others_leave_of_two_fifths(settings: La
     unanswered = Unanswered()
     assert [hang(unanswered, site) for site in range(3)] == [80, 64, 52]
     for _ in range(80):
-        unanswered.ended(0)
+        unanswered.ended(0, f"address of {0}")
     assert hang(unanswered, 3) == 57
 
 
@@ -112,10 +112,10 @@ def test_while_fewer_than_a_fifth_hang_the_next_site_has_room(settings: LazySett
     for site in range(199):
         assert hang(unanswered, site) >= 1
     for site in range(199):
-        unanswered.ended(site)
+        unanswered.ended(site, f"address of {site}")
         hang(unanswered, 198 - site)
         assert hang(unanswered, site) <= 1
-        assert unanswered.has_room_for(199)
+        assert unanswered.has_room_for(199, f"address of {199}")
 
 
 def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
@@ -123,10 +123,10 @@ def test_what_hangs_never_fills_a_process(settings: LazySettings) -> None:
     settings.WEIR_FETCH_MAX_IN_FLIGHT = 1_000
     unanswered = Unanswered()
     assert sum(hang(unanswered, site) for site in range(2_000)) == 600
-    assert not any(unanswered.has_room_for(site) for site in range(2_001))
-    unanswered.ended(0)
-    assert unanswered.has_room_for(2_000)
-    assert not unanswered.has_room_for(0), "it has requests in flight, and others none"
+    assert not any(unanswered.has_room_for(site, f"address of {site}") for site in range(2_001))
+    unanswered.ended(0, f"address of {0}")
+    assert unanswered.has_room_for(2_000, f"address of {2_000}")
+    assert not unanswered.has_room_for(0, f"address of {0}"), "it has requests in flight, and others none"
 
 
 def test_a_process_that_may_hold_one_fetch_only_has_room_for_it(settings: LazySettings) -> None:

@@ -16,7 +16,6 @@ Nothing in the loop's thread blocks or computes.
 
 import asyncio
 import gc
-import resource
 import sys
 import threading
 import time
@@ -32,13 +31,14 @@ from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.addresses import networks
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
+from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.results.writer import Writer
-from workers.fetches.jobs import Event, Failure, Job, Snoozed
+from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
 from workers.fetches.robots.user_agent import has_contact
@@ -56,10 +56,10 @@ class Fetcher:
         gc.collect()
         gc.freeze()
         gc.set_threshold(50_000, 10, 100)
-        _raise_descriptor_limit()
+        descriptors.raise_limit()
         if not has_contact(settings.WEIR_FETCH_USER_AGENT):
             log.warning("user_agent_without_contact", user_agent=settings.WEIR_FETCH_USER_AGENT)
-        self._writer = Writer(self._free_room)
+        self._writer = Writer(self._stored)
         self._claimer = Claimer()
         self._room = threading.Condition()
         self._held = 0
@@ -71,16 +71,18 @@ class Fetcher:
         self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
         self._recall_watcher = RecallWatcher(self._pass_to_loop)
-        self._watchdog = Watchdog(self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part)
+        parts = self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part
+        self._watchdog = Watchdog(*parts, each_look=self._session.look_at_descriptors)
 
     def run_batch(self, slot_ids: list[int]) -> None:
         """Claim the fetches of one message's slots, and return when none of them waits for its slot any more.
 
-        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches, or has run out of descriptors or memory.
+        Blocks while the process holds WEIR_FETCH_MAX_IN_FLIGHT fetches, or as many as its descriptors allow, or has run
+        out of descriptors, memory or network.
         Answers are read and stored after the return.
         """
         with self._room:
-            most = max(settings.WEIR_FETCH_MAX_IN_FLIGHT, len(slot_ids))
+            most = max(descriptors.most_in_flight(), len(slot_ids))
             while not self._stopping and (self._held + len(slot_ids) > most or self._session.rests()):
                 self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
@@ -128,6 +130,11 @@ class Fetcher:
         self._watchdog.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._loop_part.join(timeout)
+
+    def _stored(self, events: int, reservations: list[Reservation]) -> None:
+        self._free_room(events)
+        if reservations:
+            self._on_loop(self._session.free, reservations)
 
     def _free_room(self, places: int) -> None:
         with self._room:
@@ -223,12 +230,6 @@ class Fetcher:
         """End what else waits at this job's site, and have the site backed off, which recalls the slots elsewhere."""
         self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id and waiting is not job)
         self._recall_watcher.refuse(refusal)
-
-
-def _raise_descriptor_limit() -> None:
-    """Allow this process as many open files as it may: a common limit of 1,024 is too low for a thousand sites."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _surely(do: Callable[..., None], *arguments: object) -> None:

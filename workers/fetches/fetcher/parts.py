@@ -79,10 +79,11 @@ class Part:
 
 
 class Watchdog:
-    """A thread that ends the process when a part hangs."""
+    """A thread that ends the process when a part hangs. It calls `each_look` once a second."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: Part, each_look: Callable[[], None] = lambda: None) -> None:
         self._parts = parts
+        self._each_look = each_look
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="fetch-watchdog", daemon=True)
         self._thread.start()
@@ -97,6 +98,7 @@ class Watchdog:
         while not self._closed.wait(LOOK_EVERY_S):
             stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
             looked_at = time.monotonic()
+            self._each_look()
             for part in self._parts:
                 part.turned_at += max(0.0, stood_still_s)
                 if part.hangs():

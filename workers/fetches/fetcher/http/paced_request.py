@@ -21,6 +21,7 @@ from aiohttp.connector import Connection
 from django.conf import settings
 
 from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http.bodies import Body, Budget
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.reachability import Reachability
@@ -50,6 +51,7 @@ class Shared:
     unanswered: Unanswered = field(default_factory=Unanswered)
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
+    budget: Budget = field(default_factory=Budget)
 
 
 class Attempt:
@@ -60,6 +62,8 @@ class Attempt:
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it
+        self.body = Body(shared.budget, self.job.site_id)
+        self._address = ""
         self._held = held
         self._shared = shared
         self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
@@ -78,7 +82,8 @@ class Attempt:
             raise RunOver
         self._missing.cancel()
         if connection.transport is not None:
-            check_address(connection.transport.get_extra_info("peername")[0], self._shared.allowed)
+            self._address = connection.transport.get_extra_info("peername")[0]
+            check_address(self._address, self._shared.allowed)
         self.is_reused = connection.protocol in _used
         self._opened_s = time.monotonic() - self._began_at
         if not self.is_reused:
@@ -92,7 +97,7 @@ class Attempt:
         has_waited = False
         while not run.is_over(now := time.monotonic()):
             wait_s = run.ready_at(start_at) - now
-            if wait_s <= 0 and run.may_start(now) and self._shared.unanswered.has_room_for(self.job.site_id):
+            if wait_s <= 0 and run.may_start(now) and self._has_room():
                 return
             if wait_s <= 0:  # not confirmed, or no room for the site: many requests may wait for that, and for long
                 wait_s = RECHECK_EVERY
@@ -108,14 +113,21 @@ class Attempt:
         self.started_at = time.monotonic()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
-        self._shared.unanswered.began(self.job.site_id)
+        self._shared.unanswered.began(self.job.site_id, self._address)
         self._held.move(Stage.WRITTEN)
 
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
         self._missing.cancel()
+        self.body.drop()
+        del (
+            self.deadline
+        )  # it leads to the task and its answer, and the connection remembers the attempt that opened it
         if self.started_at is not None:
-            self._shared.unanswered.ended(self.job.site_id)
+            self._shared.unanswered.ended(self.job.site_id, self._address)
+
+    def _has_room(self) -> bool:
+        return self._shared.unanswered.has_room_for(self.job.site_id, self._address)
 
     def answer(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
         """Return the event of a whole answer, with its times."""
@@ -125,6 +137,7 @@ class Attempt:
             status_code=response.status,
             headers=response.raw_headers,
             body=body,
+            reservation=self.body.keep(len(body)),
             lateness_ms=lateness_ms or 0.0,
             elapsed_ms=elapsed_ms or 0.0,
         )

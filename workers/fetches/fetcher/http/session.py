@@ -22,6 +22,7 @@ from yarl import URL
 
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import Network, check_address
+from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.faults import BodyTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
 from workers.fetches.fetcher.http.paced_request import (
     Attempt,
@@ -36,7 +37,7 @@ from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
 from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
-from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
+from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
 
 log = structlog.get_logger(__name__)
@@ -77,6 +78,7 @@ class Session:
         self._refused = refused
         self._unreachable = unreachable
         self._rests_until = NEVER
+        self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: when its connection was first closed as the request came, and when its site was first
         # not reached by our fault.
@@ -88,8 +90,21 @@ class Session:
         await self._http.close()
 
     def rests(self) -> bool:
-        """Tell whether this process had run out of something a moment ago. From any thread."""
-        return time.monotonic() < self._rests_until
+        """Tell whether this process has run out of something, or had a moment ago. From any thread."""
+        return (
+            self._descriptors_used > descriptors.SHORT
+            or self._shared.budget.is_full
+            or time.monotonic() < self._rests_until
+        )
+
+    def look_at_descriptors(self) -> None:
+        """Note which part of the descriptors is used. From any thread."""
+        self._descriptors_used = descriptors.used_part()
+
+    def free(self, reservations: list[Reservation]) -> None:
+        """Note that the bodies that held these bytes are stored. On the loop's thread only."""
+        for reservation in reservations:
+            self._shared.budget.free(reservation)
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
@@ -182,16 +197,32 @@ class Session:
             )  # aiohttp does not ask the resolver for a host that is an address
         token = current_attempt.set(attempt)
         try:
-            async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
+            async with self._http.get(url, headers=self._headers(attempt.job), allow_redirects=False) as response:
                 if attempt.started_at is None:
                     raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
                 self._shared.reachability.reached(Respect.ANSWER)
                 if response.status in REFUSING:
                     self._refused(attempt.job, response.headers)
-                body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
-                return attempt.answer(response, body)
+                return attempt.answer(response, await self._read(attempt, response))
         finally:
             current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
+
+    def _headers(self, job: Job) -> dict[str, str]:
+        """Return those that save descriptors where they are scarce, and those that ask for changes only."""
+        headers = {"Connection": "close"} if self._descriptors_used > descriptors.SCARCE else {}
+        if job.validators is not None:
+            headers |= {"If-None-Match": job.validators.etag, "If-Modified-Since": job.validators.last_modified}
+        return {name: value for name, value in headers.items() if value}
+
+    @staticmethod
+    async def _read(attempt: Attempt, response: aiohttp.ClientResponse) -> bytes:
+        if attempt.job.is_robots:
+            return await attempt.body.read(response, MAX_RAW_BYTES, attempt.deadline)
+        most = settings.WEIR_FETCH_MAX_BODY
+        body = await attempt.body.read(response, most, attempt.deadline)
+        if len(body) > most:
+            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+        return body
 
 
 def _client_session(allowed: tuple[Network, ...], reachability: Reachability) -> aiohttp.ClientSession:
@@ -224,41 +255,12 @@ def _client_session(allowed: tuple[Network, ...], reachability: Reachability) ->
     )
 
 
-def _conditions(job: Job) -> dict[str, str]:
-    """Return the headers that ask for the body only if it has changed."""
-    if job.validators is None:
-        return {}
-    conditions = {"If-None-Match": job.validators.etag, "If-Modified-Since": job.validators.last_modified}
-    return {name: value for name, value in conditions.items() if value}
-
-
 def _first_time(known: dict[int, float], fetch_id: int) -> float:
     """Return when this was first asked for the fetch, on the monotonic clock; forgets the oldest of many."""
     first = known.setdefault(fetch_id, time.monotonic())
     if len(known) > MOST_REMEMBERED:
         del known[next(iter(known))]
     return first
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    most = settings.WEIR_FETCH_MAX_BODY
-    body = await _beginning(response, most)
-    if len(body) > most:
-        raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
-    return body
-
-
-async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return the body; of one that is longer than `most` bytes, a beginning of more than `most` bytes."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.content.iter_any():
-        size += len(chunk)
-        chunks.append(chunk)
-        if size > most:
-            response.close()
-            break
-    return b"".join(chunks)
 
 
 @lru_cache(maxsize=10_000)

@@ -17,7 +17,7 @@ from django.db import connection
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely
-from workers.fetches.jobs import Event, Outcome
+from workers.fetches.jobs import Answer, Event, Outcome, Reservation
 from workers.fetches.models import State
 
 log = structlog.get_logger(__name__)
@@ -27,13 +27,14 @@ MOST_BYTES = 16 * 2**20  # of bodies in one statement
 
 
 class Writer:
-    """One a fetcher. It calls `stored`, in its thread, with the number of events that were stored.
+    """One a fetcher. It calls `stored`, in its thread, with the number of events that were stored, and their bytes.
 
     The thread keeps its connection: a new one costs more than a hundred results.
     """
 
-    def __init__(self, stored: Callable[[int], None]) -> None:
+    def __init__(self, stored: Callable[[int, list[Reservation]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._reservations: list[Reservation] = []  # of what was gathered, and is not stored yet
         self._stored = stored
         self.part = Part("writer", self._work, patience_s=database_patience_s())
 
@@ -53,7 +54,8 @@ class Writer:
             outcomes, last = self._gather()
             if outcomes:
                 store_surely(outcomes)
-                self._stored(len(outcomes))
+                self._stored(len(outcomes), self._reservations)
+                self._reservations = []
         connection.close()
 
     def _gather(self) -> tuple[list[Outcome], bool]:
@@ -69,6 +71,8 @@ class Writer:
             if event is None:
                 return outcomes, True
             until = until or time.monotonic() + PERIOD
+            if isinstance(event, Answer) and event.reservation is not None:
+                self._reservations.append(event.reservation)
             outcomes.append(_judged(event))
             size += len(outcomes[-1].content or b"")  # decompressed, as it is sent to the database
         return outcomes, False

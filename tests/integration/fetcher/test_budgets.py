@@ -1,0 +1,82 @@
+"""What a fetcher may use of its host: it stays within, whatever the sites send, and fetches everything all the same."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.fakes import sites
+from tests.integration.conftest import StartPython
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Fetches the URLs that it is given, all at once.
+SCRIPT = """
+import json, os, resource, time
+from django.conf import settings
+settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+settings.WEIR_FETCH_MAX_MEMORY = 8 * 2**20
+from tests.integration.fetching import reserve_all
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.models import Fetch
+
+def fetch_all(urls):
+    request_fetches(urls)
+    give_up_at = time.monotonic() + 60
+    while Fetch.objects.unfinished().exists():
+        assert time.monotonic() < give_up_at, "a fetch did not end"
+        if slots := reserve_all():
+            fetcher.run_batch(slots)
+        time.sleep(0.02)
+
+def ends():
+    return sorted(set(Fetch.objects.values_list("state", "attempts", "error")))
+
+fetcher = Fetcher()
+"""
+
+LARGE = """
+fetch_all(sys.argv[1:2])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+fetch_all(sys.argv[2:])
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"ends": ends(), "kib": after - before}), flush=True)
+fetcher.close(3.0)
+"""
+
+MANY = """
+fetch_all(sys.argv[1:2])
+in_use = len(os.listdir("/proc/self/fd"))
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 15, hard))
+fetch_all(sys.argv[2:])
+print(json.dumps({"ends": ends()}), flush=True)
+fetcher.close(3.0)
+"""
+
+
+@pytest.fixture
+def many_sites(tmp_path: Path) -> Iterator[sites.Sites]:
+    """Twenty fake sites."""
+    with sites.running(20, tmp_path) as running:
+        yield running
+
+
+def test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed(
+    many_sites: sites.Sites, start_python: StartPython
+) -> None:
+    """20 bodies of 4 MiB, with 8 MiB allowed for all of them."""
+    urls = [many_sites.url(number, f"/big/4194304/{number}") for number in range(20)]
+    output, _ = start_python(SCRIPT + LARGE, *urls).communicate(timeout=90)
+    told = json.loads(output)
+    assert told["ends"] == [["done", 1, ""]]
+    assert told["kib"] < 80 * 1024
+
+
+def test_more_sites_than_descriptors_are_all_fetched(many_sites: sites.Sites, start_python: StartPython) -> None:
+    """A connection that is kept for its site's next request is not kept where descriptors are short."""
+    urls = [many_sites.url(number, "/ok") for number in range(20)]
+    output, _ = start_python(SCRIPT + MANY, *urls).communicate(timeout=90)
+    assert json.loads(output)["ends"] == [["done", 1, ""]]
