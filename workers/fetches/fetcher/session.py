@@ -48,8 +48,9 @@ OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own
 SAY_EVERY_S = 60.0  # seconds between two lines in the log
 NO_ANSWER = "the site closed the connection without an answer"
-LONGEST_HEADER = 2**16  # bytes: sites send long ones, and browsers take four times as much in all
-MOST_HEADERS = 1_000
+LONGEST_HEADER = 2**16  # bytes: sites send long ones
+MOST_HEADERS = 128
+MOST_HEADER_BYTES = 2**18  # of an answer, as browsers take: they are copied and stored as they are
 MOST_CLOSED_ON = 10_000  # fetches that are remembered
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
@@ -58,11 +59,15 @@ class BodyTooLarge(Exception):
     """The body exceeds the cap before decompression already."""
 
 
+class HeadersTooLarge(Exception):
+    """The headers of an answer exceed MOST_HEADER_BYTES together."""
+
+
 class NotPaced(Exception):
     """An answer came to a request that had not waited for its slot."""
 
 
-ENDINGS = (BodyTooLarge, ConnectionTooSlow, NotPaced)
+ENDINGS = (BodyTooLarge, ConnectionTooSlow, HeadersTooLarge, NotPaced)
 
 
 class Session:
@@ -157,6 +162,8 @@ class Session:
                     raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
                 if response.status in REFUSING:
                     self._refused(attempt.job, response.headers)
+                if sum(len(name) + len(value) for name, value in response.raw_headers) > MOST_HEADER_BYTES:
+                    raise HeadersTooLarge(f"the headers are larger than {MOST_HEADER_BYTES} bytes together")
                 body = await (_beginning(response, MAX_RAW_BYTES) if attempt.job.is_robots else _read(response))
                 return attempt.answer(response, body)
         finally:
@@ -201,7 +208,7 @@ def _what_happened(error: Exception, *, written: bool) -> tuple[str, bool]:
     """Return the error text for what ended an attempt, and whether another attempt would end the same."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         error = error.os_error
-    if isinstance(error, (AddressRefused, BodyTooLarge)):
+    if isinstance(error, (AddressRefused, BodyTooLarge, HeadersTooLarge)):
         return str(error), True
     if isinstance(error, ConnectionTooSlow):
         return str(error), False
