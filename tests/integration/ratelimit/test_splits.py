@@ -179,3 +179,15 @@ def test_a_site_that_is_created_is_committed_though_its_caller_is_not() -> None:
         created = sites_of({A})
         transaction.set_rollback(True)
     assert site(A).pk == created[A]
+
+
+def test_a_back_off_is_not_forgotten_when_hosts_get_their_sites_later() -> None:
+    """A host said no for an hour; the site that covered it covers no more; then its own site is made, by any way."""
+    covering(SHOP, "10/s")
+    site_settings.back_off(A, 3600)
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    site_settings.set_rate(A, "10/s")
+    create_sites(["b.shop.test"])
+    site_settings.set_rate("b.shop.test", "10/s")
+    assert slots.estimate(A) > 3590
+    assert slots.estimate("b.shop.test") > 3590
