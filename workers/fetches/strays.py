@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import structlog
+from django.db import transaction
 from django.db.models.functions import Now
 
 from postgres import statements
@@ -59,9 +60,18 @@ def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
                 continue
             _followed[site.pk] = site.split_until
         if not is_held:
-            Site.objects.filter(pk=site.pk, split_until=site.split_until).update(has_strays=False)
-            _followed.pop(site.pk, None)
+            _note_seen_to(site)
     return moved
+
+
+def _note_seen_to(site: Site) -> None:
+    """Note that no strays are left; a site that other transactions have locked is left to the next sweep."""
+    with transaction.atomic():
+        unlocked = Site.objects.filter(pk=site.pk, split_until=site.split_until).select_for_update(
+            skip_locked=True, no_key=True
+        )
+        if Site.objects.filter(pk__in=list(unlocked.values_list("pk", flat=True))).update(has_strays=False):
+            _followed.pop(site.pk, None)
 
 
 def take_out(slot_ids: Iterable[int]) -> int:
