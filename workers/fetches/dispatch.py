@@ -54,7 +54,10 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     Sites are named when their backlog flags are activated. The others get their slots once a tick, in runs as long as
     can be. Safe to run anywhere, any number of times at once: sites that another dispatch has locked are left to it.
     """
-    if (messages := waiting(task_names.FETCH_BATCH)) > MOST_WAITING:
+    messages = waiting(task_names.FETCH_BATCH)
+    if messages is None:
+        return 0  # what was reserved now could not be sent
+    if messages > MOST_WAITING:
         log.warning("fetchers_are_behind", messages=messages)
         return 0
     sent, after, more = 0, 0, True
