@@ -225,3 +225,14 @@ def test_a_split_site_that_is_locked_does_not_hold_up_sweep(
     other_connection.rollback()
     sweep()
     assert not site(SHOP).has_strays
+
+
+def test_a_long_queue_is_gone_through_by_several_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million fetches take a minute, in which dispatch needs the worker processes."""
+    monkeypatch.setattr(strays, "BATCH", 3)
+    monkeypatch.setattr(strays, "FOLLOW_FOR_S", 0.0, raising=False)
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    request_fetches([f"http://{host}/{n}" for n in range(4) for host in (A, SHOP)])
+    site_settings.set_rate(A, "10/s")
+    assert [strays.follow_all(0) for _ in range(4)] == [2, 1, 1, 0]
+    assert not site(SHOP).has_strays
