@@ -2,8 +2,9 @@
 
 A split recalls what is reserved. What is queued is left to this module:
 
-1. Sweep goes through the queue of a site that was split, in short batches, a second at a time, and has the strays follow their hosts to the
-   sites of these (`follow_all`). So do what is known of their robots.txt files, and the Crawl-delays.
+1. Sweep goes through the queue of a site that was split, in short batches, a second at a time, and has the strays
+   follow their hosts to the sites of these (`follow_all`). So do what is known of their robots.txt files, and the
+   Crawl-delays.
 2. A fetch may become a stray later than that: its site was looked up before the split, and it was committed after it;
    or it was running, and comes back for a retry. So dispatch, when it has reserved at a site that was ever split, looks
    again before it sends a message (`take_out`).
