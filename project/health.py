@@ -14,13 +14,14 @@ from django.http import HttpRequest, JsonResponse
 from workers.heartbeats import silent_queues
 
 FRESH_S = 1.0  # for so long an answer is given again
+HOLDS_S = 3.0  # for so long it is given while another request asks the database
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
     at: float = float("-inf")  # of time.monotonic()
     status: int = 503
-    body: dict[str, object] = field(default_factory=lambda: {"database": "not asked yet"})
+    body: dict[str, object] = field(default_factory=lambda: {"database": "does not answer"})
 
 
 class _Health:
@@ -32,8 +33,11 @@ class _Health:
 
     def answer(self) -> _Answer:
         """Return an answer of the last second, or that of a check now; the last one while another thread checks."""
-        if time.monotonic() < self._last.at + FRESH_S or not self._asking.acquire(blocking=False):
-            return self._last
+        last = self._last
+        if time.monotonic() < last.at + FRESH_S:
+            return last
+        if not self._asking.acquire(blocking=False):
+            return last if time.monotonic() < last.at + HOLDS_S else _Answer(body={"database": "does not answer"})
         try:
             self._last = _check()
         finally:

@@ -1,5 +1,6 @@
 """A scheduler for beat that may run several times: one holds a lock and ticks, the others stand by."""
 
+from datetime import timedelta
 from typing import Any, Final
 
 import psycopg
@@ -15,6 +16,7 @@ log = structlog.get_logger(__name__)
 
 LOCK = 0x57656972  # "Weir" in ASCII: the advisory lock of the beat that ticks
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lock
+CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
 # PostgreSQL ends the session of a beat that says nothing for so long, and frees the lock: a beat speaks once a second.
 SILENT_FOR: Final = "6s"
 
@@ -36,6 +38,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         try:
             if not self._holds_lock():
                 return STANDBY
+            self._forget_the_future()
             interval: float = super().tick(*args, **kwargs)
         except broker_link.Unreachable as error:
             self._give_way(error)
@@ -63,6 +66,15 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._is_cut_off = True
         self._free_lock()
         self._heap = None  # the entry that was not sent is missing in it
+
+    def _forget_the_future(self) -> None:
+        """Have tasks that ran last in the future run last now: the clock was set back, and they would wait for it."""
+        now = self.app.now()
+        if ahead := [entry for entry in self.schedule.values() if entry.last_run_at > now + CLOCK_TOLERANCE]:
+            log.warning("beat_clock_set_back", tasks=len(ahead))
+            for entry in ahead:
+                entry.last_run_at = now
+            self._heap = None
 
     def _free_lock(self) -> None:
         if self._lock is not None:

@@ -19,12 +19,8 @@ from kombu.exceptions import OperationalError
 CONNECT_TIMEOUT_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 0.9
 LEFT_ALONE_S: Final = 3.0
-# As Kombu takes them. A second attempt would double the wait; redis-py notices by itself that a server was restarted.
-OPTIONS: Final[dict[str, Any]] = {
-    "socket_connect_timeout": CONNECT_TIMEOUT_S,
-    "socket_timeout": ANSWER_TIMEOUT_S,
-    "max_retries": 0,
-}
+# As Kombu takes them.
+OPTIONS: Final[dict[str, Any]] = {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": ANSWER_TIMEOUT_S}
 
 
 class Unreachable(Exception):
@@ -81,8 +77,13 @@ def _app() -> Any:  # noqa: ANN401  Kombu ships no types
 
 @cache
 def _connection() -> Any:  # noqa: ANN401  as above
-    """Return what a pool opens its connections like; it is never opened itself."""
-    return _app().connection_for_write(transport_options=OPTIONS)
+    """Return what a pool opens its connections like; it is never opened itself.
+
+    Each of several brokers (`;` in the URL) is tried once. A second attempt would double the wait; redis-py notices by
+    itself that a server was restarted.
+    """
+    brokers = len(_app().connection_for_write().alt) or 1
+    return _app().connection_for_write(transport_options={**OPTIONS, "max_retries": brokers - 1})
 
 
 @contextmanager

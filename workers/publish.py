@@ -33,13 +33,13 @@ def publish_signature(signature: dict[str, Any]) -> bool:
     )
 
 
-def waiting(task_name: str) -> int:
-    """Return how many messages wait in the task's queue for a worker; 0 when the broker cannot be reached."""
+def waiting(task_name: str) -> int | None:
+    """Return how many messages wait in the task's queue for a worker; None when the broker cannot be reached."""
     try:
         return broker_link.waiting(task_name)
     except broker_link.Unreachable as error:
         log.warning("broker_unreachable", task=task_name, error=str(error))
-        return 0
+        return None
 
 
 def _sent(task_name: str, **message: Any) -> bool:

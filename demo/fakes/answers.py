@@ -122,6 +122,11 @@ def gzipped_zeros(megabytes: int) -> bytes:
     return gzip.compress(bytes(1_000_000), mtime=0) * megabytes
 
 
+def many_headers(_site: Answers, rest: bytes) -> Answer:
+    """Answer so many headers, of 60,000 bytes each."""
+    return answer(200, b"many headers", *(b"X-%d: " % n + b"a" * 60_000 for n in range(number(rest))))
+
+
 BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's first part; others give the page
     b"once": lambda site, _: site.last_page,
     b"slow": lambda site, rest: replace(site.page, delay_s=number(rest) / 1_000),
@@ -136,6 +141,7 @@ BEHAVIOURS: dict[bytes, Callable[[Answers, bytes], Answer]] = {  # by a path's f
     b"big": big,
     b"gzipbomb": lambda _, rest: answer(200, gzipped_zeros(number(rest)), b"Content-Encoding: gzip"),
     b"longheader": lambda _, rest: answer(200, b"long header", b"X-Long: " + b"a" * number(rest)),
+    b"manyheaders": many_headers,
     b"badheader": lambda *_: answer(200, b"bad header", b"X-Bad: \xff\xfe"),
     b"nolength": lambda site, _: Answer(head=NO_LENGTH, body=site.page.body, closes=True),
     b"robots.txt": lambda *_: answer(404, b"not found"),

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from itertools import chain
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 EXAMPLES = {
     "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",
@@ -71,9 +71,11 @@ def with_verified_tls(url: str) -> str:
 
     Kombu verifies nothing by itself. `ssl_ca_certs=/PATH` in the URL names a CA of one's own.
     """
-    if not url.startswith("rediss://") or "ssl_cert_reqs=" in url:
+    parts = urlsplit(url.strip())
+    query = parse_qsl(parts.query)  # without what has no value, as Kombu reads it
+    if parts.scheme != "rediss" or any(name == "ssl_cert_reqs" for name, _ in query):
         return url
-    return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs=required"
+    return parts._replace(query=urlencode([*query, ("ssl_cert_reqs", "required")]), fragment="").geturl()
 
 
 def secrets(*urls: str) -> list[str]:

@@ -15,7 +15,7 @@ While fetchers are down, or far behind, nothing is reserved. Each fetch would mi
 again, and a fetcher that takes up work would have to get through all those messages first.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -24,6 +24,7 @@ from django.conf import settings
 
 from postgres import statements
 from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.sites import SitesLocked
 from workers import task_names
 from workers.fetches import backlog, strays
 from workers.publish import publish, waiting
@@ -53,7 +54,10 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     Sites are named when their backlog flags are activated. The others get their slots once a tick, in runs as long as
     can be. Safe to run anywhere, any number of times at once: sites that another dispatch has locked are left to it.
     """
-    if (messages := waiting(task_names.FETCH_BATCH)) > MOST_WAITING:
+    messages = waiting(task_names.FETCH_BATCH)
+    if messages is None:
+        return 0  # what was reserved now could not be sent
+    if messages > MOST_WAITING:
         log.warning("fetchers_are_behind", messages=messages)
         return 0
     sent, after, more = 0, 0, True
@@ -76,11 +80,23 @@ def dispatch(site_ids: list[int] | None = None) -> int:
         )
         sent += _send(row.slot_ids for row in rows if not row.was_split)
         if was_split := [row.slot_ids for row in rows if row.was_split]:
-            strays.take_out(chain.from_iterable(was_split))
-            sent += _send(was_split)
+            sent += _send_split(was_split)
         backlog.deactivate([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == SITES_A_STATEMENT) if rows else (after, False)
     return sent
+
+
+def _send_split(runs: Sequence[list[int]]) -> int:
+    """Send the runs of sites that were ever split, without strays; none of them where strays cannot be told apart.
+
+    Their fetches then go back to the queue when their leases run out.
+    """
+    try:
+        strays.take_out(chain.from_iterable(runs))
+    except SitesLocked:  # other transactions are in the way of a stray's new site
+        log.warning("runs_wait_for_sites", runs=len(runs))
+        return 0
+    return _send(runs)
 
 
 def _send(runs: Iterable[list[int]]) -> int:

@@ -2,8 +2,9 @@
 
 A split recalls what is reserved. What is queued is left to this module:
 
-1. Sweep goes through the queue of a site that was split, in short batches, and has the strays follow their hosts to the
-   sites of these (`follow_all`). So do what is known of their robots.txt files, and the Crawl-delays.
+1. Sweep goes through the queue of a site that was split, in short batches, a second at a time, and has the strays
+   follow their hosts to the sites of these (`follow_all`). So do what is known of their robots.txt files, and the
+   Crawl-delays.
 2. A fetch may become a stray later than that: its site was looked up before the split, and it was committed after it;
    or it was running, and comes back for a retry. So dispatch, when it has reserved at a site that was ever split, looks
    again before it sends a message (`take_out`).
@@ -13,12 +14,14 @@ a later one recalls the slot, as a site is split and reserved under the lock of 
 docs/explanation/sql.md).
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
 import structlog
+from django.db import transaction
 from django.db.models.functions import Now
 
 from postgres import statements
@@ -37,7 +40,11 @@ log = structlog.get_logger(__name__)
 BATCH = 5_000
 PATIENCE = 0.5  # seconds that dispatch and sweep wait for other transactions where a host needs a new site
 HIGHEST = 32_768  # above all priorities
+FOLLOW_FOR_S = 1.0  # seconds after which a sweep leaves the rest of a queue to the next one: it holds up dispatch
+Place = dict[str, object]
+FIRST_PLACE: Place = {"priority": HIGHEST, "not_before": None, "after": 0}
 _followed: dict[int, datetime] = {}  # by site: the split whose strays this process has had follow
+_places: dict[tuple[int, datetime], Place] = {}  # by site and split: how far this process has gone through the queue
 
 
 def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
@@ -48,20 +55,33 @@ def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
     before the split. May be called twice, at once, and killed anywhere.
     """
     moved = 0
+    until = time.monotonic() + FOLLOW_FOR_S
     marked = Site.objects.filter(has_strays=True, recalled_at__lte=Now() - timedelta(seconds=split_before_s))
     for site in marked.order_by("pk").only("split_until", "recalled_slot"):
         is_held = Fetch.objects.filter(site=site, state__in=HELD, slot_id__lte=site.recalled_slot).exists()
         if site.split_until is not None and (not is_held or _followed.get(site.pk) != site.split_until):
             try:
-                moved += _follow(site.pk)
+                followed, is_whole = _follow(site.pk, site.split_until, until)
             except SitesLocked:  # other transactions are in the way of new sites: the next sweep tries again
                 log.warning("strays_wait_for_sites", site=site.pk)
                 continue
+            moved += followed
+            if not is_whole:
+                break
             _followed[site.pk] = site.split_until
         if not is_held:
-            Site.objects.filter(pk=site.pk, split_until=site.split_until).update(has_strays=False)
-            _followed.pop(site.pk, None)
+            _note_seen_to(site)
     return moved
+
+
+def _note_seen_to(site: Site) -> None:
+    """Note that no strays are left; a site that other transactions have locked is left to the next sweep."""
+    with transaction.atomic():
+        unlocked = Site.objects.filter(pk=site.pk, split_until=site.split_until).select_for_update(
+            skip_locked=True, no_key=True
+        )
+        if Site.objects.filter(pk__in=list(unlocked.values_list("pk", flat=True))).update(has_strays=False):
+            _followed.pop(site.pk, None)
 
 
 def take_out(slot_ids: Iterable[int]) -> int:
@@ -72,18 +92,24 @@ def take_out(slot_ids: Iterable[int]) -> int:
     return _move(_query("reserved", {"slots": list(slot_ids)}))
 
 
-def _follow(site_id: int) -> int:
-    """Go through the queue of the site, in its order; what is queued ahead meanwhile is left to `take_out`."""
+def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
+    """Go through the queue of the site, in its order; what is queued ahead meanwhile is left to `take_out`.
+
+    Returns how many followed, and whether that was the whole queue: the next call goes on where this one ended.
+    """
     robots_files.follow(site_id, PATIENCE)
-    moved, more = 0, True
-    place: dict[str, object] = {"priority": HIGHEST, "not_before": None, "after": 0}
-    while more:
+    moved = 0
+    place = _places.pop((site_id, split_until), FIRST_PLACE)
+    while True:
         rows = _query("queue", {"site": site_id, **place, "most": BATCH})
         moved += _move(rows)
-        if more := len(rows) == BATCH:
-            last = rows[-1]
-            place = {"priority": last.priority, "not_before": last.not_before, "after": last.id}
-    return moved
+        if len(rows) < BATCH:
+            return moved, True
+        last = rows[-1]
+        place = {"priority": last.priority, "not_before": last.not_before, "after": last.id}
+        if time.monotonic() >= until:
+            _places[site_id, split_until] = place
+            return moved, False
 
 
 def _move(fetches: Sequence[Any]) -> int:

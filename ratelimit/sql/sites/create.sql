@@ -2,23 +2,26 @@
 -- `ancestors` name, in pairs, the sites above each. Executed under the lock of lock.sql, in the order of the names (lock
 -- order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there; and it has that site's Crawl-delay, until those of its own robots.txt files are settled.
+-- host was promised there; and it has that site's back-off, and its Crawl-delay, until those of its own robots.txt files are settled.
 --
 -- above  the sites above each host that cover it, or did
 WITH above AS MATERIALIZED (
     SELECT pair.host, site.*
     FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS pair (host, ancestor)
     CROSS JOIN LATERAL (  -- row look-up
-        SELECT covers_subdomains, split_until, CASE WHEN has_strays THEN crawl_delay END AS crawl_delay
+        SELECT
+            covers_subdomains, split_until, CASE WHEN has_strays THEN crawl_delay END AS crawl_delay,
+            CASE WHEN split_until IS NOT NULL AND backed_off_until IS NOT NULL
+                THEN least(backed_off_until, split_until) END AS backed_off_until
         FROM ratelimit_site
         WHERE name = pair.ancestor
         OFFSET 0
     ) AS site
     WHERE covers_subdomains OR split_until IS NOT NULL
 )
-INSERT INTO ratelimit_site (name, "interval", burst, covers_subdomains, has_backlog, crawl_delay, next_start)
+INSERT INTO ratelimit_site (name, "interval", burst, covers_subdomains, has_backlog, crawl_delay, backed_off_until, next_start)
 SELECT
-    wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay),
+    wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay), max(above.backed_off_until),
     coalesce(max(above.split_until) + greatest(%(interval)s, max(above.crawl_delay)), %(long_ago)s)
 FROM unnest(%(names)s::text[]) AS wanted (name)
 LEFT JOIN above ON above.host = wanted.name

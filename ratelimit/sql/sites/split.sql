@@ -3,12 +3,12 @@
 -- under the lock of lock.sql, with the rows locked (hold.sql).
 -- Promises: no host is asked earlier for having changed its site. What is reserved at either site is recalled. The clock
 -- of `to` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `from`;
--- `to` keeps the back-off of `from`, and its Crawl-delay, until those of the robots.txt files are settled. `from` notes
+-- `to` keeps the back-offs of `from` and of `above`, and the Crawl-delay of `from`, until those of the robots.txt files are settled. `from` notes
 -- until when it has promised starts, for the clocks of sites that are created later, and that strays may be queued there.
 -- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
 --
 -- left_site  the site `from`
--- promised  the last start that the hosts may still be given
+-- promised  the last start that the hosts may still be given, and the back-off that they had at a site that was split
 -- lost      `from`, changed
 -- gained    `to`, changed
 WITH left_site AS MATERIALIZED (
@@ -18,11 +18,13 @@ WITH left_site AS MATERIALIZED (
     FROM ratelimit_site
     WHERE id = %(from)s::bigint
 ), promised AS MATERIALIZED (
-    SELECT max(until) AS until
+    SELECT max(until) AS until, max(backed_off_until) AS backed_off_until
     FROM (
-        SELECT until FROM left_site
+        SELECT until, backed_off_until FROM left_site
         UNION ALL
-        SELECT split_until FROM ratelimit_site WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
+        SELECT split_until, CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END
+        FROM ratelimit_site
+        WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
     ) AS promise
 ), lost AS (
     UPDATE ratelimit_site AS site
@@ -38,7 +40,7 @@ WITH left_site AS MATERIALIZED (
             promised.until + site.burst * greatest(site.effective_interval, inherited.crawl_delay)
         ),
         crawl_delay = inherited.crawl_delay,
-        backed_off_until = greatest(site.backed_off_until, left_site.backed_off_until),
+        backed_off_until = greatest(site.backed_off_until, promised.backed_off_until),
         backoff_level = greatest(site.backoff_level, left_site.backoff_level),
         backoff_error = CASE
             WHEN left_site.backed_off_until > coalesce(site.backed_off_until, '-infinity') THEN left_site.backoff_error

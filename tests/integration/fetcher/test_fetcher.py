@@ -164,3 +164,13 @@ def test_an_answer_to_a_request_that_did_not_wait_for_its_slot_fails(
     fetch = fetched(request_fetch(running_sites.url(0, "/ok")), fetcher)
     assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
     assert "was not paced" in fetch.error
+
+
+@pytest.mark.parametrize(("headers", "state"), [(3, State.DONE), (100, State.FAILED)])
+def test_the_headers_of_an_answer_are_bounded_together(
+    running_sites: sites.Sites, fetcher: Fetcher, headers: int, state: State
+) -> None:
+    """A thousand long ones are 64 MB, which the loop reads, the writer copies, and PostgreSQL stores."""
+    fetch = fetched(request_fetch(running_sites.url(0, f"/manyheaders/{headers}"), max_attempts=1), fetcher)
+    assert fetch.state == state, fetch.error
+    assert len(str(fetch.headers)) < 300_000

@@ -67,6 +67,32 @@ def test_a_part_that_fails_or_hangs_ends_the_process(
     assert time.monotonic() - began_at < ENDS_WITHIN_S + 5  # it has to start first
 
 
+def test_a_part_whose_log_nobody_reads_ends_the_process(start_python: StartPython) -> None:
+    """Where the log's reader has stopped, and its pipe is full, the last words cannot be written: it ends without."""
+    full = "os.set_blocking(2, False)\ntry:\n    while True: os.write(2, b'x' * 65536)\nexcept BlockingIOError: pass\n"
+    after = f"import os\nos.dup2(os.pipe()[1], 2)\n{full}os.set_blocking(2, True)\nfetcher._on_loop(out_of_memory)"
+    process = run(start_python, after=after)
+    assert process.wait(ENDS_WITHIN_S) != 0
+
+
+def test_statements_that_end_by_their_time_out_are_no_hanging(
+    start_python: StartPython, eventually: Eventually
+) -> None:
+    """A table may be locked for longer than a statement may take: the claimer's second attempt is another turn."""
+    sleep = """
+from django.db import connection
+from workers.fetches.fetcher.claim import reconnecting
+def sleep():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(60)")
+fetcher._claimer.submit(reconnecting, sleep).exception()
+print("tried twice", flush=True)
+"""
+    process = run(start_python, patience="parts.SPARE_S = 0.5\nparts.LOOK_EVERY_S = 0.1", after=sleep)
+    eventually(lambda: process.stdout and process.stdout.readline() == "runs\n", "the fetcher to run")
+    eventually(lambda: process.stdout and "tried twice" in process.stdout.readline(), "the second attempt")
+
+
 def test_a_process_that_stood_still_goes_on(start_python: StartPython, eventually: Eventually) -> None:
     """A process that was stopped, or a machine that was suspended, for longer than any patience has no hanging part."""
     process = run(start_python, patience="parts.LOOP_PATIENCE_S = parts.SPARE_S = 1.5")

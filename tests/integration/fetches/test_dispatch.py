@@ -1,5 +1,6 @@
 """Dispatch reserves at many sites at once: whole runs, in order, within the look-ahead, without waiting for locks."""
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,7 +17,7 @@ from django.db import connection
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
-from workers import task_names
+from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
 from workers.fetches import strays
 from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
@@ -396,6 +397,14 @@ def test_nothing_is_reserved_while_fetchers_are_far_behind(
     assert runs_sent(messages) == []
     valkey.lpop("fetch")
     assert dispatch() == 1
+
+
+def test_nothing_is_reserved_while_an_outage_of_the_broker_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No message could be sent: the slots would be lost, and their fetches would wait for their leases."""
+    monkeypatch.setattr(broker_link._outage, "over_at", math.inf)
+    fetch = request_fetch(URL)
+    assert dispatch() == 0
+    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
 
 
 def test_a_broker_that_is_down_leaves_the_fetches_to_sweep(monkeypatch: pytest.MonkeyPatch) -> None:

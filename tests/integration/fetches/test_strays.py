@@ -5,15 +5,18 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from postgres import statements
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
+from ratelimit.sites import LOCK
 from tests.integration.conftest import Message
 from tests.integration.plans import rows_read
 from workers import task_names
+from workers.fetches import dispatch as dispatching
 from workers.fetches import strays
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
@@ -181,3 +184,55 @@ def test_a_batch_of_a_long_queue_costs_a_batch() -> None:
     place = {"site": site(SHOP).pk, "priority": 0, "not_before": last.not_before, "after": last.pk, "most": 100}
     assert len(statements.run("workers.fetches", "queue", place)) == 100
     assert rows_read("workers.fetches", "queue", place, "fetches_fetch") <= 200
+
+
+def test_strays_that_wait_for_a_site_hold_up_no_other_site(
+    messages: list[Message], monkeypatch: pytest.MonkeyPatch, other_connection: psycopg.Connection[Any]
+) -> None:
+    """Their slots are lost for this time; dispatch goes on, and sends what is not theirs."""
+    monkeypatch.setattr(dispatching, "SITES_A_STATEMENT", 1)
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    late = request_fetch(f"https://{A}/")
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    Site.objects.update(recalled_at=None)
+    other = request_fetch("https://other.test/")
+    other_connection.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+    try:
+        dispatch()
+    finally:
+        other_connection.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+    late.refresh_from_db()
+    other.refresh_from_db()
+    assert other.state == State.RESERVED
+    assert slots_sent(messages) == {other.slot_id}
+
+
+def test_a_split_site_that_is_locked_does_not_hold_up_sweep(
+    other_connection: psycopg.Connection[Any],
+) -> None:
+    """Somebody's transaction holds its row: that it was seen to is noted by a later sweep."""
+    split()
+    Site.objects.update(recalled_at=Now() - timedelta(seconds=1))
+    other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '2s'")
+    try:
+        sweep()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+    assert site(SHOP).has_strays
+    other_connection.rollback()
+    sweep()
+    assert not site(SHOP).has_strays
+
+
+def test_a_long_queue_is_gone_through_by_several_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million fetches take a minute, in which dispatch needs the worker processes."""
+    monkeypatch.setattr(strays, "BATCH", 3)
+    monkeypatch.setattr(strays, "FOLLOW_FOR_S", 0.0, raising=False)
+    site_settings.set_rate(SHOP, "10/s", covers_subdomains=True)
+    request_fetches([f"http://{host}/{n}" for n in range(4) for host in (A, SHOP)])
+    site_settings.set_rate(A, "10/s")
+    assert [strays.follow_all(0) for _ in range(4)] == [2, 1, 1, 0]
+    assert not site(SHOP).has_strays

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import psycopg
@@ -66,6 +66,25 @@ def test_many_checks_at_once_take_one_connection(
             other_connection.rollback()
     assert sessions == [(1,)]
     assert {one.result() for one in asked} == {200, 503}
+
+
+def test_a_check_that_hangs_is_not_covered_by_an_earlier_answer(
+    web: int, other_connection: psycopg.Connection[Any], eventually: Eventually
+) -> None:
+    """The database answered, and then hangs while one request asks it: soon the others are told so."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+
+        def hangs() -> bool:
+            return bool(wait([pool.submit(status, web, "/healthz")], timeout=0.3).not_done)
+
+        assert status(web, "/healthz") == 200
+        other_connection.execute("LOCK TABLE workers_heartbeat")
+        try:
+            eventually(hangs, "a request that asks the database")
+            assert status(web, "/healthz") == 200
+            eventually(lambda: status(web, "/healthz") == 503, "an answer that says so", seconds=8)
+        finally:
+            other_connection.rollback()
 
 
 def test_liveness_needs_no_database(client: Client) -> None:

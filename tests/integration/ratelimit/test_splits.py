@@ -1,17 +1,19 @@
 """Where hosts change their site, their new site's clock begins where the promises of the old one end."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import transaction
+from django.db import connections, transaction
 
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.sites import create_sites, known_sites, sites_of
-from tests.integration.conftest import InThreads, database_now
+from tests.integration.conftest import Eventually, InThreads, WaitersOf, database_now
 from tests.integration.ratelimit.conftest import DAY
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -179,3 +181,38 @@ def test_a_site_that_is_created_is_committed_though_its_caller_is_not() -> None:
         created = sites_of({A})
         transaction.set_rollback(True)
     assert site(A).pk == created[A]
+
+
+def test_a_back_off_is_not_forgotten_when_hosts_get_their_sites_later() -> None:
+    """A host said no for an hour; the site that covered it covers no more; then its own site is made, by any way."""
+    covering(SHOP, "10/s")
+    site_settings.back_off(A, 3600)
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    site_settings.set_rate(A, "10/s")
+    create_sites(["b.shop.test"])
+    site_settings.set_rate("b.shop.test", "10/s")
+    assert slots.estimate(A) > 3590
+    assert slots.estimate("b.shop.test") > 3590
+
+
+def test_a_site_whose_row_is_locked_does_not_keep_other_hosts_from_getting_theirs(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """An operator changes its rate, which waits for somebody's transaction; web code asks for a new host meanwhile."""
+    covering(SHOP, "10/s")
+    other_connection.execute("SELECT FROM ratelimit_site WHERE name = %s FOR UPDATE", [SHOP])
+    with ThreadPoolExecutor(1) as pool:
+
+        def change() -> None:
+            try:
+                site_settings.set_rate(SHOP, "5/s")
+            finally:
+                connections.close_all()
+
+        changing = pool.submit(change)
+        try:
+            eventually(lambda: waiters(other_connection), "the change to wait")
+            assert create_sites(["unrelated.test"], patience_s=1.0)
+        finally:
+            other_connection.rollback()
+            changing.result(20)

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
 from django.conf import settings
 from django.db import connection
+from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from project.celery import app
@@ -206,3 +208,13 @@ def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pyte
         assert first.tick() == STANDBY
     first.tick()
     assert len(holders()) == 1
+
+
+def test_a_clock_that_was_set_back_does_not_stop_beat(sent: Callable[[], int], eventually: Eventually) -> None:
+    """By it, tasks ran last in an hour: they are due an interval from now all the same."""
+    PeriodicTask.objects.update(last_run_at=timezone.now() + timedelta(hours=1))
+    beat: Any = LockedScheduler(app=app)
+    try:
+        eventually(lambda: beat.tick() >= 0 and sent() > 0, "a message", seconds=5)
+    finally:
+        beat.close()

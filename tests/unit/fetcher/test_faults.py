@@ -11,7 +11,7 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from workers.fetches.addresses import AddressRefused
 from workers.fetches.fetcher.http.faults import (
-    BodyTooLarge,
+    AnswerTooLarge,
     ConnectionTooSlow,
     Fault,
     LookupTimedOut,
@@ -69,7 +69,7 @@ AFTER: list[tuple[Exception, Party, Respect | None]] = [
     (aiohttp.ClientOSError(errno.ENETUNREACH, "text"), Party.UNCLEAR, Respect.ANSWER),
     (ValueError("text"), Party.SITE, Respect.ANSWER),
     (MemoryError(), Party.OURS, Respect.ANSWER),
-    (BodyTooLarge("text"), Party.SITE, None),
+    (AnswerTooLarge("text"), Party.SITE, None),
 ]
 
 
@@ -97,7 +97,7 @@ def test_a_host_without_routes_does_not_blame_sites() -> None:
     assert judged(connecting(errno.ENETUNREACH), written=False, has_route=True).party is Party.SITE
 
 
-@pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), BodyTooLarge("text")])
+@pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), AnswerTooLarge("text")])
 def test_what_would_end_the_same_is_permanent(error: Exception) -> None:
     assert judged(error, written=False).permanent
 

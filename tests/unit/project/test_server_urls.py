@@ -1,8 +1,10 @@
 """What a server's URL says, as Django and libpq get it; what is wrong with one, without a word of it."""
 
+import ssl
 from typing import Any
 
 import pytest
+from kombu.utils.url import parse_url
 
 from project.environment import urls
 
@@ -103,3 +105,26 @@ def test_every_spelling_of_a_password_is_a_secret() -> None:
     """As it is written, and decoded; in the query, too, and where the URL is malformed."""
     found = urls.secrets("postgresql://weir:a%2Fb@h/orders?password=c%20d", "redis://:e/f@h", "[g:h@i", "")
     assert set(found) >= {"a%2Fb", "a/b", "c d", "e/f"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "rediss://:s3cret@h/0",
+        "REDISS://:s3cret@h/0",
+        " rediss://:s3cret@h/0",
+        "rediss://:s3cret@h/0?health_check_interval=5",
+        "rediss://:s3cret@h/0?ssl_cert_reqs=",
+        "rediss://:s3cret@h/0#ssl",
+        "rediss://:ssl_cert_reqs=@h/0",
+    ],
+)
+def test_a_broker_over_tls_is_verified_however_its_url_is_written(url: str) -> None:
+    """Kombu takes these for TLS, too, and verifies only where the query says so."""
+    assert parse_url(urls.with_verified_tls(url))["ssl"]["ssl_cert_reqs"] == ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize("url", ["rediss://h/0?ssl_cert_reqs=none", "redis://:rediss@h/0", "amqp://h"])
+def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
+    """Whoever turns the verification off has it off; other transports know nothing of it."""
+    assert urls.with_verified_tls(url) == url

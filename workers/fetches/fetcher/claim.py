@@ -161,6 +161,7 @@ def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
         return do(*arguments)
     except Error:
         connection.close()
+        take_turn()  # the statement may have taken all of its time-out
         return do(*arguments)
 
 

@@ -7,6 +7,7 @@ another one. What this one held goes back to the queue when its leases run out (
 
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ SPARE_S = (
     8.0  # a part that talks to PostgreSQL may take this much longer than PostgreSQL's own time-out for a statement
 )
 LOOK_EVERY_S = 1.0
+LAST_WORDS_S = 2.0  # for which the end of the process waits for the log
 EX_SOFTWARE = 70  # the exit status, as in BSD's sysexits.h
 
 _current = threading.local()
@@ -41,7 +43,11 @@ def take_turn() -> None:
 
 
 def end_process(name: str, reason: str, error: BaseException | None = None) -> NoReturn:
-    """End this process at once: a part of its fetcher does not work any more. From any thread."""
+    """End this process at once: a part of its fetcher does not work any more. From any thread.
+
+    Where the log takes nothing, as nobody reads it, the kernel ends the process without the last words.
+    """
+    signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
     log.critical("fetcher_ends", part=name, reason=reason, exc_info=error)
     logging.shutdown()
     os._exit(EX_SOFTWARE)

@@ -21,8 +21,8 @@ UNCLEAR_LOOKUP_ERRORS = frozenset({EAI_AGAIN, EAI_FAIL})  # our name servers do 
 UNCLEAR_ERRORS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT})
 
 
-class BodyTooLarge(Exception):
-    """The body exceeds the cap before decompression already."""
+class AnswerTooLarge(Exception):
+    """The body, before decompression already, or the headers exceed their cap."""
 
 
 class ConnectionTooSlow(Exception):
@@ -64,7 +64,7 @@ def fault_of(error: Exception, *, written: bool, has_route: Callable[[], bool]) 
 
     `written` tells whether the request was written, `has_route` whether this host has a route to the Internet.
     """
-    if isinstance(error, (AddressRefused, BodyTooLarge)):
+    if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
     if isinstance(error, ConnectionTooSlow):
         return Fault(error=str(error))

@@ -23,7 +23,7 @@ from yarl import URL
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import Network, check_address
 from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.faults import BodyTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
+from workers.fetches.fetcher.http.faults import AnswerTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
 from workers.fetches.fetcher.http.paced_request import (
     Attempt,
     ConnectionClosedEarly,
@@ -47,8 +47,9 @@ SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind o
 # For so long, a fetch is given back without an attempt because sites cannot be reached. Some never can: it has an end.
 OUTAGE_S = 3_600.0
 NO_ANSWER = "the site closed the connection without an answer"
-LONGEST_HEADER = 2**16  # bytes: sites send long ones, and browsers take four times as much in all
-MOST_HEADERS = 1_000
+LONGEST_HEADER = 2**16  # bytes: sites send long ones
+MOST_HEADERS = 128
+MOST_HEADER_BYTES = 2**18  # of an answer, as browsers take: they are copied and stored as they are
 MOST_REMEMBERED = 10_000  # fetches, of each kind
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
@@ -57,7 +58,7 @@ class NotPaced(Exception):
     """An answer came to a request that had not waited for its slot."""
 
 
-ENDINGS = (BodyTooLarge, ConnectionTooSlow, NotPaced)
+ENDINGS = (AnswerTooLarge, ConnectionTooSlow, NotPaced)
 CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
 
 
@@ -203,6 +204,8 @@ class Session:
                 self._shared.reachability.reached(Respect.ANSWER)
                 if response.status in REFUSING:
                     self._refused(attempt.job, response.headers)
+                if sum(len(name) + len(value) for name, value in response.raw_headers) > MOST_HEADER_BYTES:
+                    raise AnswerTooLarge(f"the headers are larger than {MOST_HEADER_BYTES} bytes together")
                 return attempt.answer(response, await self._read(attempt, response))
         finally:
             current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
@@ -221,7 +224,7 @@ class Session:
         most = settings.WEIR_FETCH_MAX_BODY
         body = await attempt.body.read(response, most, attempt.deadline)
         if len(body) > most:
-            raise BodyTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
+            raise AnswerTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
         return body
 
 
