@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "django_structlog",
     "project",
+    "project.logins",
     "ratelimit",
     "notifications",
     "workers",
@@ -68,6 +69,7 @@ TEMPLATES = [
         },
     },
 ]
+AUTHENTICATION_BACKENDS = ["project.logins.gate.Gate", "django.contrib.auth.backends.ModelBackend"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
