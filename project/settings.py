@@ -78,6 +78,14 @@ STATIC_ROOT = CHECKOUT / "staticfiles"
 # A checkout without collected static files serves the admin's files from where they are.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 
+# --- TLS: done by a proxy, if at all --------------------------------------------------------------------------------
+WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # whose word on a request's scheme and client `project.asgi` takes
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
+SECURE_REDIRECT_EXEMPT = ["^livez$", "^healthz$"]  # which are asked from beside the process, without TLS
+SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
+# Subdomains, and the lists that browsers come with, are for the domain's owner to decide, and not for this host.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
 EMBEDDED_HOME = embedded.home()
 
