@@ -221,6 +221,8 @@ _PRE_CHAIN: list[Any] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+# Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
+_READABLE = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -230,7 +232,7 @@ LOGGING = {
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 *([] if DEBUG else [structlog.processors.format_exc_info]),
-                structlog.dev.ConsoleRenderer() if DEBUG else structlog.processors.JSONRenderer(),
+                _READABLE if DEBUG else structlog.processors.JSONRenderer(),
             ],
             "foreign_pre_chain": _PRE_CHAIN,
         },
