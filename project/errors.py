@@ -5,6 +5,7 @@ the traceback.
 """
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from project.environment import UnreadableVariables
 from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, secrets, split_url
 from project.environment.values import TRUE
 
+LONG = 8  # characters of a secret that stands in a word by no accident
 _UNDEFINED_TABLE = "42P01"
 # SQLSTATEs (or their beginnings) that concern the connection, not one statement.
 _CONNECTION_STATES = ("08", "57P", "28", "3D", "53300")
@@ -63,9 +65,10 @@ def explain(error: Exception) -> str | None:
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """Return the text on one line, with *** for each secret."""
+    """Return the text on one line, with *** for each secret; for a short one only where it is no part of a word."""
     for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
+        word = re.escape(secret)
+        text = re.sub(word if len(secret) >= LONG else rf"(?<!\w){word}(?!\w)", "***", text)
     return " ".join(text.split())
 
 

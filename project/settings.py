@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "django_structlog",
     "project",
+    "project.logins",
     "ratelimit",
     "notifications",
     "workers",
@@ -68,6 +69,7 @@ TEMPLATES = [
         },
     },
 ]
+AUTHENTICATION_BACKENDS = ["project.logins.gate.Gate", "django.contrib.auth.backends.ModelBackend"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC
@@ -75,6 +77,14 @@ STATIC_URL = "static/"
 STATIC_ROOT = CHECKOUT / "staticfiles"
 # A checkout without collected static files serves the admin's files from where they are.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
+
+# --- TLS: done by a proxy, if at all --------------------------------------------------------------------------------
+WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # whose word on a request's scheme and client `project.asgi` takes
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
+SECURE_REDIRECT_EXEMPT = ["^livez$", "^healthz$"]  # which are asked from beside the process, without TLS
+SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
+# Subdomains, and the lists that browsers come with, are for the domain's owner to decide, and not for this host.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- PostgreSQL: decides everything -----------------------------------------------------------------------------
 EMBEDDED_HOME = embedded.home()
@@ -213,6 +223,8 @@ _PRE_CHAIN: list[Any] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+# Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
+_READABLE = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -222,7 +234,7 @@ LOGGING = {
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 *([] if DEBUG else [structlog.processors.format_exc_info]),
-                structlog.dev.ConsoleRenderer() if DEBUG else structlog.processors.JSONRenderer(),
+                _READABLE if DEBUG else structlog.processors.JSONRenderer(),
             ],
             "foreign_pre_chain": _PRE_CHAIN,
         },

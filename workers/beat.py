@@ -1,5 +1,6 @@
 """A scheduler for beat that may run several times: one holds a lock and ticks, the others stand by."""
 
+import time
 from datetime import timedelta
 from typing import Any, Final
 
@@ -19,6 +20,11 @@ STANDBY = 1.0  # seconds between two attempts of a standby to get the lock
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
 # PostgreSQL ends the session of a beat that says nothing for so long, and frees the lock: a beat speaks once a second.
 SILENT_FOR: Final = "6s"
+SURE_FOR_S: Final = 5.0  # and for so long after it has spoken, a beat that is held up knows that it holds the lock
+
+
+class _MayBeLost(Exception):
+    """The lock may be another's by now."""
 
 
 class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
@@ -32,6 +38,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     producer = None  # Celery's would wait for the broker for ever, with the lock: `apply_entry` brings its own
     _lock: psycopg.Connection[Any] | None = None
     _is_cut_off = False
+    _sure_until = 0.0  # of time.monotonic()
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send the tasks that are due, if this beat holds the lock; returns the seconds until the next tick."""
@@ -43,10 +50,16 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         except broker_link.Unreachable as error:
             self._give_way(error)
             return STANDBY
+        except _MayBeLost:
+            log.warning("beat_lost_lock", error="a tick was held up, by the database or the machine")
+            self._free_lock()
+            return STANDBY
         return interval
 
     def apply_entry(self, entry: ScheduleEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
-        """Send a task that is due; raises Unreachable where the broker is."""
+        """Send a task that is due; raises Unreachable where the broker is, _MayBeLost where another may send it."""
+        if time.monotonic() > self._sure_until:
+            raise _MayBeLost
         with broker_link.producer() as own:
             try:
                 self.apply_async(entry, producer=own, advance=False)
@@ -65,7 +78,6 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             log.warning("beat_waits_for_broker", error=str(error))
         self._is_cut_off = True
         self._free_lock()
-        self._heap = None  # the entry that was not sent is missing in it
 
     def _forget_the_future(self) -> None:
         """Have tasks that ran last in the future run last now: the clock was set back, and they would wait for it."""
@@ -80,9 +92,11 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+            self._heap = None  # what was not sent is missing in it
 
     def _holds_lock(self) -> bool:
         try:
+            self._sure_until = time.monotonic() + SURE_FOR_S
             if self._lock is not None:
                 self._lock.execute("SELECT 1")
                 return True

@@ -23,7 +23,7 @@ END = "<!-- Made until here. -->"
 EXAMPLE_HEAD = """\
 Every variable that Weir reads, with its default. Copy this file to .env and take the # off the lines that you
 change; variables of the real environment win over .env. An empty variable means its default. Times are in seconds;
-90s, 10m, 2h and 1d may be written, too. Put a value with blanks, # or quotes in single quotes.
+90s, 10m, 2h and 1d may be written, too. Put a value with blanks, #, $ or " in single quotes, and write \\' for a '.
 Made by `python -m project.environment.reference`.
 """
 _WIDTH = 120

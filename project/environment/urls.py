@@ -96,6 +96,8 @@ def _fault(name: str, url: str) -> str | None:
     try:
         parts = split_url(url)
         _ = parts.port
+        if any(map(_names_a_user_only, url.split(";"))):
+            return "its password must stand behind a colon"
     except ValueError:
         return _UNREADABLE
     path = parts.path.strip("/")
@@ -104,10 +106,18 @@ def _fault(name: str, url: str) -> str | None:
     return None
 
 
+def _names_a_user_only(url: str) -> bool:
+    """Tell whether a Redis is to let a user in without a password: what stands there is one, and would be shown."""
+    parts = urlsplit(url)
+    return parts.scheme in REDIS_SCHEMES and bool(parts.username) and parts.password is None
+
+
 def _database_fault(url: str) -> str | None:
     try:
         configured = database(url)
     except ValueError:
+        return _UNREADABLE
+    if "@" in _database_parts(url).path:  # the / stands in a password, and the host is the rest of that
         return _UNREADABLE
     return None if configured["NAME"] or "service" in configured["OPTIONS"] else "it names no database"
 

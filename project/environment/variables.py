@@ -54,6 +54,17 @@ class Django(Group):
         default=["localhost", "127.0.0.1", "[::1]"],
         description="Host names under which the web process may be asked.",
     )
+    WEIR_TLS_PROXIES: Networks = Field(
+        default=[],
+        description="Addresses or networks of the proxies with TLS before the web process: `10.0.0.5,fd00:5::/64`. "
+        "Their `X-Forwarded-Proto` and `X-Forwarded-For` are believed, cookies leave by TLS only, and who comes "
+        "without TLS is sent there ([how to](../how-to/use-real-servers.md#a-proxy-with-tls)).",
+    )
+    WEIR_HSTS_MAX_AGE: Seconds = Field(
+        default=0.0,
+        description="For how long browsers shall ask this host by TLS only (`Strict-Transport-Security`), such as "
+        "`365d`; 0 = it is not said. They cannot be told otherwise before.",
+    )
     WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
 
 

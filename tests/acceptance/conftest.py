@@ -1,6 +1,8 @@
 """A cluster of real processes: workers, fetchers and beat, on a broker of their own, against fake sites."""
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,23 +16,31 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from honcho.environ import parse_procfile
 
 from demo.fakes import judge, site_log, sites
 from demo.fakes.children import die_with_parent
 from project import embedded
+from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from workers.fetches.models import FINAL, Fetch
 
 CELERY = (sys.executable, "-m", "celery")
-COMMON = ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-COMMANDS = {
-    "fetcher": ["worker", "--queues", "fetch", "--pool", "threads", "--concurrency", "64", *COMMON],
-    "mailer": ["worker", "--queues", "mail", "--pool", "prefork", "--concurrency", "2", *COMMON],
-    "worker": ["worker", "--queues", "default", "--pool", "prefork", "--concurrency", "1", *COMMON],
-    "beat": ["beat", "--loglevel", "INFO"],
-}
-READY = {"fetcher": "ready.", "mailer": "ready.", "worker": "ready.", "beat": "beat_holds_lock"}
+
+
+def _commands() -> dict[str, list[str]]:
+    """Return what the Procfile hands to Celery for each kind of process, but for the name."""
+    lines = parse_procfile((CHECKOUT / "Procfile").read_text()).processes
+    return {
+        kind: shlex.split(found[1])
+        for kind, line in lines.items()
+        if (found := re.fullmatch(r"celery -A project (.*?)(?: --hostname \S+)?", line))
+    }
+
+
+COMMANDS = _commands()
+READY = {kind: "beat_holds_lock" if kind == "beat" else "ready." for kind in COMMANDS}
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
@@ -96,6 +106,11 @@ class Cluster:
     def log(self, name: str) -> Path:
         """Return the file that a process writes to."""
         return self.folder / f"{name}.log"
+
+    def logged(self, event: str) -> list[str]:
+        """Return the lines with this event that the processes have logged, at the level that is the default."""
+        lines = "".join(self.log(name).read_text(errors="replace") for name in self.processes).splitlines()
+        return [line for line in lines if f'"event": "{event}"' in line]
 
     def kill(self, name: str) -> None:
         """End a process with SIGKILL."""

@@ -1,25 +1,86 @@
 import time
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
+import psycopg
 from django.core.management.commands import migrate
-from django.db import connections
+from django.db import OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations import Migration
 
 LOCK = 0x4D696772  # "Migr" in ASCII: the advisory lock of the process that migrates
-ASK_EVERY_S = 0.5
+POLL_S = 0.5
+# What a migration waits for waits behind others, and all who come later behind it: for so long at most.
+LOCK_TIMEOUT = "500ms"
+PAUSE_S = 2.0  # in which those go on
+GIVE_UP_AFTER_S = 600.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The time limits of a session, as PostgreSQL writes them."""
+
+    lock_timeout: str
+    statement_timeout: str
+
+
+UNLIMITED = Limits("0", "0")
 
 
 class Command(migrate.Command):
-    """Django's `migrate`, one at a time: a second one waits until the first has ended, and finds nothing left to do."""
+    """Django's `migrate`, one at a time, and beside all that is at work.
+
+    1. A second one waits until the first has ended, and finds nothing left to do. It asks again and again: a statement
+       that waits has a snapshot, and an index that is built concurrently would wait for that.
+    2. A migration that does not get a lock at once is rolled back, and tried again after a pause.
+    3. One that is no transaction cannot be rolled back. It has concurrent operations only (CONTRIBUTING.md), which hold
+       up nobody: it may wait, and take, as long as it needs.
+    """
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
-        lock = connections[options["database"]].copy()  # a session of its own: migrations begin and end transactions
+        self._database = connections[options["database"]]
+        lock = self._database.copy()  # a session of its own: migrations begin and end transactions
+        before = self._before = _limits(self._database)
         try:
-            with lock.cursor() as cursor:
-                # Asked again and again: a CREATE INDEX CONCURRENTLY of the other one waits for statements that wait.
-                cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-                while cursor.fetchone() == (False,):
-                    time.sleep(ASK_EVERY_S)
-                    cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-            return super().handle(*args, **options)
+            while not _took(lock):
+                time.sleep(POLL_S)
+            return self._until_done(*args, **options)
         finally:
             lock.close()
+            _set_limits(self._database, before)
+
+    def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
+        if migration and action.endswith("_start"):
+            within = replace(self._before, lock_timeout=LOCK_TIMEOUT)
+            _set_limits(self._database, within if migration.atomic else UNLIMITED)
+        super().migration_progress_callback(action, migration, fake)
+
+    def _until_done(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  as above
+        give_up_at = time.monotonic() + GIVE_UP_AFTER_S
+        while True:
+            try:
+                return super().handle(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable) or time.monotonic() > give_up_at:
+                    raise
+                self.stdout.write(" waits for a lock that others hold, and tries again.")
+                time.sleep(PAUSE_S)
+
+
+def _took(lock: BaseDatabaseWrapper) -> bool:
+    with lock.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        return bool(cursor.fetchone()[0])
+
+
+def _limits(database: BaseDatabaseWrapper) -> Limits:
+    with database.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
+        return Limits(*cursor.fetchone())
+
+
+def _set_limits(database: BaseDatabaseWrapper, limits: Limits) -> None:
+    with database.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)", astuple(limits)
+        )

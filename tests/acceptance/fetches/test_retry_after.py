@@ -101,6 +101,7 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
     print(f"used by the others meanwhile: {share:.1%}")
     assert share > 0.9
     assert states() == {State.DONE: len(urls)}
+    assert all(any(f"{host}:" in line for line in cluster.logged("site_backed_off")) for host in busy_hosts)
     pages = Counter(f"http://{page.host}:{running.port}{page.path}" for page in answers if page.status == 200)
     assert pages == dict.fromkeys(urls, 1)
 

@@ -191,9 +191,9 @@ def test_a_malformed_database_url(manage: Manage, url: str) -> None:
 
 
 def test_a_password_that_is_taken_for_a_place_is_not_shown(manage: Manage) -> None:
-    """Where a slash in the password makes the rest of it look like a database, that rest is not shown either."""
+    """Where a slash in the password makes the rest look like a database, the URL is refused without a word of it."""
     told = manage(*LIST, DATABASE_URL=f"postgresql://weir:12/{SECRET}@host.invalid/orders")
-    assert "check DATABASE_URL" in sentence(told)
+    assert "in a password, write / # ? @ [ ] as" in sentence(told)
 
 
 def test_other_settings_that_django_refuses(manage: Manage) -> None:
@@ -350,6 +350,15 @@ def test_deltas_behind_a_malformed_url(manage: Manage, database_url: str) -> Non
 # --- in the small ---------------------------------------------------------------------------------
 
 
-def test_redacting_takes_the_longest_secret_first() -> None:
-    """A secret that contains another leaves nothing behind, and the text ends up on one line."""
-    assert redacted("fails:\n  abc at a", ["a", "abc"]) == "f***ils: *** ***t ***"
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("fails:\n  abc at a", "fails: *** at ***"),
+        ("database b of user b, 'b'", "database *** of user ***, '***'"),
+        ("redis://:a#c@h", "redis://:***@h"),
+        ("xlong secret#y", "x***y"),
+    ],
+)
+def test_redacting_leaves_words_whole(text: str, shown: str) -> None:
+    """The longest secret comes first; a short one is masked where it is no part of a word; the text is one line."""
+    assert redacted(text, ["a", "abc", "b", "a#c", "long secret#"]) == shown

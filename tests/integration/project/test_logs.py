@@ -1,9 +1,16 @@
 """What the Procfile's own command lines log: WEIR_LOG_LEVEL means what it says in Celery's processes, too."""
 
+import psutil
 import pytest
 
+from demo.fakes import sites
+from project.celery import app
 from tests.integration.conftest import Eventually
+from tests.integration.fetching import reserve_all
 from tests.integration.project.conftest import Procfile
+from workers import task_names
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,3 +29,25 @@ def test_a_worker_logs_by_our_level(level: str, lines: int, procfile: Procfile, 
     procfile.broker.lpush("fetch", "no message")
     eventually(lambda: '"level": "critical"' in procfile.said("fetcher") or "decode" in procfile.said("fetcher"), "it")
     assert procfile.said("fetcher").count('"event": "Connected to redis') == lines
+
+
+def test_a_fetcher_logs_what_it_has_run_out_of(
+    procfile: Procfile, running_sites: sites.Sites, eventually: Eventually
+) -> None:
+    """It raises no alarm where nobody reads it: the line is there at the default level."""
+    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
+
+    def after_dispatch(condition: object) -> object:
+        if slots := reserve_all():
+            with app.connection_for_write(url) as connection:
+                app.send_task(task_names.FETCH_BATCH, args=(slots,), queue="fetch", connection=connection)
+        return condition
+
+    fetcher = psutil.Process(procfile.start("fetcher", WEIR_FETCH_ALLOW_NETS="127.1.0.0/16").pid)
+    eventually(lambda: "ready." in procfile.said("fetcher"), "the fetcher")
+    request_fetch(running_sites.url(0, "/ok"))
+    eventually(lambda: after_dispatch(Fetch.objects.filter(state=State.DONE).exists()), "the first fetch")
+    _, most = fetcher.rlimit(psutil.RLIMIT_NOFILE)
+    fetcher.rlimit(psutil.RLIMIT_NOFILE, (fetcher.num_fds() - 1, most))
+    request_fetch(running_sites.url(1, "/ok"))
+    eventually(lambda: after_dispatch('"event": "fetcher_has_run_out"' in procfile.said("fetcher")), "the line")

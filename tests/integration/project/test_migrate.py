@@ -1,13 +1,20 @@
-"""The release command may run on several hosts at once."""
+"""The release command may run on several hosts at once, and beside all that is at work."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.db import connection, connections
 
-from project.management.commands import migrate
+from project.management.commands import migrate as migrate_command
 from tests.integration.conftest import Eventually, StartPython
 
 RELEASE = """
@@ -48,20 +55,122 @@ def test_two_that_release_at_once_both_succeed(empty_database: str, start_python
     assert sorted(", 0 created," in one for one in said) == [False, True]
 
 
-def test_one_that_waits_does_not_hold_up_the_one_that_migrates(
-    start_python: StartPython, other_connection: psycopg.Connection[Any], eventually: Eventually
+SHELF = {
+    "0001_initial": """
+    operations = [migrations.CreateModel("Book", [("id", models.BigAutoField(primary_key=True))])]
+""",
+    "0002_title": """
+    dependencies = [("shelf", "0001_initial")]
+    operations = [migrations.AddField("book", "title", models.TextField(null=True))]
+""",
+    "0003_by_title": """
+    atomic = False
+    dependencies = [("shelf", "0002_title")]
+    operations = [AddIndexConcurrently("book", models.Index(fields=["title"], name="book_by_title"))]
+""",
+}
+HEAD = """
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import migrations, models
+
+class Migration(migrations.Migration):
+"""
+
+
+def migrate(target: str, output: StringIO | None = None) -> None:
+    call_command("migrate", "shelf", target, interactive=False, stdout=output or StringIO())
+
+
+@pytest.fixture
+def shelf(
+    transactional_db: None,  # noqa: ARG001  asked for its effect
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: LazySettings,
+) -> Iterator[None]:
+    """Have an app with a table, and two more migrations."""
+    folder = tmp_path / "shelf" / "migrations"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    for name, body in SHELF.items():
+        (folder / f"{name}.py").write_text(HEAD + body)
+    monkeypatch.syspath_prepend(tmp_path)
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shelf"]
+    migrate("0001")
+    yield
+    migrate("zero")
+
+
+def test_a_migration_that_waits_holds_nobody_up_for_long(
+    shelf: None,  # noqa: ARG001  asked for its effect
+    other_connection: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """CREATE INDEX CONCURRENTLY waits for all statements that run: one that waits for the lock would never end."""
-    other_connection.autocommit = True
-    other_connection.execute("SELECT pg_advisory_lock(%s)", [migrate.LOCK])
-    waiting = start_python("from django.core.management import call_command\ncall_command('migrate', verbosity=0)")
-    others = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%advisory_lock%' AND pid <> pg_backend_pid()"
-    eventually(lambda: other_connection.execute(others).fetchall() != [(0,)], "the second one to wait")
-    other_connection.execute("SET statement_timeout = '3s'")
+    """Behind an open transaction it gives up, and tries again: what queued behind it goes first."""
+    monkeypatch.setattr(migrate_command, "PAUSE_S", 0.2)
+    other_connection.execute("SELECT FROM shelf_book")  # held until the transaction ends
+    output, waits = StringIO(), []
+    with ThreadPoolExecutor(1) as pool, connection.cursor() as cursor:
+        migrating = pool.submit(in_thread, migrate, "0002", output)
+        with leaving(other_connection.rollback):
+            cursor.execute("SET statement_timeout = '5s'")
+            while output.getvalue().count("tries again") < 2 and not migrating.done():
+                began_at = time.monotonic()
+                cursor.execute("INSERT INTO shelf_book DEFAULT VALUES")
+                waits.append(time.monotonic() - began_at)
+        migrating.result(timeout=20)
+        cursor.execute("SELECT title FROM shelf_book")
+    print(f"\nan INSERT waited {max(waits):.2f} s at most, of {len(waits)}")
+    assert 0.1 < max(waits) < 1.0
+
+
+def test_an_index_that_is_built_beside_others_work_waits_for_them(
+    shelf: None,  # noqa: ARG001  asked for its effect
+    other_connection: psycopg.Connection[Any],
+    eventually: Eventually,
+) -> None:
+    """For as long as it takes, as it holds up nobody; nor does a second `migrate` that waits for the first."""
+    migrate("0002")
+    other_connection.execute("INSERT INTO shelf_book DEFAULT VALUES")
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(in_thread, migrate, "0003") for _ in range(2)]
+        with leaving(other_connection.rollback):
+            eventually(lambda: longest_wait_s() > 1, "the index to wait for longer than others may")
+        for migrating in both:
+            migrating.result(timeout=20)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'book_by_title'::regclass")
+        assert cursor.fetchall() == [(True,)]
+
+
+@contextmanager
+def leaving(call: Callable[[], None]) -> Iterator[None]:
+    """Do this at the end of the block, so that nothing waits for ever where it fails."""
     try:
-        other_connection.execute("CREATE INDEX CONCURRENTLY made_meanwhile ON workers_heartbeat (queue)")
+        yield
     finally:
-        other_connection.execute("DROP INDEX IF EXISTS made_meanwhile")
-        other_connection.execute("SELECT pg_advisory_unlock(%s)", [migrate.LOCK])
-    waiting.communicate(timeout=30)
-    assert waiting.returncode == 0
+        call()
+
+
+def in_thread(call: Callable[..., None], *arguments: object) -> None:
+    try:
+        call(*arguments)
+    finally:
+        connections.close_all()
+
+
+def longest_wait_s() -> float:
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            SELECT extract(epoch FROM max(clock_timestamp() - query_start)) FROM pg_stat_activity
+            WHERE wait_event_type = 'Lock' AND query LIKE 'CREATE INDEX CONCURRENTLY%'
+        """)
+        return float(cursor.fetchone()[0] or 0)
+
+
+def test_a_session_keeps_its_limits(shelf: None) -> None:  # noqa: ARG001  asked for its effect
+    """What a migration sets for itself ends with the command."""
+    migrate("0003")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
+        assert cursor.fetchone() == ("0", "1min")

@@ -17,7 +17,7 @@ from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from project.celery import app
 from tests.integration.conftest import Eventually, StartPython
-from workers import task_names
+from workers import beat, task_names
 from workers.beat import STANDBY, LockedScheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,6 +198,20 @@ def test_a_beat_whose_connection_was_cut_knows_that_it_lost_the_lock(beats: list
     second.close()
     first.tick()
     assert len(holders()) == 1
+
+
+def test_a_tick_that_was_held_up_sends_nothing(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frozen, or waiting for the database, between the look at the lock and the sending: another may hold it by now."""
+    first, second = beats
+    first.tick()
+    eventually(lambda: any(entry.is_due().is_due for entry in first.schedule.values()), "the task to be due")
+    with monkeypatch.context() as held_up:
+        held_up.setattr(beat, "SURE_FOR_S", 0.0)
+        assert first.tick() == STANDBY
+    assert (sent(), holders()) == (0, [])
+    eventually(lambda: second.tick() >= 0 and sent() == 1, "what was not sent")
 
 
 def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ PAGES = {
     str(path.relative_to(CHECKOUT)): path
     for path in [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
 }
-LANGUAGES = {"sh", "python", "sql", "ini", "text"}
+LANGUAGES = {"sh", "python", "sql", "ini", "nginx", "text"}
 DIRECTIVES = {"{toctree}", "{eval-rst}", "{command}", "{make-targets}", "{model}"}  # Sphinx fills them
 
 

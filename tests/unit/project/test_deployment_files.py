@@ -96,6 +96,11 @@ def load_settings() -> dict[str, Any]:
     return plain | {"log level": loaded["LOGGING"]["root"]["level"]}
 
 
+def load_logging() -> dict[str, Any]:
+    loaded: dict[str, Any] = runpy.run_path(str(CHECKOUT / "project" / "settings.py"))["LOGGING"]
+    return loaded
+
+
 def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
     """What git tracks at the top level is named by the design, and all of that is there."""
     if shutil.which("git") is None or not (CHECKOUT / ".git").exists():

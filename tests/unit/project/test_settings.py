@@ -1,14 +1,19 @@
 """Settings read what environment variables say, or refuse it in a sentence: never something else in silence."""
 
 import os
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from dotenv import dotenv_values
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from project import environment
 from project.environment import UnreadableVariables, secret_key
+from tests.unit.project import compose_env_file
 from tests.unit.project.test_deployment_files import load_settings, variables_listed
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
@@ -230,6 +235,39 @@ class TestTheFile:
         """Passwords may have blanks, number signs and double quotes."""
         found = self.read("EMAIL_HOST_PASSWORD='a #b \"c\"'\n", tmp_path, monkeypatch)
         assert found.EMAIL_HOST_PASSWORD.get_secret_value() == 'a #b "c"'
+
+    @pytest.mark.parametrize(
+        ("written", "value"),
+        [
+            ("p4ss.w0rd,:/@%+-_=~!*", "p4ss.w0rd,:/@%+-_=~!*"),
+            ("a#b", "a#b"),
+            ("it's", "it's"),
+            ("'two words'", "two words"),
+            ("'  kept  '  # comment", "  kept  "),
+            ("'a #b'", "a #b"),
+            ("'$ecret ${HOME} $$'", "$ecret ${HOME} $$"),
+            ("""'"quoted"'""", '"quoted"'),
+            (r"'it\'s'", "it's"),
+            (r"'back\slash\n'", r"back\slash\n"),
+            (r"back\slash", r"back\slash"),
+            ("''", ""),
+        ],
+    )
+    def test_what_the_reference_says_to_write_is_read_as_by_compose(
+        self, written: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One file serves both: docker-compose.yml hands .env to the containers."""
+        found = self.read(f"EMAIL_HOST_PASSWORD={written}\n", tmp_path, monkeypatch)
+        assert found.EMAIL_HOST_PASSWORD.get_secret_value() == value
+        assert compose_env_file.value_of(written) == value
+
+    @given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1))
+    def test_any_value_in_single_quotes_is_read_as_by_compose(self, text: str) -> None:
+        """But for two backslashes in a row, and one at the end."""
+        assume("\\\\" not in text and not text.endswith("\\") and "\\'" not in text)
+        written = "'" + text.replace("'", "\\'") + "'"
+        assert dotenv_values(stream=StringIO(f"A={written}\n"), interpolate=False) == {"A": text}
+        assert compose_env_file.value_of(written) == text
 
     def test_there_need_be_none(self, tmp_path: Path) -> None:
         """Without it, the environment alone is read."""

@@ -1,0 +1,43 @@
+"""Where passwords are tried: an authentication backend that stands before all others, and the admin's form."""
+
+from typing import Any
+
+import structlog
+from asgiref.sync import sync_to_async
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.backends import BaseBackend
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest
+
+from project.logins import throttle
+
+log = structlog.get_logger(__name__)
+
+WAIT_S = "weir.login_wait_s"  # where in `request.META` the gate leaves how long an attempt would have had to wait
+
+
+class Gate(BaseBackend):
+    """Lets nobody in, and keeps out whoever tries too often: then no other backend looks at the password."""
+
+    def authenticate(self, request: HttpRequest | None, username: str | None = None, **_credentials: Any) -> None:
+        """Raise PermissionDenied for an attempt that comes too soon. Code that has no request is not held up."""
+        if request is None or username is None:
+            return
+        wait_s = throttle.take(throttle.network_of(request), username)
+        if wait_s:
+            request.META[WAIT_S] = wait_s
+            log.warning("login_throttled", address=throttle.network_of(request), seconds=round(wait_s))
+            raise PermissionDenied
+
+    async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> None:
+        await sync_to_async(self.authenticate)(request, **credentials)
+
+
+class LoginForm(AdminAuthenticationForm):
+    """The admin's form, which says so where the password was not looked at."""
+
+    def get_invalid_login_error(self) -> ValidationError:
+        wait_s = self.request.META.get(WAIT_S) if self.request else None
+        if wait_s is None:
+            return super().get_invalid_login_error()
+        return ValidationError(f"Too many attempts: try again in {wait_s:.0f} seconds.", code="throttled")

@@ -1,0 +1,85 @@
+"""How often a password may be tried: by an address, and for an account.
+
+1. An address has a clock. What it refuses counts nowhere else: one address alone cannot use up an account's attempts.
+2. An account has a clock, too, against those who guess from many addresses.
+3. Where an account has logged in within a month, its clock does not count. So whoever uses it up locks the account's
+   owner out of nowhere that he works from.
+
+An attempt is counted before the password is looked at, so many at once are no way around. Nothing has to be unlocked:
+a clock goes on by itself.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.http import HttpRequest
+
+from postgres import statements
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """So many attempts at once, then one each `interval` (GCRA)."""
+
+    burst: int
+    interval: timedelta
+
+
+ADDRESS: Final = Allowance(burst=10, interval=timedelta(seconds=30))
+# More than an address has, so that one alone does not use it up: 8,640 guesses a day from all addresses together.
+ACCOUNT: Final = Allowance(burst=30, interval=timedelta(seconds=10))
+KNOWN_FOR: Final = timedelta(days=30)
+IPV6_NETWORK: Final = 64  # bits: what one subscriber gets, at least
+
+
+def take(address: str, username: str) -> float:
+    """Count an attempt; return 0.0, or, if it comes too soon and was not counted, the seconds until one may come."""
+    account = _account(username)
+    wait_s = _take(f"address {address}", ADDRESS) if address else 0.0
+    if wait_s or _run("is_known", {"key": _pair(account, address)}):
+        return wait_s
+    return _take(f"account {account}", ACCOUNT)
+
+
+def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: object) -> None:
+    """Note that the account has logged in from this address: a receiver of Django's signal."""
+    if request and (address := network_of(request)):
+        key = _pair(_account(user.get_username()), address)
+        _run("remember", {"key": key, "for": KNOWN_FOR})
+
+
+def network_of(request: HttpRequest) -> str:
+    """Return the client's address, of which IPv6 gives each subscriber very many: there its network. Empty if none."""
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    bits = IPV6_NETWORK if isinstance(address, IPv6Address) else address.max_prefixlen
+    return str(ip_network((address, bits), strict=False))
+
+
+def _take(key: str, allowance: Allowance) -> float:
+    tolerance = allowance.interval * (allowance.burst - 1)
+    [row] = _run("take", {"key": key, "interval": allowance.interval, "tolerance": tolerance})
+    return float(row.wait_s)
+
+
+def _account(username: str) -> str:
+    """Return what stands for an account: people type passwords where names belong, and these are not to be kept."""
+    return hashlib.sha256(username.encode(errors="surrogatepass")).hexdigest()
+
+
+def _pair(account: str, address: str) -> str:
+    return f"{account} {address}"
+
+
+def _run(name: str, parameters: dict[str, object]) -> list[Any]:
+    """Run a statement that has committed when this returns, also where the request's transaction is rolled back."""
+    with statements.own_transaction("project.logins") as execute:
+        return execute(name, parameters)
