@@ -28,9 +28,10 @@ COMMANDS = {
     "fetcher": ["worker", "--queues", "fetch", "--pool", "threads", "--concurrency", "64", *COMMON],
     "mailer": ["worker", "--queues", "mail", "--pool", "prefork", "--concurrency", "2", *COMMON],
     "worker": ["worker", "--queues", "default", "--pool", "prefork", "--concurrency", "1", *COMMON],
+    "ticks": ["worker", "--queues", "ticks", "--pool", "prefork", "--concurrency", "4", *COMMON],
     "beat": ["beat", "--loglevel", "INFO"],
 }
-READY = {"fetcher": "ready.", "mailer": "ready.", "worker": "ready.", "beat": "beat_holds_lock"}
+READY = {"fetcher": "ready.", "mailer": "ready.", "worker": "ready.", "ticks": "ready.", "beat": "beat_holds_lock"}
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
