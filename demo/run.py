@@ -79,8 +79,8 @@ class Run:
         fetchers = self._run(stack, env, {"fetcher": plan.fetchers})  # they need tables only when there is work
         _make_tables()
         self._check()
-        note(f"Starting worker, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
-        running = self._run(stack, env, {"web": 1, "worker": 1, "mailer": 1, "beat": 1})
+        note(f"Starting workers, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
+        running = self._run(stack, env, {"web": 1, "worker": 1, "ticks": 1, "mailer": 1, "beat": 1})
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))

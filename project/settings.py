@@ -166,6 +166,14 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
+    # What keeps Weir going waits for no task of a user, which are in `default`.
+    task_names.DISPATCH: {"queue": "ticks"},
+    task_names.SWEEP: {"queue": "ticks"},
+    task_names.PUBLISH_POSTPONED: {"queue": "ticks"},
+    task_names.PURGE_FETCHES: {"queue": "ticks"},
+    task_names.FLUSH_UNREAD: {"queue": "ticks"},
+    task_names.RECONCILE_UNREAD: {"queue": "ticks"},
+    task_names.PURGE_NOTIFICATIONS: {"queue": "ticks"},
     task_names.FETCH_BATCH: {"queue": "fetch"},
     task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }

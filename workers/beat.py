@@ -11,7 +11,7 @@ from django.db import connection
 from django_celery_beat.schedulers import DatabaseScheduler
 
 from postgres import sessions
-from workers import broker_link, task_names
+from workers import broker_link, task_names, ticks
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +40,11 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     _is_cut_off = False
     _sure_until = 0.0  # of time.monotonic()
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Begin as a standby."""
+        self._full: set[str] = set()  # queues whose ticks wait for their workers
+        super().__init__(*args, **kwargs)
+
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send the tasks that are due, if this beat holds the lock; returns the seconds until the next tick."""
         try:
@@ -57,9 +62,14 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         return interval
 
     def apply_entry(self, entry: ScheduleEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
-        """Send a task that is due; raises Unreachable where the broker is, _MayBeLost where another may send it."""
+        """Send a task that is due, but no tick for which enough others wait.
+
+        Raises Unreachable where the broker is, and _MayBeLost where another beat may send it.
+        """
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
+        if self._is_superfluous(entry):
+            return
         with broker_link.producer() as own:
             try:
                 self.apply_async(entry, producer=own, advance=False)
@@ -72,6 +82,16 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         """Close the scheduler, and its connection, which frees the lock."""
         super().close()
         self._free_lock()
+
+    def _is_superfluous(self, entry: ScheduleEntry) -> bool:
+        queue = (entry.options or {}).get("queue") or broker_link.queue_of(str(entry.task))
+        if not ticks.queue_is_full(queue, ticks.MOST_WAITING):
+            self._full.discard(queue)
+            return False
+        if queue not in self._full:  # once for each time that it fills up
+            log.warning("ticks_are_behind", queue=queue)
+        self._full.add(queue)
+        return True
 
     def _give_way(self, error: broker_link.Unreachable) -> None:
         if not self._is_cut_off:

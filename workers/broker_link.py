@@ -54,9 +54,19 @@ def producer() -> Iterator[Any]:
 
 def waiting(task_name: str) -> int:
     """Return how many messages wait in the task's queue for a worker; raise Unreachable, as `producer` does."""
-    queue = _app().amqp.router.route({}, task_name)["queue"]
+    return waiting_in(queue_of(task_name))
+
+
+def queue_of(task_name: str) -> str:
+    """Return the name of the queue to which the task is routed."""
+    name: str = _app().amqp.router.route({}, task_name)["queue"].name
+    return name
+
+
+def waiting_in(queue: str) -> int:
+    """Return how many messages wait in the queue for a worker; raise Unreachable, as `producer` does."""
     with producer() as made:
-        messages: int = queue(made.channel).queue_declare().message_count
+        messages: int = _app().amqp.queues[queue](made.channel).queue_declare().message_count
     return messages
 
 

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 from workers.models import Heartbeat
 
-QUEUES = ("default", "fetch", "mail")
+QUEUES = ("default", "ticks", "fetch", "mail")
 FRESH = timedelta(minutes=3)
 
 

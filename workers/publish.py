@@ -9,14 +9,17 @@ from typing import Any
 import structlog
 from celery import current_app
 
-from workers import broker_link
+from workers import broker_link, ticks
 
 log = structlog.get_logger(__name__)
 
 
 def publish(task_name: str, *arguments: object) -> bool:
-    """Send the task by its name; returns False (and logs why) when the broker cannot be reached."""
-    return _sent(task_name, args=arguments)
+    """Send the task by its name; returns False (and logs why) when the broker cannot be reached.
+
+    A tick is not sent where enough others wait, which do its work (`ticks`).
+    """
+    return _sent(task_name, most_waiting=ticks.MOST_WAKING, args=arguments)
 
 
 def publish_signature(signature: dict[str, Any]) -> bool:
@@ -42,9 +45,11 @@ def waiting(task_name: str) -> int | None:
         return None
 
 
-def _sent(task_name: str, **message: Any) -> bool:
+def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) -> bool:
     app: Any = current_app
     try:
+        if most_waiting is not None and ticks.queue_is_full(broker_link.queue_of(task_name), most_waiting):
+            return True
         with broker_link.producer() as producer:
             app.send_task(task_name, producer=producer, **message)
     except broker_link.Unreachable as error:

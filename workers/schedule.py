@@ -13,7 +13,7 @@ class Entry:
     name: str
     task: str
     every: timedelta
-    queue: str = "default"
+    queue: str = "ticks"
     arguments: list[str] = field(default_factory=list)
 
 
@@ -35,7 +35,14 @@ SCHEDULE = (
         name="weir: heartbeat default",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),
+        queue="default",
         arguments=["default"],
+    ),
+    Entry(
+        name="weir: heartbeat ticks",
+        task=task_names.HEARTBEAT,
+        every=timedelta(minutes=1),
+        arguments=["ticks"],
     ),
     Entry(
         name="weir: heartbeat fetch",

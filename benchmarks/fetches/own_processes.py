@@ -1,4 +1,4 @@
-"""Weir's own processes for a benchmark: a worker, fetchers and beat."""
+"""Weir's own processes for a benchmark: a worker for the ticks, fetchers and beat."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def empty() -> None:
 @contextmanager
 def running(log: Path) -> Iterator[procfile.Processes]:
     """Run the processes, which write to `log`; the workers answer when the block is entered."""
-    counts = {"worker": 1, "fetcher": FETCHERS, "beat": 1}
+    counts = {"ticks": 1, "fetcher": FETCHERS, "beat": 1}
     with procfile.running(dict(os.environ), counts=counts, log=log) as weir:
         weir.wait_until(lambda: procfile.workers_answer(app, weir.workers), "the workers do not answer")
         yield weir

@@ -23,7 +23,7 @@ from project.processes import supervisor
 POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
-WORKERS = ("worker", "fetcher", "mailer")  # the processes of the Procfile that are Celery workers
+WORKERS = ("worker", "ticks", "fetcher", "mailer")  # the processes of the Procfile that are Celery workers
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 

@@ -39,7 +39,7 @@ def run(port: int, fetchers: int, announce: Callable[[str, int], None]) -> None:
         env = {"DJANGO_SECRET_KEY": _key(), **os.environ, "HOST": host, "PORT": str(port)}
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
-        counts = {"web": 1, "worker": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
+        counts = {"web": 1, "worker": 1, "ticks": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
         with procfile.running(env, counts=counts) as running:
             running.wait_until(lambda: procfile.web_answers(host, port), "the web process does not answer")
             running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")

@@ -27,7 +27,7 @@ from project.celery import app
 from project.checkout import CHECKOUT
 from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
-from workers import broker_link, task_names
+from workers import broker_link, task_names, ticks
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
@@ -66,6 +66,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
         sent.append((name, tuple(args)))
 
     monkeypatch.setattr(app, "send_task", send_task)
+    monkeypatch.setattr(ticks, "queue_is_full", lambda _queue, _most: False)  # as an empty broker
     return sent
 
 

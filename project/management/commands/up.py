@@ -9,7 +9,7 @@ from workers.arguments import at_least_one
 
 class Command(BaseCommand):
     help = (
-        "Run Weir here: web, a worker, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
+        "Run Weir here: web, workers, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
         "REDIS_URL name others. Ctrl-C stops everything."
     )
 

@@ -61,7 +61,7 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
     with sites.running(GOOD + HOSTILE, tmp_path) as running:
         rates = dict.fromkeys(running.hosts[:GOOD], "10/s") | dict.fromkeys(running.hosts[GOOD:], "5/s")
         intervals = set_rates(running, rates)
-        cluster.start_together("worker", "fetcher", "beat")
+        cluster.start_together("ticks", "fetcher", "beat")
         expected = _refused_urls(running) | _hostile_urls(running)
         bad = request_fetches(expected, max_attempts=ATTEMPTS)
         good = request_fetches([running.url(place, f"/ok/{n}") for n in range(100) for place in range(GOOD)])

@@ -30,7 +30,7 @@ def test_nothing_is_lost_or_early_when_the_broker_is_wiped_and_then_down(cluster
             for place, host in enumerate(running.hosts)
             for number in range(int((14 + 3 * WIPES) / intervals[host]))
         ]
-        cluster.start_together("worker", "fetcher-1", "fetcher-2", "beat")
+        cluster.start_together("ticks", "fetcher-1", "fetcher-2", "beat")
         request_fetches(urls)
         done_at = {}
         for event in (*(f"wiped {wipe + 1}" for wipe in range(WIPES)), "down"):

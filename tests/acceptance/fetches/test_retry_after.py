@@ -74,7 +74,7 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
         intervals = set_rates(running, dict(zip(running.hosts, rates, strict=True)))
         busy_hosts = dict(zip(running.hosts, BUSY, strict=False))
         undisturbed = {host: intervals[host] for host in running.hosts[len(BUSY) :]}
-        cluster.start_together("fetcher-1", "fetcher-2", "fetcher-3", "worker", "beat")
+        cluster.start_together("fetcher-1", "fetcher-2", "fetcher-3", "ticks", "beat")
         urls = [
             *(running.url(place, f"{busy.path}/{n}") for place, busy in enumerate(BUSY) for n in range(2 * busy.first)),
             *(

@@ -35,7 +35,7 @@ def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(clus
     with sites.running(3, tmp_path) as running:
         set_rates(running, dict(zip(running.hosts, ("2/s", "4/s", "4/s"), strict=True)))
         site = f"{running.hosts[RATED]}:{running.port}"
-        cluster.start_together("worker", "fetcher-1", "fetcher-2", "beat")
+        cluster.start_together("ticks", "fetcher-1", "fetcher-2", "beat")
         request_fetches([running.url(RATED, f"/ok/{n}") for n in range(300)])
         request_fetches([running.url(STEADY, f"/ok/{n}") for n in range(300)])
         wait_for(lambda: len(arrivals_at(running, RATED)) >= 4, 20, "the first requests")

@@ -18,8 +18,8 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
     """The task goes on to its very end, a message to the fetchers, and the worker ends in order after it."""
     broker_socket = embedded.valkey_socket(cluster.broker_home)
     request_fetch("http://127.1.0.1:1/")
-    cluster.start("worker", "worker")
-    worker, log = cluster.processes["worker"], cluster.log("worker")
+    cluster.start("ticks", "ticks")
+    worker, log = cluster.processes["ticks"], cluster.log("ticks")
 
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")

@@ -99,14 +99,14 @@ def _start(cluster: Cluster, separate: networks.Networks | None) -> None:
         cluster.environment["WEIR_FETCH_ALLOW_NETS"] = networks.ALLOW_NETS
     for name in FETCHERS:
         cluster.launch("fetcher", name, celery=_celery(name, separate))
-    cluster.launch("worker", "worker")
+    cluster.launch("ticks", "ticks")
     cluster.launch("beat", "beat")
     for place, (name, ahead_s) in enumerate(FETCHERS.items()):
         cluster.wait_until_ready("fetcher", name)
         says = datetime.fromisoformat(json.loads(cluster.log(name).read_text().splitlines()[-1])["timestamp"])
         assert says.timestamp() - time.time() == pytest.approx(ahead_s, abs=60)
         assert separate is None or separate.clients[place].holds(cluster.processes[name].pid)
-    cluster.wait_until_ready("worker", "worker")
+    cluster.wait_until_ready("ticks", "ticks")
     cluster.wait_until_ready("beat", "beat")
 
 

@@ -61,7 +61,7 @@ def exact(users: range) -> bool:
 @pytest.mark.parametrize("loss", LOSSES)
 def test_numbers_are_exact_again_within_a_minute(cluster: Cluster, processes: Processes, loss: str) -> None:
     """Beat and worker find out by themselves. Numbers that do not change are never shown wrong meanwhile."""
-    cluster.start_together("worker", "beat")
+    cluster.start_together("ticks", "beat")
     for seed in range(2):
         processes.start(roles.write, BUSY, seed, processes.stop)
     wait_for(trusted, 60, "Redis to be trusted")

@@ -26,7 +26,7 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     with sites.running(1, tmp_path) as running:
         intervals = set_rates(running, {running.hosts[0]: RATE})
         site = f"{running.hosts[0]}:{running.port}"
-        processes = [("worker", "worker-1"), ("worker", "worker-2"), ("beat", "beat")]
+        processes = [("worker", "worker-1"), ("worker", "worker-2"), ("ticks", "ticks"), ("beat", "beat")]
         for kind, name in processes:
             options = ["--include", "tests.acceptance.throttled.throttled_tasks"] if kind == "worker" else []
             cluster.launch(kind, name, *options)

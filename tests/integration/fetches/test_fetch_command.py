@@ -178,7 +178,7 @@ def test_without_workers_nothing_is_queued() -> None:
     """Asked over the real broker, where no worker runs: the command names the queues and what to start."""
     with pytest.raises(CommandError) as refusal:
         fetch("http://a.example/")
-    for text in ("queue default and the queue fetch", "`make up`", "--queues default", "--queues fetch", "--no-wait"):
+    for text in ("queue ticks and the queue fetch", "`make up`", "--queues ticks", "--queues fetch", "--no-wait"):
         assert text in str(refusal.value)
     assert not Fetch.objects.exists()
 
@@ -186,10 +186,10 @@ def test_without_workers_nothing_is_queued() -> None:
 @pytest.mark.parametrize(
     ("consumed", "missing"),
     [
-        ({"a@x": ["default"], "b@x": ["fetch"]}, []),
-        ({"a@x": ["default", "fetch"]}, []),
-        ({"a@x": ["default", "other"]}, ["fetch"]),
-        (None, ["default", "fetch"]),
+        ({"a@x": ["ticks"], "b@x": ["fetch"]}, []),
+        ({"a@x": ["ticks", "fetch"]}, []),
+        ({"a@x": ["ticks", "other"]}, ["fetch"]),
+        (None, ["ticks", "fetch"]),
     ],
 )
 def test_each_queue_needs_a_worker(
@@ -207,7 +207,7 @@ def test_each_queue_needs_a_worker(
             return {worker: [{"name": name} for name in names] for worker, names in consumed.items()}
 
     monkeypatch.setattr(app.control, "inspect", Inspect)
-    assert consumers.unserved_queues("default", "fetch") == missing
+    assert consumers.unserved_queues("ticks", "fetch") == missing
 
 
 # --- watching -------------------------------------------------------------------------------------

@@ -14,11 +14,14 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.schedulers import ModelEntry
+from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, StartPython
 from workers import beat, task_names
 from workers.beat import STANDBY, LockedScheduler
+from workers.ticks import MOST_WAITING
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,6 +95,32 @@ def test_the_second_stands_by_and_sends_nothing(
     assert [second.tick() for _ in range(5)] == [STANDBY] * 5
     assert sent() == 0
     eventually(lambda: first.tick() >= 0 and sent() == 1, "the holder's message")
+
+
+@pytest.fixture
+def ticks_of_an_outage() -> Iterator[redis.Redis]:
+    """Return a client of the broker, whose queue of ticks is empty, and which no worker consumes."""
+    with redis.from_url(settings.REDIS_URL) as broker:
+        broker.delete("ticks")
+        yield broker
+        broker.delete("ticks")
+
+
+def test_ticks_that_no_worker_takes_do_not_pile_up(beats: list[Any], ticks_of_an_outage: redis.Redis) -> None:
+    """An hour without workers leaves a handful of ticks behind, and one line in the log; tasks of others are sent."""
+    second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
+    tick = ModelEntry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="ticks"), app=app)
+    other = ModelEntry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
+    with capture_logs() as logs:
+        for _ in range(MOST_WAITING + 20):
+            beats[0].apply_entry(tick)
+            beats[0].apply_entry(other)
+    assert ticks_of_an_outage.llen("ticks") == MOST_WAITING
+    assert ticks_of_an_outage.llen(QUEUE) == MOST_WAITING + 20
+    assert [(log["event"], log["queue"]) for log in logs] == [("ticks_are_behind", "ticks")]
+    ticks_of_an_outage.delete("ticks", QUEUE)
+    beats[0].apply_entry(tick)
+    assert ticks_of_an_outage.llen("ticks") == 1
 
 
 def test_a_standby_takes_over_when_the_lock_is_free(

@@ -11,6 +11,7 @@ from django.conf import settings
 from tests.integration.conftest import StartPython
 from workers import task_names
 from workers.publish import publish, waiting
+from workers.ticks import MOST_WAKING
 
 PUBLISH = """
 import json, time
@@ -84,6 +85,23 @@ def test_a_broker_that_refuses_raises_nothing(start_python: StartPython, own_bro
     said = published(start_python, f"redis+socket://{path}")
     assert said["answers"][0][0][0] is False
     assert "read only" in said["logs"][0]["error"]
+
+
+@pytest.mark.usefixtures("embedded_servers")
+@pytest.mark.parametrize(("task", "queue"), [(task_names.DISPATCH, "ticks"), (task_names.SEND_EMAILS, "mail")])
+def test_a_tick_is_not_sent_where_many_wait(task: str, queue: str) -> None:
+    """Each does all that is due: while the workers of a queue are away, its backlog stays short."""
+    broker = redis.from_url(settings.REDIS_URL)
+    broker.delete(queue)
+    try:
+        assert [publish(task, [number]) for number in range(MOST_WAKING + 5)] == [True] * (MOST_WAKING + 5)
+        assert broker.llen(queue) == MOST_WAKING
+        broker.rpop(queue)
+        assert publish(task)
+        assert broker.llen(queue) == MOST_WAKING
+    finally:
+        broker.delete(queue)
+        broker.close()
 
 
 @pytest.mark.usefixtures("embedded_servers")

@@ -2,12 +2,15 @@
 
 import json
 from datetime import timedelta
+from importlib import import_module
 from io import StringIO
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
-from django_celery_beat.models import IntervalSchedule, PeriodicTask
+from django_celery_beat.models import IntervalSchedule, PeriodicTask, PeriodicTasks
 
+from workers import task_names
 from workers.schedule import SCHEDULE
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +76,28 @@ def test_an_entry_that_is_no_longer_in_the_code_is_removed() -> None:
     PeriodicTask.objects.create(name="weir: of an older version", task="workers.tasks.gone", interval=second)
     assert "0 created, 1 removed" in sync()
     assert set(PeriodicTask.objects.values_list("name", flat=True)) == NAMES
+
+
+def test_entries_of_an_installation_without_the_queue_ticks_move_to_it_once() -> None:
+    """What the schedule had in `default` moves, but nothing that an operator has moved, switched off or added."""
+    sync()
+    before = PeriodicTasks.last_change()
+    moved, elsewhere = PeriodicTask.objects.filter(task__in=[task_names.DISPATCH, task_names.SWEEP])
+    PeriodicTask.objects.filter(queue="ticks").update(queue="default")
+    PeriodicTask.objects.filter(pk=elsewhere.pk).update(queue="elsewhere")
+    second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
+    PeriodicTask.objects.create(name="shop: tidy up", task="shop.tasks.tidy_up", interval=second, queue="default")
+
+    import_module("workers.migrations.0002_ticks_queue").move_to_ticks(apps, None)
+
+    queues = dict(PeriodicTask.objects.values_list("name", "queue"))
+    assert queues[moved.name] == "ticks"
+    assert queues[elsewhere.name] == "elsewhere"
+    assert queues["shop: tidy up"] == "default"
+    assert set(import_module("workers.migrations.0002_ticks_queue").MOVED) == {
+        entry.name for entry in SCHEDULE if entry.queue == "ticks" and entry.task != task_names.HEARTBEAT
+    }
+    assert PeriodicTasks.last_change() != before, "a running beat must read them anew"
 
 
 def test_an_entry_that_was_deleted_comes_back() -> None:

@@ -167,7 +167,7 @@ def test_a_commit_subject_has_at_most_72_characters(message: str, is_refused: bo
 
 def test_the_procfile_names_the_processes() -> None:
     """The Procfile has one line for each process that Weir consists of, and one for a release."""
-    assert list(procfile()) == ["release", "web", "worker", "fetcher", "mailer", "beat"]
+    assert list(procfile()) == ["release", "web", "worker", "ticks", "fetcher", "mailer", "beat"]
 
 
 @pytest.mark.parametrize("process", procfile())
@@ -197,7 +197,7 @@ def test_compose_file_fits_the_schema() -> None:
 def test_compose_file_has_no_version_and_all_services() -> None:
     """The obsolete key `version` is gone, and each part of Weir has its service."""
     assert "version" not in compose()
-    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "fetcher", "mailer", "beat"}
+    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "ticks", "fetcher", "mailer", "beat"}
 
 
 def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
@@ -213,7 +213,7 @@ def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
                     pytest.fail(f"{name} is waited for until {condition}, which promises nothing")
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "fetcher", "mailer", "beat"])
+@pytest.mark.parametrize("name", ["web", "worker", "ticks", "fetcher", "mailer", "beat"])
 def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
     """No process of Weir starts before its servers answer and the database has its tables."""
     assert {key: value["condition"] for key, value in services()[name]["depends_on"].items()} == {
@@ -236,7 +236,7 @@ def test_compose_commands_exist(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("service", "process"),
-    [("worker", "worker"), ("fetcher", "fetcher"), ("mailer", "mailer"), ("beat", "beat"), ("migrate", "release")],
+    [(name, name) for name in ("worker", "ticks", "fetcher", "mailer", "beat")] + [("migrate", "release")],
 )
 def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None:
     """Compose and Procfile start the same processes, so that what holds for one holds for the other."""

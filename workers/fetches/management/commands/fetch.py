@@ -27,7 +27,7 @@ STALLED_AFTER = 10.0  # seconds in which no fetch ends before the command looks 
 FAILED, TIMED_OUT, INTERRUPTED = 1, 124, 130  # exit statuses; 124 is that of timeout(1)
 
 START = {
-    "default": "celery -A project worker --queues default --pool prefork",
+    "ticks": "celery -A project worker --queues ticks --pool prefork",
     "fetch": "celery -A project worker --queues fetch --pool threads",
 }
 STALLED = (

@@ -1,0 +1,21 @@
+"""The queues of ticks: periodic tasks, and messages that wake one of them early. Each run does all that is due.
+
+So a tick is superfluous where others wait in its queue, as they do all that is due then. The processes of a queue may
+be away for hours, or slower than its ticks come: what waits for them stays short, and none of it holds up new ticks.
+
+Celery would have a message expire by the clocks of two hosts. Where these differ by more than a tick's period, every
+tick would expire, and the clock of no host decides anything in Weir.
+"""
+
+from typing import Final
+
+from workers import broker_link
+
+QUEUES: Final = frozenset({"ticks", "mail"})  # all of their messages are ticks; users' tasks are in `default`
+MOST_WAITING: Final = 40
+MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out the tick that sees to all
+
+
+def queue_is_full(queue: str, most: int) -> bool:
+    """Tell whether so many ticks wait in the queue; False of any other queue. Raises broker_link.Unreachable."""
+    return queue in QUEUES and broker_link.waiting_in(queue) >= most
