@@ -44,7 +44,7 @@ class SiteAdmin(ActionsAdmin[Site]):
         state = Case(
             When(paused_until__gt=Now(), then=Value("paused")),
             When(backed_off_until__gt=Now(), then=Value("backed off")),
-            When(Q(has_backlog=True) | Q(next_start__gt=Now()), then=Value("busy")),
+            When(Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now()), then=Value("busy")),
             default=Value("idle"),
             output_field=CharField(),
         )

@@ -27,6 +27,7 @@ SITES: list[tuple[str, dict[str, Any]]] = [
     ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
     ("site_grace_not_too_short", {"grace": timedelta(0)}),
     ("site_concurrency_positive", {"max_concurrency": 0}),
+    ("site_with_backlog_has_no_due_at", {"has_backlog": True, "due_at": NOW}),
 ]
 SLOTS: list[tuple[str, dict[str, Any]]] = [
     ("slot_finished_or_released", {"finished_at": NOW, "released_at": NOW}),

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from postgres import statements
 from ratelimit.sites import SitesLocked, sites_of
-from workers import task_names
+from workers.fetches import backlog
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import RobotsState, State
 from workers.fetches.robots import crawl_delays
@@ -22,7 +22,6 @@ from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import CLIENT_ERRORS, Rules, origin_of, text_of
 from workers.fetches.robots.user_agent import product_token
 from workers.fetches.targets import parse_target
-from workers.publish import publish
 
 log = structlog.get_logger(__name__)
 
@@ -92,4 +91,4 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     )
     crawl_delays.settle(set(sites.values()))
     robots_files.wake({origin_of(url): sites[host] for url, host in zip(readings, hosts, strict=True)})
-    publish(task_names.DISPATCH, sorted(set(sites.values())))
+    backlog.wake(sites.values())
