@@ -51,6 +51,7 @@ FETCHES: list[tuple[str, dict[str, Any]]] = [
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
     ("robots_state_known", {"state": "perhaps"}),
     ("robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
+    ("robots_unreachable_says_why", {"state": RobotsState.FORBIDDEN}),
     ("robots_unreachable_says_why", {"error": "because"}),
     ("robots_delay_positive", {"crawl_delay": timedelta(0)}),
     ("robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),

@@ -7,6 +7,7 @@ import pytest
 from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.fetcher.paced_request import BUSY, OPEN_AHEAD, Attempt, ConnectionTooSlow, RunOver
 from workers.fetches.fetcher.unanswered import Unanswered
@@ -38,7 +39,7 @@ def job(*, ended_s_ago: float) -> Job:
 async def late(*, connecting_s: float, busy_s: float = 0.0) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    attempt = Attempt(one, Batch([one]), (), Unanswered())
+    attempt = Attempt(one, Batch([one]), Allowed(), Unanswered())
     attempt._began_at -= connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)

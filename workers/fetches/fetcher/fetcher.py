@@ -30,7 +30,7 @@ from django.conf import settings
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
-from workers.fetches.addresses import networks
+from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
 from workers.fetches.fetcher.in_flight import Batch, InFlight
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
@@ -147,7 +147,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused)
+        return Session(allowed_by_settings(), self._refused)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)

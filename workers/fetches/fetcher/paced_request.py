@@ -19,7 +19,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from django.conf import settings
 
-from workers.fetches.addresses import Network, check_address
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.fetcher.unanswered import Unanswered
 from workers.fetches.jobs import Answer, Failure, Job
@@ -45,7 +45,7 @@ class ConnectionClosedEarly(Exception):
 class Attempt:
     """One try to request a job's URL, over one connection. On the loop's thread only."""
 
-    def __init__(self, job: Job, batch: Batch, allowed: tuple[Network, ...], unanswered: Unanswered) -> None:
+    def __init__(self, job: Job, batch: Batch, allowed: Allowed, unanswered: Unanswered) -> None:
         self.job = job
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
@@ -57,7 +57,7 @@ class Attempt:
 
     def check_peer(self, peer: tuple[str, int]) -> None:
         """Raise AddressRefused unless the address that was really connected to may be fetched from."""
-        check_address(peer[0], self._allowed)
+        self._allowed.check(peer[0], peer[1])
 
     async def wait_for_turn(self) -> None:
         """Return at the moment at which the request may be written; raises RunOver when there is none left."""

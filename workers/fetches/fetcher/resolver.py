@@ -10,7 +10,7 @@ from functools import partial
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from workers.fetches.addresses import AddressRefused, Network, check_address
+from workers.fetches.addresses import AddressRefused, Allowed
 
 Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
 
@@ -42,7 +42,7 @@ class GuardedResolver(AbstractResolver):
     thread from others, however often it is fetched from.
     """
 
-    def __init__(self, *, allowed: tuple[Network, ...], timeout_s: float) -> None:
+    def __init__(self, *, allowed: Allowed, timeout_s: float) -> None:
         self._allowed = allowed
         self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(max_workers=MOST_LOOKUPS, thread_name_prefix="dns")
@@ -61,7 +61,7 @@ class GuardedResolver(AbstractResolver):
         refused: AddressRefused | None = None
         for answer_family, _, protocol, _, address in answers:
             try:
-                check_address(str(address[0]), self._allowed)
+                self._allowed.check(str(address[0]), port)
             except AddressRefused as error:
                 refused = error
                 continue

@@ -23,7 +23,7 @@ from django.conf import settings
 from yarl import URL
 
 from ratelimit.pacing import NEVER
-from workers.fetches.addresses import AddressRefused, Network, check_address
+from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.fetcher.paced_request import (
@@ -68,7 +68,7 @@ ENDINGS = (BodyTooLarge, ConnectionTooSlow, NotPaced)
 class Session:
     """One a fetcher. It calls `refused` with the job and the headers of an answer that refuses more requests."""
 
-    def __init__(self, allowed: tuple[Network, ...], refused: Callable[[Job, Mapping[str, str]], None]) -> None:
+    def __init__(self, allowed: Allowed, refused: Callable[[Job, Mapping[str, str]], None]) -> None:
         self._allowed = allowed
         self._refused = refused
         self._unanswered = Unanswered()
@@ -149,7 +149,9 @@ class Session:
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
-            check_address(literal, self._allowed)  # aiohttp does not ask the resolver for a host that is an address
+            self._allowed.check(
+                literal, url.port or 0
+            )  # aiohttp does not ask the resolver for a host that is an address
         token = current_attempt.set(attempt)
         try:
             async with self._http.get(url, headers=_conditions(attempt.job), allow_redirects=False) as response:
@@ -163,7 +165,7 @@ class Session:
             current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
 
 
-def _client_session(allowed: tuple[Network, ...]) -> aiohttp.ClientSession:
+def _client_session(allowed: Allowed) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,
         resolver=GuardedResolver(allowed=allowed, timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT),

@@ -1,6 +1,6 @@
 """Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
 
-1. Each outcome is read: rules, everything allowed, or unreachable (RFC 9309, 2.3.1).
+1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings.
 2. That is noted (sql/note.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
@@ -43,7 +43,12 @@ class Reading:
 
 
 def read(outcome: Outcome, user_agent: str) -> Reading:
-    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now."""
+    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now.
+
+    An origin that our settings forbid is no better reached by its fetches, which need not try.
+    """
+    if outcome.is_forbidden:
+        return Reading(state=RobotsState.FORBIDDEN, error=outcome.error)
     if outcome.state == State.FAILED:
         return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
     if outcome.status_code in CLIENT_ERRORS:
