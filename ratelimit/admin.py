@@ -46,7 +46,7 @@ class SiteAdmin(ActionsAdmin[Site]):
             When(paused_until__gt=Now(), then=Value("paused")),
             When(~Q(backoff_error=""), backed_off_until__gt=Now(), then=Value("unreachable")),
             When(backed_off_until__gt=Now(), then=Value("backed off")),
-            When(Q(has_backlog=True) | Q(next_start__gt=Now()), then=Value("busy")),
+            When(Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now()), then=Value("busy")),
             default=Value("idle"),
             output_field=CharField(),
         )

@@ -49,6 +49,9 @@ class Site(models.Model):
     recalled_slot = models.BigIntegerField(db_default=0)
     recalled_at = models.DateTimeField(null=True)
     has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this site")
+    due_at = models.DateTimeField(
+        null=True, help_text="while has_backlog is false: when the first queued fetch becomes due"
+    )
     covers_subdomains = models.BooleanField(default=False)
     split_until = models.DateTimeField(
         null=True, help_text="hosts that it covered have other sites now: they were promised no start here after this"
@@ -98,10 +101,15 @@ class Site(models.Model):
                 condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1),
                 name="site_concurrency_positive",
             ),
+            models.CheckConstraint(
+                condition=Q(has_backlog=False) | Q(due_at__isnull=True), name="site_with_backlog_has_no_due_at"
+            ),
         ]
         indexes: ClassVar = [
             # Dispatch: the sites with a backlog. Changes only when a site's backlog begins or ends.
             models.Index(fields=["id"], condition=Q(has_backlog=True), name="site_with_backlog"),
+            # Dispatch: the sites at which something becomes due. Changes only with has_backlog.
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="site_due"),
             # known_sites: the sites above a host that cover it.
             models.Index(fields=["name"], condition=Q(covers_subdomains=True), name="site_covering"),
             # Strays: the sites whose queued fetches may belong to others. Changes only with a split.

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from project.environment.urls import malformed
 from ratelimit.rates import parse_duration, parse_rate
+from workers.fetches.addresses import ports
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}
@@ -89,6 +90,11 @@ def _networks(texts: list[str]) -> list[str]:
     return texts
 
 
+def _ports(texts: list[str]) -> list[str]:
+    ports(texts)
+    return texts
+
+
 def _url(text: str, info: ValidationInfo) -> str:
     url = text.strip()
     if sentence := malformed(str(info.field_name), url):
@@ -114,6 +120,12 @@ Networks = Annotated[
     BeforeValidator(_parts),
     AfterValidator(_networks),
     Wanted("networks (no host bits set) with commas between them, such as 10.1.0.0/16,fd00::/8"),
+]
+Ports = Annotated[
+    list[str],
+    BeforeValidator(_parts),
+    AfterValidator(_ports),
+    Wanted("ports and ranges of ports with commas between them, such as 80,443,8000-8099"),
 ]
 LogLevel = Annotated[
     Level,

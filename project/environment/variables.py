@@ -13,6 +13,7 @@ from project.environment.values import (
     LogLevel,
     Networks,
     Port,
+    Ports,
     PositiveCount,
     PositiveSeconds,
     Rate,
@@ -153,7 +154,13 @@ class Fetches(Group):
     )
     WEIR_FETCH_ALLOW_NETS: Networks = Field(
         default=[],
-        description="Networks that may be fetched from although they are not public: `10.1.0.0/16,fd00::/8`.",
+        description="Networks that may be fetched from although they are not public, on any port: "
+        "`10.1.0.0/16,fd00::/8`.",
+    )
+    WEIR_FETCH_ALLOW_PORTS: Ports = Field(
+        default=["80", "443", "8080", "8443"],
+        description="The ports that may be fetched from, where no allowed network is: ports and ranges, "
+        "`80,443,8000-8099`; `1-65535` is all of them. Others serve mail, databases and the like.",
     )
 
 

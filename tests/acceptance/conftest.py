@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import connection
 from honcho.environ import parse_procfile
@@ -24,8 +25,10 @@ from project import embedded
 from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
+from tests.acceptance import networks
 from workers.fetches.models import FINAL, Fetch
 
+ALLOW_NETS = "127.1.0.0/16"
 CELERY = (sys.executable, "-m", "celery")
 
 
@@ -131,8 +134,13 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:  # noqa: ARG001  must come first
-    """A cluster with a broker, and no process yet, on the test database."""
+def cluster(
+    transactional_db: None,  # noqa: ARG001  must come first
+    tmp_path: Path,
+    settings: LazySettings,
+) -> Iterator[Cluster]:
+    """A cluster with a broker, and no process yet, on the test database; this process may ask for what it may fetch."""
+    settings.WEIR_FETCH_ALLOW_NETS = [ALLOW_NETS, networks.ALLOW_NETS]
     call_command("sync_schedule")
     broker_home = tmp_path / "broker"
     broker_home.mkdir()
@@ -144,7 +152,7 @@ def cluster(transactional_db: None, tmp_path: Path) -> Iterator[Cluster]:  # noq
             **os.environ,
             "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}",
             "REDIS_URL": f"unix://{embedded.valkey_socket(broker_home)}",
-            "WEIR_FETCH_ALLOW_NETS": "127.1.0.0/16",
+            "WEIR_FETCH_ALLOW_NETS": ALLOW_NETS,
             "WEIR_FETCH_TIMEOUT": "3",
             "WEIR_FETCH_CONNECT_TIMEOUT": "2",
             "WEIR_FETCH_DNS_TIMEOUT": "1",

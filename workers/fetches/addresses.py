@@ -1,17 +1,27 @@
-"""The address guard: a fetch connects only to addresses that are routable on the public internet.
+"""The address guard: a fetch connects only to addresses that are routable on the public internet, and to web ports.
 
-Three checks on every hop, with `check_address`:
+Three checks on every hop, with `Allowed.check`:
 1. A host that is an address is checked before it is connected to (fetcher/http/session.py).
 2. Of a host that is a name, each address that the resolver returns (fetcher/http/resolver.py). The connection uses the
    very addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
 3. The peer of the opened connection, before the request is written (fetcher/http/paced_request.py).
 
-WEIR_FETCH_ALLOW_NETS exempts networks.
+What a URL itself shows to be forbidden is refused before: when it is asked for, and when a redirect leads there
+(`Allowed.check_host`, targets.py).
+
+WEIR_FETCH_ALLOW_NETS exempts networks, and all their ports: who names a network knows what listens there.
+WEIR_FETCH_ALLOW_PORTS holds everywhere else. It lists what is allowed, as a list of what is not would have to know the
+port of every server that a request could harm: browsers' own (https://fetch.spec.whatwg.org/#port-blocking) stops at
+mail, chat and files, and lets 6379 (Redis), 11211 (memcached) and 9200 (Elasticsearch) pass.
 """
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from django.conf import settings
 
 Network = IPv4Network | IPv6Network
 
@@ -31,13 +41,70 @@ _NOT_GLOBAL = tuple(
 )  # fmt: skip
 
 
+_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+HIGHEST_PORT = 65_535
+
+
 class AddressRefused(OSError):
     """The address may not be connected to; the message names it and says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Allowed:
+    """What fetches may connect to, beside public addresses: networks, and the ports of all others."""
+
+    networks: tuple[Network, ...] = ()
+    ports: frozenset[int] = frozenset({80, 443})
+
+    def check(self, address: str, port: int) -> None:
+        """Raise AddressRefused unless the port of the address may be connected to."""
+        check_address(address, self.networks)
+        if port not in self.ports and not is_in(address, self.networks):
+            raise AddressRefused(f"{address}: {_refused_port(port)}")
+
+    def check_host(self, host: str, port: int) -> None:
+        """Raise AddressRefused where a URL with this host shows already that it may not be connected to.
+
+        The address of a name is not known yet. So where networks are allowed, the port of a name is left to `check`.
+        """
+        try:
+            ip_address(host)
+        except ValueError:
+            if port not in self.ports and not self.networks:
+                raise AddressRefused(_refused_port(port)) from None
+        else:
+            self.check(host, port)
+
+
+def allowed_by_settings() -> Allowed:
+    """Return what WEIR_FETCH_ALLOW_NETS and WEIR_FETCH_ALLOW_PORTS allow."""
+    return _allowed(tuple(settings.WEIR_FETCH_ALLOW_NETS), tuple(settings.WEIR_FETCH_ALLOW_PORTS))
+
+
+@lru_cache(maxsize=10)
+def _allowed(network_texts: tuple[str, ...], port_texts: tuple[str, ...]) -> Allowed:
+    return Allowed(networks=networks(network_texts), ports=ports(port_texts))
+
+
+def _refused_port(port: int) -> str:
+    return f"port {port} is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
     """Return the networks that the setting names; raises ValueError for a text that is no network."""
     return tuple(ip_network(text.strip()) for text in texts if text.strip())
+
+
+def ports(texts: Iterable[str]) -> frozenset[int]:
+    """Return the ports that the setting names, each `443` or `8000-8099`; raises ValueError for a text that is none."""
+    found: set[int] = set()
+    for text in filter(None, map(str.strip, texts)):
+        match = _PORTS.fullmatch(text)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 0 < first <= last <= HIGHEST_PORT:
+            raise ValueError(f"{text!r} is neither a port nor a range of ports")
+        found.update(range(first, last + 1))
+    return frozenset(found)
 
 
 def check_address(text: str, allowed: tuple[Network, ...]) -> None:
@@ -48,13 +115,19 @@ def check_address(text: str, allowed: tuple[Network, ...]) -> None:
 
 @lru_cache(maxsize=10_000)
 def _refusal(text: str, allowed: tuple[Network, ...]) -> str | None:
+    if is_in(text, allowed):
+        return None
     address = ip_address(text.partition("%")[0])
-    if any(address in network for network in allowed if network.version == address.version):
-        return None
-    plain = _embedded(address)
-    if plain is not address and any(plain in network for network in allowed if network.version == plain.version):
-        return None
-    return _reason(plain) or _reason(address)
+    return _reason(_embedded(address)) or _reason(address)
+
+
+@lru_cache(maxsize=10_000)
+def is_in(text: str, allowed: tuple[Network, ...]) -> bool:
+    """Tell whether the address, or the IPv4 address that it means, is in one of the networks."""
+    address = ip_address(text.partition("%")[0])
+    return any(
+        one in network for one in (address, _embedded(address)) for network in allowed if network.version == one.version
+    )
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

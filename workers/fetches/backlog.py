@@ -1,19 +1,21 @@
-"""The backlog flags: which sites have queued fetches, so that dispatch looks at a few sites instead of at all of them.
+"""The backlog flags: which sites have fetches that are due, so that dispatch looks at a few sites instead of at all.
 
-`Site.has_backlog` is a hint. It is changed in two steps on each side, so that no queued fetch is overlooked although no
-lock is taken:
+`Site.has_backlog` is a hint. Where it is inactive, `Site.due_at` notes when the first of the site's queued fetches
+becomes due; each tick begins by activating the flags of those sites for which that time has come (`activate_due`). Both
+are changed in two steps on each side, so that no queued fetch is overlooked although no lock is taken:
 
-1. A process that queues fetches commits them first, and activates the flags of their sites afterwards.
-2. Dispatch, where a site looks empty, deactivates the flag, commits, and then *looks again*: it reactivates the flag of
-   a site that has queued fetches.
+1. A process that queues fetches, or has them due sooner, commits that first, and looks at their sites afterwards
+   (`activate`): an inactive one becomes active, or gets an earlier `due_at`.
+2. Dispatch, where a site looks empty, deactivates the flag, notes `due_at`, commits, and then *looks again*.
 
 A fetch that was committed before the second look of step 2 is seen by it. One that is committed later finds the flag
-inactive in step 1, and activates it. If a process dies in between, `find_overlooked` (part of sweep) finds the site on
-its rounds through all sites.
+inactive in step 1. If a process dies in between, `find_overlooked` (part of sweep) finds the site on its rounds through
+all sites.
 """
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from postgres import statements
 from workers import task_names
@@ -22,31 +24,59 @@ from workers.publish import publish
 _query = partial(statements.run, "workers.fetches")
 
 SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twentieth of a core, all the time
+SITES_AT_ONCE = 2_000  # that are activated in one transaction, as their rows are locked meanwhile
 MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated at once, dispatch looks at all
 _looked_up_to = 0  # the id of a site
 
 
 def activate(site_ids: Iterable[int]) -> None:
-    """Activate the flags of sites, after the commit of what is queued for them; wakes dispatch for inactive ones."""
-    sites = sorted(set(site_ids))
-    activated = sorted(row.id for row in _query("activate", {"sites": sites})) if sites else []
-    if activated:
-        publish(task_names.DISPATCH, activated if len(activated) <= MOST_NAMED else None)
+    """Look at sites, after the commit of what is queued for them; wakes dispatch for those that become active.
+
+    Where nothing is due yet, a site stays inactive, and `due_at` says when that changes.
+    """
+    if sites := sorted(set(site_ids)):
+        _wake_dispatch(_look(sites=sites).activated)
+
+
+def wake(site_ids: Iterable[int]) -> None:
+    """Look at sites as `activate` does, and wake dispatch for all of them: what waited there may go on."""
+    if sites := sorted(set(site_ids)):
+        _look(sites=sites)
+        _wake_dispatch(sites)
 
 
 def deactivate(site_ids: list[int]) -> None:
-    """Deactivate the flags of those sites that have nothing queued."""
+    """Deactivate the flags of those sites that have nothing due."""
     deactivated = [row.id for row in _query("deactivate", {"sites": site_ids})] if site_ids else []
     if deactivated:
-        _query("reactivate", {"sites": deactivated})
+        _look(sites=deactivated)
+
+
+def activate_due() -> int:
+    """Activate the flags of the sites at which something has become due; returns of how many."""
+    activated, more = 0, True
+    while more:
+        last: int = _query("activate_due", {"most": SITES_AT_ONCE})[0].activated
+        activated, more = activated + last, last == SITES_AT_ONCE
+    return activated
 
 
 def find_overlooked() -> int:
-    """Activate the flags of those of the next SITES_A_LOOK sites that have queued fetches; returns how many changed.
+    """Look at the next SITES_A_LOOK sites; returns how many were activated, as something is due there.
 
     Each call goes on after the last site that this process looked at, and begins anew after the last of all.
     """
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
-    [look] = _query("find_overlooked", {"after": _looked_up_to, "most": SITES_A_LOOK})
+    look = _look(after=_looked_up_to, most=SITES_A_LOOK)
     _looked_up_to = look.last if look.looked_at == SITES_A_LOOK else 0
-    return int(look.activated)
+    return len(look.activated)
+
+
+def _look(*, sites: list[int] | None = None, after: int = 0, most: int | None = None) -> Any:  # noqa: ANN401  a row
+    [look] = _query("activate", {"sites": sites, "after": after, "most": most})
+    return look
+
+
+def _wake_dispatch(sites: list[int]) -> None:
+    if sites:
+        publish(task_names.DISPATCH, sites if len(sites) <= MOST_NAMED else None)

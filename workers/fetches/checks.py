@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004  Django's name
 
-from workers.fetches.addresses import networks
+from workers.fetches.addresses import networks, ports
 from workers.fetches.robots.user_agent import has_contact
 
 SHORTEST_LOOKAHEAD, LONGEST_LOOKAHEAD = 1.0, 60.0  # seconds
@@ -19,6 +19,16 @@ def allowed_networks_are_networks(**_kwargs: Any) -> list[CheckMessage]:
         networks(settings.WEIR_FETCH_ALLOW_NETS)
     except ValueError as error:
         return [Error(f"WEIR_FETCH_ALLOW_NETS: {error}.", hint="Write 10.1.0.0/16,fd00::/8.", id="weir.E002")]
+    return []
+
+
+@register
+def allowed_ports_are_ports(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E014: each of WEIR_FETCH_ALLOW_PORTS must be a port or a range, also where a settings module sets it."""
+    try:
+        ports(settings.WEIR_FETCH_ALLOW_PORTS)
+    except ValueError as error:
+        return [Error(f"WEIR_FETCH_ALLOW_PORTS: {error}.", hint="Write 80,443,8000-8099.", id="weir.E014")]
     return []
 
 

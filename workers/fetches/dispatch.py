@@ -1,13 +1,14 @@
 """Dispatch: gives slots to queued fetches and sends them to the fetchers.
 
-1. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
+1. The backlog flags of sites at which something has become due are activated (backlog.py).
+2. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
    and gives them to the best queued fetches (sql/dispatch.sql).
-2. At sites that were ever split, what was reserved is looked at again: a fetch whose host belongs to another site by
+3. At sites that were ever split, what was reserved is looked at again: a fetch whose host belongs to another site by
    now is taken out (strays.py).
-3. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
+4. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
    interval between its own starts. The fetcher looks up which fetch a slot is for when it claims it: where a fetch was
    cancelled, its successor has the slot.
-4. The backlog flags of sites that looked empty are deactivated (backlog.py).
+5. The backlog flags of sites at which nothing is due any more are deactivated.
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 
@@ -52,7 +53,8 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     """Reserve at all sites that are due, or at those of them that are named; returns the number of fetches sent.
 
     Sites are named when their backlog flags are activated. The others get their slots once a tick, in runs as long as
-    can be. Safe to run anywhere, any number of times at once: sites that another dispatch has locked are left to it.
+    can be; so do those at which something has become due. Safe to run anywhere, any number of times at once: sites that
+    another dispatch has locked are left to it.
     """
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
@@ -60,6 +62,8 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     if messages > MOST_WAITING:
         log.warning("fetchers_are_behind", messages=messages)
         return 0
+    if site_ids is None:
+        backlog.activate_due()
     sent, after, more = 0, 0, True
     while more:
         rows = _query(

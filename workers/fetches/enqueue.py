@@ -22,6 +22,7 @@ from postgres import statements
 from postgres.texts import storable
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
+from workers.fetches.addresses import Allowed, allowed_by_settings
 from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
 from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import files as robots_files
@@ -68,11 +69,11 @@ def request_fetches(
 ) -> list[Fetch]:
     """Ask for many URLs, in their order, in a few statements; returns their rows.
 
-    Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches is stored as a failed
-    fetch that says why, and hinders none of the others. Higher `priority` goes first within a site, then age.
-    `not_before` (aware) is the earliest start. `max_attempts` bounds the attempts after network errors and answers of
-    429 and 5xx. `on_done` is a Celery task, or its name: it is called with the fetch's id when the fetch has ended, at
-    least once.
+    Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches, or whose address or
+    port the settings forbid, is stored as a failed fetch that says why, and hinders none of the others. Higher
+    `priority` goes first within a site, then age. `not_before` (aware) is the earliest start. `max_attempts` bounds the
+    attempts after network errors and answers of 429 and 5xx. `on_done` is a Celery task, or its name: it is called with
+    the fetch's id when the fetch has ended, at least once.
     With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. Where
     it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 
@@ -149,7 +150,8 @@ def _task_name(on_done: object) -> str:
 
 def _wanted(texts: Sequence[str], common: dict[str, Any], *, dedupe: bool) -> list[dict[str, Any]]:
     """Return the columns of each text's fetch, but for those that all of them have in common."""
-    targets = [_parsed(text) for text in texts]
+    allowed = allowed_by_settings()
+    targets = [_parsed(text, allowed) for text in texts]
     sites = sites_of({target.host for target in targets if isinstance(target, Target)})
     return [
         {
@@ -226,9 +228,9 @@ def _queue_once(
     return [of_place[place] for place in places], [fetch for fetch in queued if fetch is not None]
 
 
-def _parsed(text: str) -> Target | InvalidTarget:
+def _parsed(text: str, allowed: Allowed) -> Target | InvalidTarget:
     try:
-        return parse_target(text)
+        return parse_target(text, allowed)
     except InvalidTarget as error:
         return error
 

@@ -70,6 +70,11 @@ class Failure:
     slot_used: bool = False  # the request was written, though its times are not known
     not_before_s: float = 0.0  # seconds until another attempt may be of use
 
+    @property
+    def is_forbidden(self) -> bool:
+        """Tell whether the settings forbid the request: nothing was written, and nothing ever will be."""
+        return self.permanent and not self.slot_used and self.lateness_ms is None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snoozed:
@@ -97,7 +102,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields are the columns of fetcher/results/sql/store.sql."""
+    """What is stored for one fetch; the fields but the last are the columns of fetcher/results/sql/store.sql."""
 
     fetch_id: int
     slot_id: int
@@ -117,3 +122,4 @@ class Outcome:
     content: bytes | None = None
     unchanged_from: int | None = None
     is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
+    is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads

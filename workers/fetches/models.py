@@ -223,6 +223,7 @@ class RobotsState(models.TextChoices):
     ALLOWED = "allowed"  # there is none (4xx): everything may be fetched
     RULES = "rules"
     UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
+    FORBIDDEN = "forbidden"  # our settings forbid to connect to the origin; `error` says why
 
 
 class RobotsFile(models.Model):
@@ -234,7 +235,7 @@ class RobotsFile(models.Model):
     state = models.CharField(max_length=11, choices=RobotsState)
     rules = models.TextField(blank=True, help_text="the text, at most 512 KiB of it")
     crawl_delay = models.DurationField(null=True, help_text="the Crawl-delay that holds for Weir, at most a day")
-    error = models.TextField(blank=True, help_text="why it is unreachable")
+    error = models.TextField(blank=True, help_text="why it is unreachable or forbidden")
     fetched_at = models.DateTimeField(db_default=Now())
     refresh_at = models.DateTimeField(help_text="when it is asked for again, while it still counts")
     expires_at = models.DateTimeField(help_text="when it no longer counts")
@@ -245,7 +246,8 @@ class RobotsFile(models.Model):
                 condition=Q(state__in=[state.value for state in RobotsState]), name="robots_state_known"
             ),
             models.CheckConstraint(
-                condition=Q(state=RobotsState.UNREACHABLE) ^ Q(error=""), name="robots_unreachable_says_why"
+                condition=Q(state__in=[RobotsState.UNREACHABLE.value, RobotsState.FORBIDDEN.value]) ^ Q(error=""),
+                name="robots_unreachable_says_why",
             ),
             models.CheckConstraint(
                 condition=Q(crawl_delay__isnull=True) | Q(crawl_delay__gt=timedelta(0)), name="robots_delay_positive"

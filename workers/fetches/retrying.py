@@ -19,6 +19,7 @@ from psycopg.errors import UniqueViolation
 from postgres import statements
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
+from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
@@ -94,10 +95,11 @@ def _retry(ids: Sequence[int]) -> Retried:
 
 
 def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
-    """Yield where each begins again; None for a text that an earlier version took for a URL, and this one does not."""
+    """Yield where each begins again; None for a text that is no URL that Weir fetches any more, or is forbidden now."""
+    allowed = allowed_by_settings()
     for fetch_id, url in fetches.values_list("pk", "url"):
         try:
-            yield fetch_id, parse_target(url)
+            yield fetch_id, parse_target(url, allowed)
         except InvalidTarget:
             yield fetch_id, None
 

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from yarl import URL
 
 from ratelimit import site_names
+from workers.fetches.addresses import AddressRefused, Allowed
 
 MAX_LENGTH = 8_000
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -27,8 +28,10 @@ class Target:
     host: str
 
 
-def parse_target(text: str) -> Target:
+def parse_target(text: str, allowed: Allowed | None = None) -> Target:
     """Return the target that `text` names; raises InvalidTarget with the reason.
+
+    With `allowed`, also where the URL shows that it may not be connected to: an address or a port that is forbidden.
 
     Only http and https, no credentials, a host that is a name or a plain IP address. Fragments are dropped, an empty
     path is `/`. Numbers that some resolvers take for addresses (127.1, 0x7f.1, 2130706433) are refused: they serve to
@@ -54,11 +57,20 @@ def parse_target(text: str) -> Target:
     if "[" in authority and ":" not in host:
         raise InvalidTarget(f"not a URL: [{host}] is not an IPv6 address")
     host = _checked_host(host.lower().removesuffix("."))
+    _check_allowed(allowed, host, port)
     name = f"[{host}]" if ":" in host else host
     if port != DEFAULT_PORTS[scheme]:
         name += f":{port}"
     url = url.with_host(host)
     return Target(url=f"{url.origin()}{url.raw_path_qs}", host=site_names.canonical(name))
+
+
+def _check_allowed(allowed: Allowed | None, host: str, port: int) -> None:
+    try:
+        if allowed is not None:
+            allowed.check_host(host, port)
+    except AddressRefused as error:
+        raise InvalidTarget(str(error)) from error
 
 
 def _parsed(text: str) -> tuple[URL, str, str | None, int | None]:

@@ -33,8 +33,8 @@ def _refused_urls(running: sites.Sites) -> dict[str, str]:
         "http://localhost/": "loopback",
         "http://2130706433/": "neither a name nor an IPv4 address",
         "http://0x7f.1/": "neither a name nor an IPv4 address",
-        running.url(0, "/redirect/http%3A%2F%2F127.0.0.1%2Fsecret"): "loopback",
-        running.url(1, "/redirect/http%3A%2F%2Flocalhost%2Fsecret"): "loopback",
+        running.url(0, "/redirect/http%3A%2F%2F127.0.0.1%2Fpage"): "loopback",
+        running.url(1, "/redirect/http%3A%2F%2Flocalhost%2Fpage"): "loopback",
         running.url(2, "/redirect/ftp%3A%2F%2Fexample.com%2F"): "only http and https",
         running.url(3, "/redirect/http%3A%2F%2Fa%3Ab%40127.1.0.1%2F"): "credentials",
     }

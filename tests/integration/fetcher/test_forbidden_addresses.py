@@ -120,6 +120,13 @@ def fetch_all(settings: LazySettings, messages: list[Message], eventually: Event
     settings.WEIR_DEFAULT_RATE = "1000/s"  # most forms share a few sites
     fetchers: list[Fetcher] = []
 
+    def requested(urls: Iterable[str]) -> list[Fetch]:
+        """Ask for them as a process would whose settings allow them all: the fetcher must not rely on it."""
+        allowed, settings.WEIR_FETCH_ALLOW_NETS = settings.WEIR_FETCH_ALLOW_NETS, ["0.0.0.0/0", "::/0"]
+        asked = request_fetches(urls, max_attempts=1)
+        settings.WEIR_FETCH_ALLOW_NETS = allowed
+        return asked
+
     def run_messages(fetcher: Fetcher) -> bool:
         """Do what is due; tell whether that was all."""
         dispatch()
@@ -131,7 +138,7 @@ def fetch_all(settings: LazySettings, messages: list[Message], eventually: Event
 
     def fetch(urls: Iterable[str]) -> list[Fetch]:
         fetchers.append(Fetcher())
-        asked = request_fetches(urls, max_attempts=1)
+        asked = requested(urls)
         eventually(lambda: run_messages(fetchers[-1]), "every fetch to end", seconds=60)
         ended = Fetch.objects.in_bulk([each.pk for each in asked])
         return [ended[each.pk] for each in asked]
@@ -216,6 +223,20 @@ def test_no_answer_of_a_name_server_gets_through(
         assert f"{name} resolves to " in fetch.error
 
 
+def test_the_port_of_a_public_address_is_checked_where_it_is_connected_to(
+    settings: LazySettings, fetch_all: FetchAll, connected_to: list[str], names: dict[str, Any]
+) -> None:
+    """Also of a name, whose address was not known when it was asked for. An allowed network may use any port."""
+    settings.WEIR_FETCH_ALLOW_NETS = ["10.0.0.0/8"]
+    names["public.example"] = ("93.184.215.14",)
+    ended = fetch_all(["http://public.example:6379/", "http://93.184.215.14:25/"])
+    assert connected_to == []
+    assert [fetch.error for fetch in ended] == [
+        "public.example resolves to 93.184.215.14: port 6379 is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it",
+        "93.184.215.14: port 25 is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it",
+    ]
+
+
 def test_a_name_with_one_permitted_address_is_fetched_from_that_one(
     fetch_all: FetchAll, origin: sites.Sites, connected_to: list[str], names: dict[str, Any]
 ) -> None:
@@ -266,7 +287,7 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
     fetch_all: FetchAll, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
-    monkeypatch.setattr(session, "check_address", lambda *_arguments: None)
+    monkeypatch.setattr(session, "_as_address", lambda _host: None)
     [fetch] = fetch_all([f"http://127.0.0.1:{listener.server_port}/"])
     assert fetch.state == State.FAILED
     assert "127.0.0.1 is loopback" in fetch.error

@@ -100,7 +100,7 @@ def test_a_failure_has_no_body() -> None:
 
 
 def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
-    """The attempt counts, the fetch is due after its back-off, its site is awake and dispatch hears of it."""
+    """The attempt counts, the fetch is due after its back-off, and its site from then on."""
     [job] = running()
     messages.clear()
     store([queued(job, delay_s=30.0, error="the site answered 503", status_code=503, lateness_ms=1.0)])
@@ -109,8 +109,9 @@ def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     assert (fetch.error, fetch.status_code, fetch.finished_at) == ("the site answered 503", 503, None)
     assert timedelta(seconds=25) < fetch.not_before - now <= timedelta(seconds=30)
     assert Slot.objects.get().finished_at is not None
-    assert Site.objects.get().has_backlog
-    assert messages == [dispatch_message(SITE)]
+    site = Site.objects.get()
+    assert (site.has_backlog, site.due_at) == (False, fetch.not_before)
+    assert messages == []
 
 
 def test_what_was_given_back_is_due_at_once_and_counts_nothing() -> None:
@@ -218,8 +219,9 @@ def test_many_outcomes_are_stored_in_one_call(messages: list[Message]) -> None:
     )
     states = [Fetch.objects.filter(state=state).count() for state in (State.DONE, State.FAILED, State.QUEUED)]
     assert states == [10, 10, 20]
-    assert Site.objects.filter(has_backlog=True).count() == 11
-    assert messages == [dispatch_message(SITE, *(f"hop-{number}.example" for number in range(10)))]
+    assert Site.objects.filter(has_backlog=True).count() == 10
+    assert Site.objects.get(name=SITE).due_at is not None
+    assert messages == [dispatch_message(*(f"hop-{number}.example" for number in range(10)))]
     store([])
 
 
@@ -229,7 +231,7 @@ def test_on_done_is_called_once_the_end_is_stored(final: Any, messages: list[Mes
     first, second = running(2, on_done="shop.tasks.arrived")
     messages.clear()
     store([final(first), queued(second, delay_s=1.0)])
-    assert messages == [dispatch_message(SITE), ("shop.tasks.arrived", (first.fetch_id,))]
+    assert messages == [("shop.tasks.arrived", (first.fetch_id,))]
     noted = dict(Fetch.objects.values_list("pk", "on_done_called_at"))
     assert noted[first.fetch_id] is not None
     assert noted[second.fetch_id] is None
@@ -270,7 +272,7 @@ def test_a_late_result_does_not_touch_the_new_holders_fetch(late: Any) -> None:
     """The slot is the fence: the former holder's is not the fetch's any more, though the fetch runs again."""
     job = taken_back()
     Fetch.objects.update(not_before=database_now())
-    Site.objects.update(next_start=database_now())
+    Site.objects.update(next_start=database_now(), has_backlog=True, due_at=None)
     dispatch()
     [new_job] = claim([job.fetch_id])
     assert new_job.slot_id != job.slot_id

@@ -6,17 +6,27 @@ which order the statements of several threads, each with a connection of its own
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from itertools import permutations
+from datetime import timedelta
+from itertools import permutations, product
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import connections, transaction
+from django.db.models import F
 
 from postgres import statements
-from ratelimit import site_settings, sites
+from ratelimit import site_settings
 from ratelimit.models import Site
-from tests.integration.conftest import Eventually, Message, WaitersOf, dispatch_message, waiting_for_nobody
+from tests.integration.conftest import (
+    Eventually,
+    Message,
+    WaitersOf,
+    database_now,
+    dispatch_message,
+    waiting_for_nobody,
+)
+from tests.integration.fetching import queue_pages
 from workers import task_names
 from workers.fetches import backlog
 from workers.fetches.cancelling import cancel
@@ -27,6 +37,7 @@ from workers.fetches.models import Fetch, State
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 URL = "https://site.example/"
+SOON = timedelta(hours=1)
 PATIENCE = 20.0
 
 
@@ -103,6 +114,13 @@ def enqueue(actor: Actor) -> None:
         actor.turn()
 
 
+def enqueue_for_later(actor: Actor) -> None:
+    """The same with a fetch that is not due yet."""
+    with transaction.atomic():
+        request_fetch(URL, not_before=database_now() + SOON)
+        actor.turn()
+
+
 def deactivate(_actor: Actor) -> None:
     """Step two: deactivate a site that looks empty, then look again."""
     backlog.deactivate(list(Site.objects.values_list("pk", flat=True)))
@@ -110,8 +128,14 @@ def deactivate(_actor: Actor) -> None:
 
 @pytest.fixture
 def actors(turns: None) -> Iterator[dict[str, Actor]]:  # noqa: ARG001  asked for its effect
-    """Return two that enqueue (E, e) and two that deactivate (O, o)."""
-    all_actors = {"E": Actor(enqueue), "e": Actor(enqueue), "O": Actor(deactivate), "o": Actor(deactivate)}
+    """Return two that enqueue (E, e), one that does so for later (L), and two that deactivate (O, o)."""
+    all_actors = {
+        "E": Actor(enqueue),
+        "e": Actor(enqueue),
+        "L": Actor(enqueue_for_later),
+        "O": Actor(deactivate),
+        "o": Actor(deactivate),
+    }
     yield all_actors
     for actor in all_actors.values():
         actor.close()
@@ -122,7 +146,7 @@ def orders(*names: str) -> list[str]:
 
     Two actors that do the same are interchangeable: the upper-case one makes its first step first.
     """
-    steps = "".join(name * (3 if name in "Ee" else 2) for name in names)
+    steps = "".join(name * (3 if name in "EeL" else 2) for name in names)
     every_order = {"".join(order) for order in permutations(steps)}
     return sorted(
         order
@@ -132,19 +156,29 @@ def orders(*names: str) -> list[str]:
 
 
 def overlooked() -> int:
-    """Return how many fetches are queued at an inactive site."""
-    return Fetch.objects.filter(state=State.QUEUED, site__has_backlog=False).count()
+    """Return how many fetches are queued at an inactive site that does not become active in time."""
+    inactive = Fetch.objects.filter(state=State.QUEUED, site__has_backlog=False)
+    return inactive.exclude(site__due_at__lte=F("not_before")).count()
 
 
-@pytest.mark.parametrize("on", [True, False], ids=["an active site", "an inactive site"])
-@pytest.mark.parametrize("names", ["EO", "EOo", "EeO"])
-def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors: dict[str, Actor]) -> None:
-    """After all have finished, in whichever order their steps came, every queued fetch is at an active site."""
+@pytest.mark.parametrize(
+    ("names", "state"),
+    [
+        *product(("EO", "LO", "EL"), ("active", "inactive", "due later")),
+        *product(("EOo", "EeO"), ("active", "inactive")),
+    ],
+)
+def test_no_order_of_the_steps_overlooks_a_fetch(names: str, state: str, actors: dict[str, Actor]) -> None:
+    """After all have finished, in whichever order their steps came, every queued fetch is at an active site.
+
+    Or at one that becomes active when the fetch is due.
+    """
     site_settings.set_rate("site.example", "1/s")
     every_order = orders(*names)
     for order in every_order:
         Fetch.objects.all().delete()
-        Site.objects.update(has_backlog=on)
+        due_at = database_now() + 2 * SOON if state == "due later" else None
+        Site.objects.update(has_backlog=state == "active", due_at=due_at)
         for name in names:
             actors[name].begin()
         for name in order:
@@ -152,9 +186,9 @@ def test_no_order_of_the_steps_overlooks_a_fetch(names: str, *, on: bool, actors
         for name in names:
             while actors[name].busy:
                 actors[name].step()
-        assert Fetch.objects.filter(state=State.QUEUED).count() == names.lower().count("e")
+        assert Fetch.objects.filter(state=State.QUEUED).count() == sum(name in "EeL" for name in names)
         assert overlooked() == 0, order
-    assert len(every_order) == {"EO": 10, "EOo": 105, "EeO": 280}[names]
+    assert len(every_order) == {"EO": 10, "LO": 10, "EOo": 105, "EeO": 280, "EL": 20}[names]
 
 
 def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_reactivated(
@@ -181,11 +215,18 @@ def test_a_site_deactivated_by_a_statement_that_began_before_the_commit_is_react
     assert overlooked() == 0
 
 
+def inactive_sites(count: int) -> list[int]:
+    """Have sites with a queued fetch each, which no process has activated; returns their ids."""
+    for number in range(count):
+        site_settings.set_rate(f"site-{number}.example", "1/s")
+    queue_pages(1)
+    Site.objects.update(has_backlog=False)
+    return list(Site.objects.values_list("pk", flat=True))
+
+
 def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -> None:
     """Activating an active site sends nothing, and one message does for many sites."""
-    for number in range(3):
-        site_settings.set_rate(f"site-{number}.example", "1/s")
-    ids = list(Site.objects.values_list("pk", flat=True))
+    ids = inactive_sites(3)
     backlog.activate(ids + ids)
     assert messages == [dispatch_message("site-0.example", "site-1.example", "site-2.example")]
     backlog.activate(ids)
@@ -196,7 +237,7 @@ def test_only_a_site_that_was_inactive_wakes_dispatch(messages: list[Message]) -
 def test_a_message_does_not_name_sites_without_end(messages: list[Message], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where very many are activated at once, dispatch looks at all that are due."""
     monkeypatch.setattr(backlog, "MOST_NAMED", 2)
-    sites.create_sites(f"site-{number}.example" for number in range(5))
+    inactive_sites(5)
     backlog.activate(Site.objects.filter(name__in=["site-0.example", "site-1.example"]).values_list("pk", flat=True))
     backlog.activate(Site.objects.values_list("pk", flat=True))
     assert messages == [dispatch_message("site-0.example", "site-1.example"), (task_names.DISPATCH, (None,))]

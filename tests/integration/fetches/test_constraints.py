@@ -27,6 +27,7 @@ SITES: list[tuple[str, dict[str, Any]]] = [
     ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
     ("site_grace_not_too_short", {"grace": timedelta(0)}),
     ("site_concurrency_positive", {"max_concurrency": 0}),
+    ("site_with_backlog_has_no_due_at", {"has_backlog": True, "due_at": NOW}),
 ]
 SLOTS: list[tuple[str, dict[str, Any]]] = [
     ("slot_finished_or_released", {"finished_at": NOW, "released_at": NOW}),
@@ -50,6 +51,7 @@ FETCHES: list[tuple[str, dict[str, Any]]] = [
 ROBOTS: list[tuple[str, dict[str, Any]]] = [
     ("robots_state_known", {"state": "perhaps"}),
     ("robots_unreachable_says_why", {"state": RobotsState.UNREACHABLE}),
+    ("robots_unreachable_says_why", {"state": RobotsState.FORBIDDEN}),
     ("robots_unreachable_says_why", {"error": "because"}),
     ("robots_delay_positive", {"crawl_delay": timedelta(0)}),
     ("robots_refreshed_in_time", {"refresh_at": NOW + timedelta(seconds=1)}),

@@ -107,7 +107,8 @@ def test_what_is_not_due_yet_waits() -> None:
     dispatch()
     assert [fetch.pk for fetch in held()] == [now.pk]
     assert Fetch.objects.get(pk=later.pk).state == State.QUEUED
-    assert Site.objects.get().has_backlog
+    site = Site.objects.get()
+    assert (site.has_backlog, site.due_at) == (False, later.not_before)
 
 
 @pytest.mark.parametrize(("rate", "starts"), [("1/s", 2), ("10/s", 19), ("1/10s", 1), ("100/s", 189)])

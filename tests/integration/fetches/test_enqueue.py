@@ -91,6 +91,10 @@ def test_a_generator_of_urls_is_taken_once() -> None:
         ("https://site.example/\ud800", "control characters"),
         ("\0\ud800", "control characters"),
         ("https://site.example/" + "x" * 100_000, "longer than"),
+        ("http://10.0.0.1/", "10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS can allow its network"),
+        ("http://[::ffff:127.0.0.1]:8080/", "loopback"),
+        ("http://8.8.8.8:6379/", "8.8.8.8: port 6379 is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"),
+        ("http://site.example:25/", "port 25 is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"),
     ],
 )
 def test_what_is_no_url_is_stored_as_a_failure_that_says_why(text: str, reason: str, messages: list[Message]) -> None:

@@ -5,6 +5,7 @@ outcome: the fetchers crawled until autovacuum had run.
 """
 
 import math
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -151,16 +152,35 @@ def test_storing_looks_rows_up(own_reserved: list[int]) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["deactivate", "reactivate", "find_overlooked"])
+@pytest.mark.parametrize("name", ["deactivate", "activate"])
 @pytest.mark.parametrize("reserved", [QUEUED, QUEUED_AT_ONE_SITE], indirect=True)
 @pytest.mark.django_db
 @pytest.mark.usefixtures("reserved")
 def test_a_look_at_sites_does_not_read_the_whole_queue(name: str) -> None:
     sites = list(Site.objects.values_list("pk", flat=True))
-    nodes = plan_of("workers.fetches", name, {"sites": sites, "after": 0, "most": SITES})
+    parameters: dict[str, object] = {"sites": sites, "after": 0, "most": SITES}
+    nodes = plan_of("workers.fetches", name, parameters)
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert looks
     assert all("site_id" in node.get("Index Cond", "") for node in looks)
+    assert rows_read("workers.fetches", name, parameters, "fetches_fetch") <= 2 * SITES
+
+
+@pytest.mark.parametrize("analyze", [False, True])
+@pytest.mark.usefixtures("messages")
+@pytest.mark.django_db(transaction=True)
+def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyze: bool) -> None:
+    now = database_now()
+    Site.objects.bulk_create(
+        Site(name=f"h{number}.example", interval=timedelta(seconds=1), due_at=now + timedelta(hours=number - 10))
+        for number in range(5_000)
+    )
+    if analyze:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE ratelimit_site")
+    due = 11
+    # Each is read twice: where it is found, and where it is changed.
+    assert rows_read("workers.fetches", "activate_due", {"most": 2_000}, "ratelimit_site") <= 2 * due
 
 
 @pytest.fixture(scope="module")

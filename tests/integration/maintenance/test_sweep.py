@@ -110,6 +110,7 @@ def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
         assert sweep() == 1
         assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.QUEUED, attempts)
         Fetch.objects.update(not_before=F("not_before") - HOUR)
+        Site.objects.update(due_at=F("due_at") - HOUR)
         assert dispatch() == 1
         assert len(claim([fetch_id])) == 1
     expire()

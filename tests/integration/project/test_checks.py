@@ -37,6 +37,8 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_DEFAULT_RATE", "5000/s", "weir.E001", "1000/s"),
         ("WEIR_FETCH_ALLOW_NETS", ["10.0.0.1/8"], "weir.E002", "10.0.0.1/8"),
         ("WEIR_FETCH_ALLOW_NETS", ["127.0.0.0/8", "intranet"], "weir.E002", "intranet"),
+        ("WEIR_FETCH_ALLOW_PORTS", ["http"], "weir.E014", "'http' is neither a port"),
+        ("WEIR_FETCH_ALLOW_PORTS", ["90-80"], "weir.E014", "90-80"),
         ("WEIR_LOOKAHEAD", 0.9, "weir.E004", "0.9"),
         ("WEIR_LOOKAHEAD", -1.0, "weir.E004", "-1.0"),
         ("WEIR_LOOKAHEAD", math.nan, "weir.E004", "nan"),
@@ -104,10 +106,11 @@ def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
     settings.WEIR_FETCH_TIMEOUT = settings.WEIR_NOTIFICATION_RETENTION = 0
     settings.WEIR_MAIL_RATE, settings.WEIR_MAIL_LEASE, settings.DEFAULT_FROM_EMAIL = "often", -1.0, ""
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = True
-    settings.EMAIL_BACKEND, settings.WEIR_FETCH_USER_AGENT = "", "a\nb"
+    settings.EMAIL_BACKEND, settings.WEIR_FETCH_USER_AGENT, settings.WEIR_FETCH_ALLOW_PORTS = "", "a\nb", ["0"]
     assert sorted(str(message.id) for message in weir_messages()) == [
         "weir.E001", "weir.E002", "weir.E003", "weir.E004", "weir.E005",
         "weir.E006", "weir.E007", "weir.E009", "weir.E010", "weir.E011", "weir.E013",
+        "weir.E014",
     ]  # fmt: skip
 
 

@@ -95,4 +95,5 @@ def all_due() -> None:
     long_ago = database_now() - timedelta(hours=1)
     Fetch.objects.filter(state=State.QUEUED).update(not_before=long_ago)
     Site.objects.update(next_start=long_ago)
+    Site.objects.filter(due_at__isnull=False).update(due_at=long_ago)
     Slot.objects.update(start_time=long_ago)

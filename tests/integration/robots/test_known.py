@@ -94,7 +94,7 @@ def test_what_is_looked_up_again_is_counted_once(
     files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse
 ) -> None:
     """What fits is not forgotten for having been known for long."""
-    monkeypatch.setattr(robots_files, "MOST_CHARACTERS", 3 * len(RULES))
+    monkeypatch.setattr(robots_files, "MOST_BYTES", 3 * Rules(RULES, "weir").size)
     parsed = texts_parsed(monkeypatch)
     sites = {
         f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(3)
@@ -105,10 +105,10 @@ def test_what_is_looked_up_again_is_counted_once(
     assert len(parsed) == 3
 
 
-@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_CHARACTERS"])
+@pytest.mark.parametrize("limit", ["MOST_ORIGINS", "MOST_BYTES"])
 def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """By number and by size; what was used last stays."""
-    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * len(RULES))
+    monkeypatch.setattr(robots_files, limit, 3 if limit == "MOST_ORIGINS" else 3 * Rules(RULES, "weir").size)
     sites = {
         f"https://{number}.example": known(f"https://{number}.example", rules=RULES).site_id for number in range(5)
     }
@@ -117,7 +117,7 @@ def test_what_is_remembered_is_bounded(files: RobotsFiles, monkeypatch: pytest.M
     files.known(dict(list(sites.items())[2:3]))
     files.known(dict(list(sites.items())[:1]))
     assert list(files._known) == [list(sites)[place] for place in (4, 2, 0)]
-    assert files._characters == 3 * len(RULES)
+    assert files._bytes == 3 * Rules(RULES, "weir").size
 
 
 def test_rules_that_could_not_be_parsed_are_parsed_again(

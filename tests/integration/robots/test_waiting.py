@@ -71,6 +71,24 @@ def test_a_fetch_that_lost_its_slot_after_it_had_waited_has_its_place_again(file
     assert (fetch.state, fetch.not_before, fetch.due_since) == (State.QUEUED, was_due, None)
 
 
+def test_a_site_at_which_all_wait_is_dispatched_when_the_robots_txt_has_come(
+    files: RobotsFiles, messages: list[Message]
+) -> None:
+    """Dispatch does not look at the site until the wait is over, which may be sooner than was noted."""
+    waiting(files, "1", "2")
+    free()
+    [robots] = claimed()
+    site = Site.objects.get()
+    assert not site.has_backlog
+    assert site.due_at is not None
+    messages.clear()
+    answered(robots, 404)
+    assert dispatch_message("site.example") in messages
+    assert Site.objects.get().has_backlog
+    free()
+    assert len(claimed()) == 2
+
+
 def test_what_waits_for_another_robots_txt_goes_on_waiting(files: RobotsFiles) -> None:
     """Also where both are at one site."""
     site_settings.set_rate("example", "10/s", covers_subdomains=True)
@@ -103,6 +121,7 @@ def test_a_fetch_that_begins_to_wait_for_what_has_just_come_goes_on_at_once(
     assert (fetch.state, fetch.due_since) == (State.QUEUED, None)
     assert fetch.not_before < database_now()
     assert dispatch_message("site.example") in messages
+    assert Site.objects.get().has_backlog
 
 
 def test_an_attempt_that_failed_goes_behind_though_it_had_waited(files: RobotsFiles) -> None:

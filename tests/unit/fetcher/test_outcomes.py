@@ -12,6 +12,7 @@ import pytest
 
 from ratelimit.pacing import Confirmation, Run
 from workers.backoff import backoff_s
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, lost
 from workers.fetches.fetcher.results.outcomes import judge as judge_with
@@ -198,6 +199,14 @@ def test_a_location_in_raw_utf_8_leads_to_its_very_bytes() -> None:
 def test_other_statuses_in_the_300s_are_answers(status: int) -> None:
     """Only the statuses that mean a redirect are followed."""
     assert judge(answer(status, ("Location", b"/elsewhere"))).state == State.DONE
+
+
+@pytest.mark.parametrize("location", ["http://10.0.0.1/", "//other.example:25/"])
+def test_a_redirect_to_what_the_settings_forbid_fails_and_says_so(location: str) -> None:
+    to = answer(302, ("Location", location.encode()))
+    outcome = judge_with(to, max_body=CAP, chance=CHANCE, allowed=Allowed())
+    assert outcome.state == State.FAILED
+    assert "WEIR_FETCH_ALLOW_" in outcome.error
 
 
 def test_a_redirect_to_nowhere_is_an_answer() -> None:

@@ -7,6 +7,7 @@ import pytest
 from django.conf import LazySettings
 
 from ratelimit.pacing import Confirmation, Run
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.paced_request import BUSY, Attempt, RunOver, Shared
@@ -40,7 +41,7 @@ def job(*, ended_s_ago: float) -> Job:
 async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) -> None:
     """Come too late after so long a connecting, with a loop that something else keeps busy."""
     one = job(ended_s_ago=0.1)
-    shared = Shared(allowed=())
+    shared = Shared(allowed=Allowed())
     if known:
         shared.openings.note(one.site_id, connecting_s)
     attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)

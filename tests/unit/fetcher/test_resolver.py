@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from workers.fetches.addresses import AddressRefused, networks
+from workers.fetches.addresses import AddressRefused, Allowed, networks
 from workers.fetches.fetcher.http import resolver
 from workers.fetches.fetcher.http.faults import LookupTimedOut
 from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
@@ -23,7 +23,7 @@ def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) 
         return [(family[":" in a], socket.SOCK_STREAM, 6, "", (a, port)) for a in answers]
 
     async def ask() -> list[str]:
-        resolver = GuardedResolver(allowed=networks(allowed), timeout_s=5)
+        resolver = GuardedResolver(allowed=Allowed(networks=networks(allowed)), timeout_s=5)
         try:
             return [answer["host"] for answer in await resolver.resolve("site.example", 80, socket.AF_UNSPEC)]
         finally:
@@ -85,7 +85,7 @@ def test_a_name_server_that_hangs_is_given_up(name_server: NameServer) -> None:
     """No answer within the deadline is an error that says so, for as long as the name server hangs."""
 
     async def ask() -> None:
-        resolver = GuardedResolver(allowed=(), timeout_s=0.05)
+        resolver = GuardedResolver(allowed=Allowed(), timeout_s=0.05)
         try:
             await resolver.resolve("hangs.example")
         finally:
@@ -100,7 +100,7 @@ def test_hosts_whose_name_servers_hang_do_not_stop_others(name_server: NameServe
     """The threads that wait for a hundred of them leave enough to others, during the time-out and after it."""
 
     async def ask() -> None:
-        resolver = GuardedResolver(allowed=(), timeout_s=1)
+        resolver = GuardedResolver(allowed=Allowed(), timeout_s=1)
         hanging = asyncio.create_task(looked_up(resolver, *(f"hangs-{number}.example" for number in range(100))))
         assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
         assert {type(error) for error in await hanging} == {LookupTimedOut}
@@ -115,7 +115,7 @@ def test_a_host_has_one_lookup_at_a_time(name_server: NameServer) -> None:
     """A fetch that asks while one goes on waits for that one, up to the time-out; after its end there is a new one."""
 
     async def ask() -> None:
-        patient, hasty = (GuardedResolver(allowed=(), timeout_s=seconds) for seconds in (20, 0.05))
+        patient, hasty = (GuardedResolver(allowed=Allowed(), timeout_s=seconds) for seconds in (20, 0.05))
         for _ in range(3):
             [error] = await looked_up(hasty, "hangs.example")
             assert "no answer from DNS" in str(error)
@@ -141,7 +141,7 @@ def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
     monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
 
     async def ask() -> None:
-        resolver = GuardedResolver(allowed=(), timeout_s=0.2)
+        resolver = GuardedResolver(allowed=Allowed(), timeout_s=0.2)
         errors = await looked_up(resolver, "hangs.example", "good.example")
         assert [type(error) for error in errors] == [LookupTimedOut, NotLookedUp]
         name_server.told.set()
@@ -162,7 +162,7 @@ def test_a_lookup_that_was_given_up_fails_unheard(
     monkeypatch.setattr(socket, "getaddrinfo", fail)
 
     async def ask() -> None:
-        resolver = GuardedResolver(allowed=(), timeout_s=0.05)
+        resolver = GuardedResolver(allowed=Allowed(), timeout_s=0.05)
         [error] = await looked_up(resolver, "hangs.example")
         assert "no answer from DNS" in str(error)
         name_server.told.set()

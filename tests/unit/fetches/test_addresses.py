@@ -3,9 +3,11 @@
 How such an address is disguised is in tests/unit/fetcher/test_bypass_forms.py.
 """
 
+import re
+
 import pytest
 
-from workers.fetches.addresses import AddressRefused, check_address, networks
+from workers.fetches.addresses import AddressRefused, Allowed, check_address, networks, ports
 
 PUBLIC = (
     "1.1.1.1",
@@ -183,3 +185,47 @@ def test_what_is_no_network_is_refused(text: str) -> None:
     """A network that is none raises ValueError, and is never taken for another."""
     with pytest.raises(ValueError, match=r"does not appear to be|has host bits set"):
         networks([text])
+
+
+@pytest.mark.parametrize(
+    ("texts", "some", "others"),
+    [
+        (["80", " 443 ", ""], {80, 443}, {0, 79, 8080}),
+        (["8000-8002"], {8000, 8001, 8002}, {7999, 8003}),
+        (["1-65535"], {1, 25, 65_535}, {0}),
+        ([], set(), {80, 443}),
+    ],
+)
+def test_ports_are_numbers_and_ranges(texts: list[str], some: set[int], others: set[int]) -> None:
+    assert some <= ports(texts)
+    assert not others & ports(texts)
+
+
+INTRANET = networks(["10.0.0.0/8"])
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "allowed"),
+    [
+        ("site.example", 443, Allowed()),
+        ("site.example", 6379, Allowed(ports=frozenset({6379}))),
+        ("site.example", 6379, Allowed(networks=INTRANET)),  # it may be there: the resolver will know
+        ("10.0.0.1", 6379, Allowed(networks=INTRANET)),
+        ("::ffff:10.0.0.1", 6379, Allowed(networks=INTRANET)),
+    ],
+)
+def test_a_url_that_may_be_fetched_passes(host: str, port: int, allowed: Allowed) -> None:
+    allowed.check_host(host, port)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "allowed", "refusal"),
+    [
+        ("site.example", 6379, Allowed(), "port 6379 is not allowed; WEIR_FETCH_ALLOW_PORTS"),
+        ("10.0.0.1", 443, Allowed(), "10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS"),
+        ("8.8.8.8", 6379, Allowed(networks=INTRANET), "8.8.8.8: port 6379 is not allowed; WEIR_FETCH_ALLOW_PORTS"),
+    ],
+)
+def test_a_url_that_shows_what_is_forbidden_is_refused(host: str, port: int, allowed: Allowed, refusal: str) -> None:
+    with pytest.raises(AddressRefused, match=re.escape(refusal)):
+        allowed.check_host(host, port)

@@ -49,6 +49,7 @@ def _only_what_a_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("WEIR_OBEY_ROBOTS", "off", False),
         ("WEIR_OBEY_ROBOTS", "0", False),
         ("WEIR_FETCH_ALLOW_NETS", "10.1.0.0/16, fd00::/8,", ["10.1.0.0/16", "fd00::/8"]),
+        ("WEIR_FETCH_ALLOW_PORTS", "443, 8000-8099,", ["443", "8000-8099"]),
         ("EMAIL_HOST_PASSWORD", "$ecret ", "$ecret "),
     ],
 )
@@ -60,6 +61,7 @@ def test_a_value_is_read_as_it_is_written(name: str, text: str, value: Any, monk
 
 TIME = "must be a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
 RATE = "must be a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day"
+PORTS = "must be ports and ranges of ports with commas between them, such as 80,443,8000-8099"
 NETWORKS = "must be networks (no host bits set) with commas between them, such as 10.1.0.0/16,fd00::/8"
 
 
@@ -86,6 +88,7 @@ NETWORKS = "must be networks (no host bits set) with commas between them, such a
         ("WEIR_MAIL_RATE", "ten", RATE),
         ("WEIR_FETCH_ALLOW_NETS", "intranet", NETWORKS),
         ("WEIR_FETCH_ALLOW_NETS", "10.0.0.0/8, 10.0.0.1/8", NETWORKS),
+        *(("WEIR_FETCH_ALLOW_PORTS", text, PORTS) for text in ("http", "0", "65536", "90-80", "-80", "80:90")),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused(

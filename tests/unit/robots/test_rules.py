@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workers.fetches.robots.files import MOST_BYTES
 from workers.fetches.robots.rules import LONGEST_CRAWL_DELAY_S, MAX_BYTES, MOST_WORK, Rules, origin_of, text_of
 from workers.fetches.targets import InvalidTarget, parse_target
 
@@ -343,3 +344,32 @@ def test_the_crawl_delay_is_that_of_weirs_group() -> None:
     assert crawl_delay_s(text) is None
     assert crawl_delay_s(text, product="other") == 9
     assert crawl_delay_s(text, product="slow") == 60
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Disallow:/{}",
+        "Disallow:/*{}$",
+        "Disallow:/%41{}",
+        "Disallow: /some/path/that/is/usual/{}",
+        "Allow: /\u4e2d\u6587{}",
+    ],
+)
+@pytest.mark.parametrize("agents", ["User-agent: *\n", "User-agent: *\nUser-agent: weir\nUser-agent: other\n"])
+def test_rules_know_about_how_much_memory_they_take(line: str, agents: str) -> None:
+    """What a process remembers is bounded by it, so it must not be much less than the truth."""
+    text = agents + "\n".join(line.format(number) for number in range(1_000))
+    tracemalloc.start()
+    try:
+        rules = Rules(text, "weir")
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.8 * taken < rules.size < 6 * taken
+
+
+def test_the_rules_of_ten_thousand_origins_are_remembered() -> None:
+    """Of 1.5 KB each: a process that forgets them parses a hundred texts for each claim."""
+    usual = "User-agent: *\n" + "".join(f"Disallow: /some/path/that/is/usual/{number:05}\n" for number in range(36))
+    assert 10_000 * Rules(usual, "weir").size < MOST_BYTES

@@ -29,7 +29,7 @@ from django.conf import settings
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
-from workers.fetches.addresses import networks
+from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.retry_after import Refusal, refusal
@@ -154,7 +154,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(networks(settings.WEIR_FETCH_ALLOW_NETS), self._refused, self._unreachable)
+        return Session(allowed_by_settings(), self._refused, self._unreachable)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)

@@ -1,6 +1,6 @@
 """Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
 
-1. Each outcome is read: rules, everything allowed, or unreachable (RFC 9309, 2.3.1).
+1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings.
 2. That is noted (sql/note.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
@@ -14,7 +14,7 @@ from django.conf import settings
 
 from postgres import statements
 from ratelimit.sites import SitesLocked, sites_of
-from workers import task_names
+from workers.fetches import backlog
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import RobotsState, State
 from workers.fetches.robots import crawl_delays
@@ -22,7 +22,6 @@ from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import CLIENT_ERRORS, Rules, origin_of, text_of
 from workers.fetches.robots.user_agent import product_token
 from workers.fetches.targets import parse_target
-from workers.publish import publish
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +43,12 @@ class Reading:
 
 
 def read(outcome: Outcome, user_agent: str) -> Reading:
-    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now."""
+    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now.
+
+    An origin that our settings forbid is no better reached by its fetches, which need not try.
+    """
+    if outcome.is_forbidden:
+        return Reading(state=RobotsState.FORBIDDEN, error=outcome.error)
     if outcome.state == State.FAILED:
         return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
     if outcome.status_code in CLIENT_ERRORS:
@@ -92,4 +96,4 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     )
     crawl_delays.settle(set(sites.values()))
     robots_files.wake({origin_of(url): sites[host] for url, host in zip(readings, hosts, strict=True)})
-    publish(task_names.DISPATCH, sorted(set(sites.values())))
+    backlog.wake(sites.values())

@@ -45,7 +45,7 @@ RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what i
 PARSE_FOR = 0.25  # seconds of processor time after which one claim parses no more files
 MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
 MOST_ORIGINS = 20_000  # that one process remembers
-MOST_CHARACTERS = 4 * 2**20  # of rules in one process; parsed they take twelve times as much, at worst eighty
+MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, where they are as long as usual
 
 
 def ask(site_ids: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
@@ -120,7 +120,7 @@ class Known:
     state: RobotsState
     error: str
     rules: Rules | None  # where the state is RULES
-    size: int  # characters of the rules
+    size: int  # bytes that the parsed rules take, about
     fetched_at: datetime | None  # None: the rules could not be parsed, and are read again
     looked_up_at: float
     expires_at: float
@@ -131,7 +131,7 @@ class RobotsFiles:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Known] = OrderedDict()  # by origin; the one used last stands last
-        self._characters = 0
+        self._bytes = 0
 
     def known(self, site_ids: Mapping[str, int]) -> dict[str, Known]:
         """Return what is known of these origins, by origin, and ask for the rest at these sites.
@@ -157,7 +157,7 @@ class RobotsFiles:
     def _look_up(self, origins: list[str]) -> set[str]:
         """Read what the database knows of these origins; returns those that need not be asked for."""
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
-        self._characters -= sum(known.size for known in had.values())
+        self._bytes -= sum(known.size for known in had.values())
         now = time.monotonic()
         rows = _query(
             "known",
@@ -166,7 +166,7 @@ class RobotsFiles:
         began_at = time.thread_time()
         for row in sorted(rows, key=lambda row: row.rules is not None):  # first those that need no parsing
             self._known[row.origin] = _as_known(row, had.get(row.origin), now)
-            self._characters += self._known[row.origin].size
+            self._bytes += self._known[row.origin].size
             if time.thread_time() - began_at > PARSE_FOR:
                 break  # the rest is left to later claims
         # Fetchers look up only for sites that obey. One that lacks its Crawl-delay obeys again, or lost it to a race.
@@ -175,9 +175,9 @@ class RobotsFiles:
         return {row.origin for row in rows if not row.is_due}
 
     def _forget_oldest(self) -> None:
-        while len(self._known) > MOST_ORIGINS or self._characters > MOST_CHARACTERS:
+        while len(self._known) > MOST_ORIGINS or self._bytes > MOST_BYTES:
             _, forgotten = self._known.popitem(last=False)
-            self._characters -= forgotten.size
+            self._bytes -= forgotten.size
 
 
 def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401  a row of sql/known.sql
@@ -189,7 +189,7 @@ def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401
         state=RobotsState(row.state),
         error=row.error,
         rules=None,
-        size=len(row.rules),
+        size=0,
         fetched_at=row.fetched_at,
         looked_up_at=now,
         expires_at=expires_at,
@@ -197,7 +197,8 @@ def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401
     if known.state != RobotsState.RULES:
         return known
     try:
-        return replace(known, rules=Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT)))
+        rules = Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT))
+        return replace(known, rules=rules, size=rules.size)
     except Exception as error:  # a third-party parser, on text from the internet: the rest of the claim must go on
         log.exception("robots_not_parsed", origin=row.origin)
         reason = f"it cannot be parsed: {type(error).__name__}"

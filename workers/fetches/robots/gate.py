@@ -68,6 +68,8 @@ def _refusal(job: Job, known: Known | None) -> Event | None:
     origin = origin_of(job.url)
     if known is None:
         return Snoozed(job=job, delay_s=WAIT, reason=f"waits for {origin}{PATH}")
+    if known.state == RobotsState.FORBIDDEN:
+        return Failure(job=job, error=known.error, permanent=True)
     if known.state == RobotsState.UNREACHABLE:
         error = f"robots.txt of {origin} cannot be read: {known.error}"
         return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))

@@ -15,6 +15,8 @@ MAX_RAW_BYTES = MAX_BYTES + 4_096
 MOST_WORK = 20_000
 DEAR = 5  # plain lines that a line with a wildcard, an end or an escape in it counts for
 DEAR_SIGNS = re.compile(r"[*$%]")
+# What parsed lines take, about: bytes for each, for each with such a sign or beyond ASCII, and for each byte of text.
+PLAIN_SIZE, DEAR_SIZE, BYTE_SIZE = 350, 1_800, 3
 LONG = 100  # characters; a longer line counts for several
 LONGEST_CRAWL_DELAY_S = 86_400.0
 OTHERS = "other crawlers"  # a product token has no blank in it, so this names no crawler
@@ -49,6 +51,11 @@ def _first_lines(text: str) -> Iterator[str]:
         yield line
 
 
+def _size(line: str) -> int:
+    is_dear = DEAR_SIGNS.search(line) or not line.isascii()
+    return (DEAR_SIZE if is_dear else PLAIN_SIZE) + BYTE_SIZE * len(line.encode(errors="replace"))
+
+
 class Rules:
     """What a robots.txt says to the crawler with this product token: the groups that name it, or else those for `*`.
 
@@ -57,7 +64,9 @@ class Rules:
 
     def __init__(self, text: str, product: str) -> None:
         self._product = product.lower()
-        self._robots = Protego.parse("\n".join(self._renamed(line) for line in _first_lines(text)))
+        lines = [self._renamed(line) for line in _first_lines(text)]
+        self._robots = Protego.parse("\n".join(lines))
+        self.size = sum(map(_size, lines))  # bytes of memory, about
 
     def allows(self, url: str) -> bool:
         """Tell whether the URL may be fetched: the longest rule that matches decides, Allow before Disallow."""

@@ -1,6 +1,51 @@
--- Activate the backlog flags of sites for which fetches were queued; run after their commit. Returns the sites whose
--- flag was inactive: only these need to be dispatched.
-UPDATE ratelimit_site
-SET has_backlog = true
-WHERE id = ANY(%(sites)s) AND NOT has_backlog
-RETURNING id
+-- Look at these sites (`sites`; NULL: all), at most `most`, after site `after`: activate the backlog flags of those that
+-- have something due, and note in `due_at` when it will be at the others, where that is sooner than what is noted.
+-- Run after the commit of what is queued, or of what was deactivated: it has a newer snapshot (backlog.py).
+-- Promises: only inactive sites are changed, and nothing that is noted already becomes later. Returns one row: the sites
+-- that were activated, how many were looked at, and the last of these.
+--
+-- looked_at  the sites
+-- head       what is first in the queue of each that is inactive, for each priority (index jump)
+-- first      when the first of a site's queued fetches becomes due
+-- changed    the sites at which that is sooner than noted
+WITH RECURSIVE looked_at AS MATERIALIZED (
+    SELECT id, has_backlog
+    FROM ratelimit_site
+    WHERE id > %(after)s AND (%(sites)s::bigint[] IS NULL OR id = ANY(%(sites)s::bigint[]))
+    ORDER BY id
+    LIMIT %(most)s
+), head AS (
+    SELECT looked_at.id, best.priority, best.not_before
+    FROM looked_at
+    CROSS JOIN LATERAL (  -- first row (docs/explanation/sql.md)
+        SELECT priority, not_before FROM fetches_fetch AS job
+        WHERE job.site_id = looked_at.id AND job.state = 'queued'
+        ORDER BY job.priority DESC, job.not_before, job.id
+        LIMIT 1
+    ) AS best
+    WHERE NOT looked_at.has_backlog
+    UNION ALL
+    SELECT head.id, best.priority, best.not_before
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT priority, not_before FROM fetches_fetch AS job
+        WHERE job.site_id = head.id AND job.state = 'queued' AND job.priority < head.priority
+        ORDER BY job.priority DESC, job.not_before, job.id
+        LIMIT 1
+    ) AS best
+), first AS (
+    SELECT id, min(not_before) AS due_at FROM head GROUP BY id
+), changed AS (
+    UPDATE ratelimit_site AS site
+    SET has_backlog = first.due_at <= statement_timestamp(),
+        due_at = CASE WHEN first.due_at > statement_timestamp() THEN first.due_at END
+    FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition
+    WHERE site.id = first.id AND NOT site.has_backlog  -- second look
+        AND (first.due_at <= statement_timestamp() OR first.due_at < coalesce(site.due_at, 'infinity'))
+    RETURNING site.id, site.has_backlog
+)
+SELECT
+    ARRAY(SELECT id FROM changed WHERE has_backlog ORDER BY id) AS activated,
+    count(*) AS looked_at,
+    max(id) AS last
+FROM looked_at

@@ -1,13 +1,31 @@
--- Deactivate the backlog flags of sites that have nothing queued. Returns them: reactivate.sql must follow
--- (backlog.py).
-UPDATE ratelimit_site AS site
-SET has_backlog = false
-WHERE id = ANY(%(sites)s) AND has_backlog
-    -- First row (docs/explanation/sql.md).
-    AND (
-        SELECT id FROM fetches_fetch AS job
-        WHERE job.site_id = site.id AND job.state = 'queued'
-        ORDER BY priority DESC, not_before, id
+-- Deactivate the backlog flags of those of the sites that have nothing due, and note in `due_at` when the first of what
+-- they have queued will be. Returns them: activate.sql must follow (backlog.py).
+--
+-- head   what is first in the queue of each, for each priority (index jump, docs/explanation/sql.md)
+-- first  when the first of a site's queued fetches becomes due; NULL: it has none
+WITH RECURSIVE head AS (
+    SELECT wanted.id, best.priority, best.not_before
+    FROM unnest(%(sites)s::bigint[]) AS wanted (id)
+    LEFT JOIN LATERAL (  -- first row
+        SELECT priority, not_before FROM fetches_fetch AS job
+        WHERE job.site_id = wanted.id AND job.state = 'queued'
+        ORDER BY job.priority DESC, job.not_before, job.id
         LIMIT 1
-    ) IS NULL
-RETURNING id
+    ) AS best ON true
+    UNION ALL
+    SELECT head.id, best.priority, best.not_before
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT priority, not_before FROM fetches_fetch AS job
+        WHERE job.site_id = head.id AND job.state = 'queued' AND job.priority < head.priority
+        ORDER BY job.priority DESC, job.not_before, job.id
+        LIMIT 1
+    ) AS best
+), first AS (
+    SELECT id, min(not_before) AS due_at FROM head GROUP BY id
+)
+UPDATE ratelimit_site AS site
+SET has_backlog = false, due_at = first.due_at
+FROM (SELECT * FROM first WHERE id = abs(id)) AS first  -- true condition
+WHERE site.id = first.id AND site.has_backlog AND coalesce(first.due_at > statement_timestamp(), true)
+RETURNING site.id

@@ -20,7 +20,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from django.conf import settings
 
-from workers.fetches.addresses import Network, check_address
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.bodies import Body, Budget
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
@@ -47,7 +47,7 @@ class ConnectionClosedEarly(Exception):
 class Shared:
     """What all attempts of one fetcher share."""
 
-    allowed: tuple[Network, ...]
+    allowed: Allowed
     unanswered: Unanswered = field(default_factory=Unanswered)
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
@@ -82,8 +82,8 @@ class Attempt:
             raise RunOver
         self._missing.cancel()
         if connection.transport is not None:
-            self._address = connection.transport.get_extra_info("peername")[0]
-            check_address(self._address, self._shared.allowed)
+            self._address, port, *_ = connection.transport.get_extra_info("peername")
+            self._shared.allowed.check(self._address, port)
         self.is_reused = connection.protocol in _used
         self._opened_s = time.monotonic() - self._began_at
         if not self.is_reused:

@@ -10,7 +10,7 @@ from functools import partial
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from workers.fetches.addresses import AddressRefused, Network, check_address
+from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http.faults import LookupTimedOut
 
 Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
@@ -45,9 +45,7 @@ class GuardedResolver(AbstractResolver):
     Calls `answered` whenever the name servers have answered.
     """
 
-    def __init__(
-        self, *, allowed: tuple[Network, ...], timeout_s: float, answered: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, *, allowed: Allowed, timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
         self._allowed = allowed
         self._timeout_s = timeout_s
         self._answered = answered
@@ -68,7 +66,7 @@ class GuardedResolver(AbstractResolver):
         refused: AddressRefused | None = None
         for answer_family, _, protocol, _, address in answers:
             try:
-                check_address(str(address[0]), self._allowed)
+                self._allowed.check(str(address[0]), port)
             except AddressRefused as error:
                 refused = error
                 continue

@@ -21,7 +21,7 @@ from django.conf import settings
 from yarl import URL
 
 from ratelimit.pacing import NEVER
-from workers.fetches.addresses import Network, check_address
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.faults import AnswerTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
 from workers.fetches.fetcher.http.paced_request import (
@@ -71,7 +71,7 @@ class Session:
 
     def __init__(
         self,
-        allowed: tuple[Network, ...],
+        allowed: Allowed,
         refused: Callable[[Job, Mapping[str, str]], None],
         unreachable: Callable[[Job, str], None],
     ) -> None:
@@ -193,9 +193,7 @@ class Session:
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
-            check_address(
-                literal, self._shared.allowed
-            )  # aiohttp does not ask the resolver for a host that is an address
+            self._shared.allowed.check(literal, url.port or 0)  # aiohttp asks the resolver for names only
         token = current_attempt.set(attempt)
         try:
             async with self._http.get(url, headers=self._headers(attempt.job), allow_redirects=False) as response:
@@ -228,7 +226,7 @@ class Session:
         return body
 
 
-def _client_session(allowed: tuple[Network, ...], reachability: Reachability) -> aiohttp.ClientSession:
+def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,
         resolver=GuardedResolver(

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from urllib.parse import urljoin
 
 from workers.backoff import backoff_s
+from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
@@ -18,8 +19,8 @@ NOT_MODIFIED = 304
 SERVER_ERROR = 500
 
 
-def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
-    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry."""
+def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None = None) -> Outcome:
+    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`."""
     job = event.job
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED)
     if isinstance(event, (Snoozed, Disallowed)):
@@ -28,7 +29,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
     if isinstance(event, Failure):
         outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
         return (
-            replace(outcome, state=State.FAILED)
+            replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
             if event.permanent
             else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
         )
@@ -37,7 +38,7 @@ def judge(event: Event, *, max_body: int, chance: float) -> Outcome:
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
-        return _redirected(outcome, job, location)
+        return _redirected(outcome, job, location, allowed)
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
@@ -91,13 +92,13 @@ def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, no
     return replace(outcome, state=State.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})")
 
 
-def _redirected(outcome: Outcome, job: Job, location: str) -> Outcome:
+def _redirected(outcome: Outcome, job: Job, location: str, allowed: Allowed | None) -> Outcome:
     if job.redirects >= MAX_REDIRECTS:
         return replace(
             outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}"
         )
     try:
-        target = parse_target(urljoin(job.url, location))
+        target = parse_target(urljoin(job.url, location), allowed)
     except ValueError as error:  # InvalidTarget, and what urljoin cannot split
         return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
     return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)

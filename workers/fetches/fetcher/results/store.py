@@ -21,7 +21,6 @@ from django.db import DataError, Error, IntegrityError, connection
 from postgres import statements
 from ratelimit.sites import SitesLocked, known_sites, sites_of
 from ratelimit.slots import unreserve
-from workers import task_names
 from workers.fetches import backlog
 from workers.fetches.fetcher.parts import take_turn
 from workers.fetches.jobs import Outcome
@@ -30,7 +29,6 @@ from workers.fetches.on_done import call_on_done
 from workers.fetches.robots import answers as robots_answers
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
-from workers.publish import publish
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.fetches.fetcher.results")
@@ -126,7 +124,7 @@ def _update_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
     redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]
     robots_files.ask({origin_of(row.hop_url): row.site_id for row in redirected})
     if woken := robots_files.wake({origin_of(row.hop_url): row.site_id for row in rows if row.waits_for_robots}):
-        publish(task_names.DISPATCH, woken)
+        backlog.wake(woken)
 
 
 def _unstorable(outcome: Outcome, error: Exception) -> Outcome:

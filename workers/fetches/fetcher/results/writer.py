@@ -14,6 +14,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely
@@ -81,7 +82,8 @@ class Writer:
 def _judged(event: Event) -> Outcome:
     """Judge an event; an unexpected error fails this one fetch, not the writer."""
     try:
-        return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=random())  # noqa: S311  jitter
+        chance = random()  # noqa: S311  jitter
+        return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=chance, allowed=allowed_by_settings())
     except Exception as error:
         log.exception("event_not_judged", fetch=event.job.fetch_id)
         reason = f"the answer could not be judged: {type(error).__name__}"

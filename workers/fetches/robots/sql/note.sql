@@ -1,6 +1,6 @@
 -- Note how the fetches of robots.txt files ended. A robots.txt that was read counts for `lifetime` seconds, and is
--- asked for again `ahead` seconds before that time is over. One that could not be read counts as unreachable for
--- `unreachable_for` seconds; where earlier rules still count, they stay, and are asked for again after that time. At
+-- asked for again `ahead` seconds before that time is over. One that could not be read counts as unreachable, or as
+-- forbidden, for `unreachable_for` seconds; where earlier rules still count, they stay, and are asked for again after that time. At
 -- slow sites each of these times is two slots at least: otherwise the site would be asked for nothing but its
 -- robots.txt.
 --
@@ -11,7 +11,7 @@ WITH asked AS MATERIALIZED (
     SELECT
         answer.*,
         clock_timestamp() AS now,
-        answer.state = 'unreachable' AS is_unreachable,
+        answer.state IN ('unreachable', 'forbidden') AS is_unreachable,
         greatest(site.effective_interval, answer.crawl_delay) AS slot_every
     FROM unnest(
         %(origin)s::text[], %(site_id)s::bigint[], %(state)s::text[], %(rules)s::text[], %(crawl_delay)s::interval[],
@@ -34,7 +34,7 @@ WITH asked AS MATERIALIZED (
     UPDATE fetches_robotsfile AS file
     SET refresh_at = least(file.expires_at, lasting.now + lasting.lifetime)
     FROM lasting
-    WHERE file.origin = lasting.origin AND is_unreachable AND file.state <> 'unreachable' AND file.expires_at > lasting.now
+    WHERE file.origin = lasting.origin AND is_unreachable AND file.state NOT IN ('unreachable', 'forbidden') AND file.expires_at > lasting.now
     RETURNING file.origin
 )
 INSERT INTO fetches_robotsfile AS file (
@@ -49,7 +49,7 @@ ON CONFLICT (origin) DO UPDATE SET
     state = EXCLUDED.state,
     rules = EXCLUDED.rules,
     -- While a robots.txt cannot be read, the Crawl-delay that it asked for stays.
-    crawl_delay = CASE WHEN EXCLUDED.state = 'unreachable' THEN file.crawl_delay ELSE EXCLUDED.crawl_delay END,
+    crawl_delay = CASE WHEN EXCLUDED.state IN ('unreachable', 'forbidden') THEN file.crawl_delay ELSE EXCLUDED.crawl_delay END,
     error = EXCLUDED.error,
     fetched_at = EXCLUDED.fetched_at,
     refresh_at = EXCLUDED.refresh_at,
