@@ -9,7 +9,7 @@ A process that holds slots for longer asks for `recalls`, or has them confirmed 
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -60,6 +60,8 @@ class Reservation:
     site: str
     slots: tuple[ReservedSlot, ...]
     run: Run
+    grace_s: float
+    arrival_at: float  # GCRA's theoretical arrival time of the first start, on this process' monotonic clock
 
 
 def check_max_wait(max_wait: float) -> None:
@@ -117,6 +119,8 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
             use_until=asked_at + first.use_until_s,
             confirmation=Confirmation(asked_at=asked_at),
         ),
+        grace_s=first.grace_s,
+        arrival_at=answered_at + first.arrival_s,
     )
 
 
@@ -127,6 +131,11 @@ def confirm(reservation: Reservation) -> bool:
     stands = len(_query("slots/confirm", {"slots": ids})) == len(ids)
     reservation.run.confirmation.asked_at = asked_at
     return stands
+
+
+def stands(slot_id: int) -> bool:
+    """Ask the database whether this slot still stands; a recall makes all slots of a run void, or none."""
+    return bool(_query("slots/confirm", {"slots": [slot_id]}, prepare=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,6 +179,14 @@ def unreserve(slot_ids: Iterable[int]) -> None:
     """
     if ids := list(slot_ids):
         _query("slots/unreserve", {"slots": ids, "retry": RETRY})
+
+
+def hand_back(slot_ids: Sequence[int], after_s: float) -> None:
+    """Give the last slots of a run back before their time: their holder starts nothing in the run any more.
+
+    The site is free again `after_s` seconds from now, if nothing was reserved behind the run. May be called twice.
+    """
+    _query("slots/hand_back", {"slots": list(slot_ids), "after": after_s})
 
 
 def finish(*slot_ids: int) -> None:

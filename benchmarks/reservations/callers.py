@@ -105,7 +105,7 @@ def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
         if grant.reservation:
             yield from _use(grant.reservation, site, notes)
         else:
-            notes.starts.append((site, answered_ns))
+            notes.starts.append((site, grant.started_ns or answered_ns))
         yield NOW
 
 

@@ -11,15 +11,16 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 from benchmarks.reservations import callers, limiters, scores
-from benchmarks.reservations.scenarios import FAST, SLOW, UNREFUSED, Scenario
+from benchmarks.reservations.scenarios import FAST, SLOW, SPEEDS, UNREFUSED, Scenario
 from benchmarks.reservations.scores import Score
 
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
 PROCESSES = (1, 8)
 ENTRANTS = {
-    FAST: tuple(limiters.LIMITERS),
+    FAST: tuple(limiters.LIMITERS),  # with `throttle`, at the shortest grace
     SLOW: ("weir", "pyrate_limiter", "throttled_py", "limits"),
     UNREFUSED: ("weir", "pyrate_limiter", "throttled_py", "limits"),
+    **dict.fromkeys(SPEEDS, ("throttle",)),
 }
 WIDTH = 120  # of the tables, wherever they are printed
 
@@ -58,12 +59,20 @@ def _drawn(scenario: Scenario, table: Scores) -> Table:
     drawn = Table(title=scenario.title)
     drawn.add_column("limiter", no_wrap=True)
     paced = ("starts", "violations", "shortest gap (intervals)") if scenario.interval_s else ()
-    for heading in ("processes", *paced, "refusals a grant", "reservations/s", "p99 of a grant, ms"):
+    for heading in (
+        "processes",
+        *paced,
+        "refusals a grant",
+        "reservations/s",
+        "share of the rate",
+        "p99 of a grant, ms",
+    ):
         drawn.add_column(heading, justify="right")
     for (name, processes), score in table.items():
         gap = "-" if score.shortest_gap is None else f"{score.shortest_gap:.3f}"
         exactness = (str(score.starts), str(score.violations), gap) if scenario.interval_s else ()
-        cost = (f"{score.refusals_per_grant:.2f}", f"{score.per_s:.4g}", f"{score.p99_ms:.2f}")
+        share = f"{score.per_s * scenario.interval_s / scenario.sites:.1%}" if scenario.interval_s else "-"
+        cost = (f"{score.refusals_per_grant:.2f}", f"{score.per_s:.4g}", share, f"{score.p99_ms:.2f}")
         drawn.add_row(name, str(processes), *exactness, *cost)
     return drawn
 

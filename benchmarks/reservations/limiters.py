@@ -5,6 +5,7 @@ Each is set as near to "never closer than the interval" as its documentation all
 - *Weir* grants one caller a start in the future, and the time until which it may be used; the times of two callers
   never overlap. The cost is the grace between two reservations, at least 15 ms: reservations of one start use a quarter
   of a site of 200/s, runs almost all of it. PostgreSQL commits each reservation to disk.
+- *Weir's throttle* is what code uses that asks for one start at a time. The callers of a process share runs.
 - *pyrate-limiter*, PostgreSQL bucket: a sliding window by PostgreSQL's clock, in whole milliseconds; here 1 in an
   interval. Each site is a table, which is locked without waiting; a caller that finds it locked is refused. Commits to
   disk like Weir. Its own blocking acquire is not used: that stamps a second try with the time for which it was planned,
@@ -37,8 +38,10 @@ from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, p
 from benchmarks import database
 from benchmarks.reservations.scenarios import Scenario
 from ratelimit import site_settings, slots
+from ratelimit.held import process
 from ratelimit.models import SHORTEST_GRACE
 from ratelimit.slots import Reservation
+from ratelimit.throttle import throttle
 
 FAR = 1e9  # seconds that a reservation may lie ahead here
 RUN = 20  # starts in one reservation, where a caller takes more than one
@@ -52,6 +55,7 @@ class Grant:
     """Granted starts: those of a reservation, or without one a single start now."""
 
     reservation: Reservation | None = None
+    started_ns: int | None = None  # where the limiter itself waited for the start
 
 
 YES = Grant()
@@ -85,6 +89,25 @@ class Weir:
         raise AssertionError(f"{site} refused a reservation that may lie as far ahead as it likes.")
 
     def close(self) -> None:
+        connection.close()
+
+
+class Throttle:
+    """Weir's `throttle`, which waits for each start: its callers are no different from web code."""
+
+    def ask(self, site: str) -> Grant | None:
+        """Start, once."""
+        with throttle(site, max_wait=FAR):
+            return Grant(started_ns=time.monotonic_ns())
+
+    def ask_again_at(self, site: str) -> float:
+        """Raise AssertionError: a caller that waits for so long is never refused."""
+        raise AssertionError(f"{site} refused a start that may lie as far ahead as it likes.")
+
+    def close(self) -> None:
+        """Give back what is held, as a process does that ends."""
+        process.close()
+        process.forget()
         connection.close()
 
 
@@ -163,6 +186,7 @@ class Limits:
 
 LIMITERS: dict[str, Callable[[Scenario], Limiter]] = {
     "weir": lambda _: Weir(count=1),
+    "throttle": lambda _: Throttle(),
     f"weir_runs_of_{RUN}": lambda _: Weir(count=RUN),
     "pyrate_limiter": PyrateLimiter,
     "throttled_py": ThrottledPy,
@@ -175,9 +199,8 @@ def set_up(scenario: Scenario) -> None:
     tear_down(scenario)
     interval_s = scenario.interval_s or 1 / WEIR_FASTEST
     for site in scenario.names:
-        site_settings.set_rate(
-            site, f"{round(1 / interval_s)}/s", grace=SHORTEST_GRACE if interval_s < SLOW_S else None
-        )
+        grace = SHORTEST_GRACE if interval_s < SLOW_S and not scenario.default_grace else None
+        site_settings.set_rate(site, f"{round(1 / interval_s)}/s", grace=grace)
 
 
 def tear_down(scenario: Scenario) -> None:

@@ -12,6 +12,8 @@ class Scenario:
     sites: int
     interval_s: float | None
     turn_s: float
+    warm_up_s: float = 0.0  # starts in this first part of a turn count for violations, and not for the rate
+    default_grace: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -23,4 +25,17 @@ SLOW = Scenario(title="20 sites, 1/s each", prefix="reservations_1_per_s", sites
 UNREFUSED = Scenario(
     title="One site, no call is refused", prefix="reservations_unrefused", sites=1, interval_s=None, turn_s=1.5
 )
-SCENARIOS = {scenario.prefix: scenario for scenario in (FAST, SLOW, UNREFUSED)}
+# What callers of `throttle` get: single starts, asked for one after the other, at the grace that a site has by itself.
+SPEEDS = tuple(
+    Scenario(
+        title=f"Single starts of throttle(), one site, {per_s}/s",
+        prefix=f"throttle_{per_s}_per_s",
+        sites=1,
+        interval_s=1 / per_s,
+        turn_s=24.0,
+        warm_up_s=8.0,
+        default_grace=True,
+    )
+    for per_s in (10, 200, 1_000)
+)
+SCENARIOS = {scenario.prefix: scenario for scenario in (FAST, SLOW, UNREFUSED, *SPEEDS)}

@@ -53,9 +53,16 @@ def judge(noted: Iterable[Notes], scenario: Scenario) -> Score:
         shortest_gap=min(gaps_s) / interval_s if interval_s and gaps_s else None,
         refusals=sum(notes.refusals for notes in noted),
         granted=granted,
-        per_s=(starts if interval_s else granted) / scenario.turn_s,
+        per_s=_per_s(sites, scenario) if interval_s else granted / scenario.turn_s,
         granted_calls_ns=[taken for notes in noted for taken in notes.granted_calls_ns],
     )
+
+
+def _per_s(sites: dict[str, list[int]], scenario: Scenario) -> float:
+    """Return the starts a second at all sites, after the warm-up."""
+    times = [at_ns / 1e9 for of_site in sites.values() for at_ns in of_site]
+    counted_from = min(times, default=0.0) + scenario.warm_up_s
+    return sum(at >= counted_from for at in times) / (scenario.turn_s - scenario.warm_up_s)
 
 
 def total(turns: list[Score]) -> Score:

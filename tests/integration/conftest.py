@@ -18,6 +18,7 @@ import pytest
 import redis
 from django.conf import LazySettings, settings
 from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
 
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
@@ -25,6 +26,7 @@ from notifications import counters, reconcile
 from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
+from ratelimit.held import process as held
 from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
 from workers import broker_link, task_names, ticks
@@ -55,6 +57,15 @@ InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
 def _no_outage() -> None:
     """Have this process know of no outage of the broker that another test met."""
     broker_link.forget_outage()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Have this process forget the runs that a test's callers of `throttle` held: their rows are gone."""
+    yield
+    with django_db_blocker.unblock():
+        held.close()
+    held.forget()
 
 
 @pytest.fixture

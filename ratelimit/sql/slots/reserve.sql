@@ -48,6 +48,8 @@ SELECT
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
     burst,
+    extract(epoch FROM effective_grace)::float8 AS grace_s,
+    extract(epoch FROM arrival - clock_timestamp())::float8 AS arrival_s,
     was_split
 FROM granted, reserved
 ORDER BY granted.id

@@ -34,6 +34,8 @@ SELECT
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM site.effective_interval)::float8 AS interval_s,
     burst,
+    extract(epoch FROM site.effective_grace)::float8 AS grace_s,
+    extract(epoch FROM use_until - site.effective_grace - clock_timestamp())::float8 AS arrival_s,
     split_until IS NOT NULL AS was_split
 FROM taken
 JOIN ratelimit_site AS site ON site.id = taken.site_id

@@ -83,23 +83,23 @@ def states() -> list[str]:
 both = pytest.mark.parametrize("kind", ["throttle", "athrottle"])
 
 
-def test_threads_keep_the_interval_between_them(in_threads: InThreads) -> None:
-    """Bodies in several threads start at least an interval apart, and every slot is finished."""
+def test_threads_keep_the_interval_between_them(in_threads: InThreads, eventually: Eventually) -> None:
+    """Bodies in several threads start at least an interval apart, and their slots are finished soon."""
     starts = sorted(chain(*in_threads(4, lambda _number: [use_sync() for _ in range(3)])))
     assert len(starts) == 12
     assert min(later - earlier for earlier, later in pairwise(starts)) >= INTERVAL
-    assert set(states()) == {"finished"}
+    eventually(lambda: states().count("finished") == 12 and "open" not in states(), "all slots to be noted")
 
 
-def test_tasks_of_one_loop_keep_the_interval_between_them() -> None:
-    """Bodies in several tasks start at least an interval apart."""
+def test_tasks_of_one_loop_keep_the_interval_between_them(eventually: Eventually) -> None:
+    """Bodies in several tasks start at least an interval apart, and their slots are finished soon."""
 
     async def main() -> list[float]:
         return await asyncio.gather(*(use_async() for _ in range(10)))
 
     starts = sorted(run_async(main))
     assert min(later - earlier for earlier, later in pairwise(starts)) >= INTERVAL
-    assert set(states()) == {"finished"}
+    eventually(lambda: states().count("finished") == 10 and "open" not in states(), "all slots to be noted")
 
 
 def test_threads_and_tasks_keep_the_interval_between_them(in_threads: InThreads) -> None:
@@ -187,7 +187,9 @@ def test_a_missed_window_costs_a_slow_site_a_minute(kind: str, monkeypatch: pyte
 
 
 @both
-def test_a_start_after_a_stall_keeps_the_interval(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_after_a_stall_keeps_the_interval(
+    kind: str, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
     """However long a holder was stalled, it keeps its distance from what others started meanwhile."""
     slots.reserve(SITE)
     others: list[float] = []
@@ -203,11 +205,14 @@ def test_a_start_after_a_stall_keeps_the_interval(kind: str, monkeypatch: pytest
         await real_async_sleep(seconds)
         others.append(await use_async())
 
-    monkeypatch.setattr(time, "sleep", others_first)
-    monkeypatch.setattr(asyncio, "sleep", others_first_async)
+    if kind == "throttle":
+        monkeypatch.setattr(time, "sleep", others_first)
+    else:
+        monkeypatch.setattr(asyncio, "sleep", others_first_async)
     started_at = use(kind)
     assert started_at - others[0] >= INTERVAL
-    assert states() == ["open", "given back", "finished", "finished"]
+    assert states()[:2] == ["open", "given back"]
+    eventually(lambda: states().count("finished") == 2, "both starts to be noted")
 
 
 @both

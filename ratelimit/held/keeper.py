@@ -1,0 +1,95 @@
+"""The keeper: a thread of a process that holds runs of several slots. It asks the database about them for all callers.
+
+- It notes which slots were used.
+- It asks whether the runs still stand, as long as there is a caller.
+- What no caller needs, it gives back.
+
+The thread begins with the first run, and ends a moment after the last one.
+"""
+
+import threading
+import time
+from contextlib import suppress
+
+import structlog
+from django.db import Error, connection
+
+from ratelimit import slots
+from ratelimit.held.held_run import HeldRun, Rest
+
+log = structlog.get_logger(__name__)
+
+PERIOD_S = 0.1
+LINGER_S = 0.2  # the next run may come soon: a thread of its own, and a connection, cost more than this
+
+
+class Keeper:
+    """Keeps the runs of one process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: list[HeldRun] = []
+        self._thread: threading.Thread | None = None
+
+    def keep(self, held: HeldRun) -> None:
+        """Keep the run until it is over."""
+        with self._lock:
+            held.is_kept = True
+            self._runs.append(held)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="keeper-of-runs", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Give back what is free, and note what was used: the process ends."""
+        with self._lock:
+            runs, self._runs = self._runs, []
+        try:
+            for held in runs:
+                _write(held, held.stop(at_once=True))
+        except Error as error:
+            log.warning("runs_not_given_back", error=str(error))
+
+    def _work(self) -> None:
+        busy_at = time.monotonic()
+        while not self._is_over(busy_at):
+            for held in list(self._runs):
+                self._keep(held)
+                busy_at = time.monotonic()
+            time.sleep(PERIOD_S)
+        connection.close()
+
+    def _is_over(self, busy_at: float) -> bool:
+        """Tell whether the thread may end; the next run begins another one."""
+        with self._lock:
+            is_over = not self._runs and time.monotonic() > busy_at + LINGER_S
+            if is_over:
+                self._thread = None
+            return is_over
+
+    def _keep(self, held: HeldRun) -> None:
+        rest = held.stop()
+        try:
+            if rest is None and held.needs_confirming():
+                held.confirm()
+            _write(held, rest)
+        except Error as error:
+            log.warning("held_run_waits_for_database", site=held.site, error=str(error))
+            connection.close()
+        except Exception:
+            log.exception("held_run_not_kept", site=held.site)  # the others are; callers ask the database themselves
+        if rest is not None:
+            with self._lock, suppress(ValueError):
+                self._runs.remove(held)
+
+
+def _write(held: HeldRun, rest: Rest | None) -> None:
+    """Give back the rest of a run that has ended, and note which slots were used."""
+    if rest and rest.free:
+        slots.hand_back(rest.free, rest.after_s)
+    if used := held.used():
+        try:
+            slots.finish(*used)
+        except Error as error:
+            log.warning("slot_not_finished", slots=used, error=str(error))
+            raise

@@ -1,0 +1,48 @@
+"""What this process holds for its callers: by site, with one keeper. A forked child begins with nothing."""
+
+import atexit
+import os
+import threading
+
+from ratelimit import site_names
+from ratelimit.held.keeper import Keeper
+from ratelimit.held.site_callers import SiteCallers
+
+MOST_SITES = 10_000  # that are remembered; one that is forgotten begins with single starts again
+
+
+class _Process:
+    def __init__(self) -> None:
+        self.keeper = Keeper()
+        self._lock = threading.Lock()
+        self._sites: dict[str, SiteCallers] = {}
+
+    def callers_at(self, host: str) -> SiteCallers:
+        with self._lock:
+            callers = self._sites.setdefault(host, SiteCallers(host, self.keeper))
+            if len(self._sites) > MOST_SITES:
+                del self._sites[next(iter(self._sites))]
+            return callers
+
+
+_process = _Process()
+
+
+def callers_at(site: str) -> SiteCallers:
+    """Return the callers of this process at the site of this name. Raises InvalidSiteName."""
+    return _process.callers_at(site_names.canonical(site))
+
+
+def forget() -> None:
+    """Begin anew: a child that was forked does not have what its parent holds."""
+    global _process  # noqa: PLW0603  one for each process
+    _process = _Process()
+
+
+def close() -> None:
+    """Give back what is held: the process ends."""
+    _process.keeper.close()
+
+
+os.register_at_fork(after_in_child=forget)
+atexit.register(close)

@@ -1,0 +1,119 @@
+"""Steps: what a caller of `throttle` waits for, for a thread and for a task of an event loop alike.
+
+The protocol (ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. What a step
+raises, the protocol gets to hear. A call that was begun is ended, also where the task is cancelled meanwhile: the
+database may have reserved already.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from asgiref.sync import sync_to_async
+
+from ratelimit.held.held_run import HeldRun
+
+# Seconds: a timer fires late, by up to this as a rule, which a site of many starts a second would lose at each of them.
+TIMER_S = 0.0003
+FAST_S = 0.02  # an interval for which that matters
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a function that asks the database."""
+
+    function: Callable[[], object]
+
+    def take(self) -> None:
+        self.function()
+
+    async def take_async(self) -> None:
+        calling = asyncio.ensure_future(sync_to_async(self.function)())
+        try:
+            await asyncio.shield(calling)
+        except asyncio.CancelledError:
+            await asyncio.wait([calling])
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Wait for what another caller of the process does."""
+
+    future: Future[None]
+
+    def take(self) -> None:
+        self.future.result()
+
+    async def take_async(self) -> None:
+        await asyncio.wait([asyncio.wrap_future(self.future)])
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Sleep so many seconds, or until there is news of the run."""
+
+    held: HeldRun
+    seconds: float
+
+    def take(self) -> None:
+        if self.held.size == 1:
+            time.sleep(self.seconds)
+        elif self.held.interval_s > FAST_S or self.seconds > TIMER_S:
+            woken = threading.Event()
+            with self.held.sleeping(woken.set):
+                woken.wait(self._timer_s())
+        else:
+            time.sleep(0)
+
+    async def take_async(self) -> None:
+        if self.held.size == 1:
+            await asyncio.sleep(self.seconds)
+        elif self.held.interval_s > FAST_S or self.seconds > TIMER_S:
+            loop, woken = asyncio.get_running_loop(), asyncio.Event()
+            with self.held.sleeping(partial(loop.call_soon_threadsafe, woken.set)), suppress(TimeoutError):
+                async with asyncio.timeout(self._timer_s()):
+                    await woken.wait()
+        else:
+            await asyncio.sleep(0)
+
+    def _timer_s(self) -> float:
+        return self.seconds - TIMER_S if self.held.interval_s <= FAST_S else self.seconds
+
+
+Step = Call | Await | Sleep
+Steps = Generator[Step, None, None]
+
+
+def run(steps: Steps) -> None:
+    """Take the steps in this thread."""
+    raised: BaseException | None = None
+    while (step := _next(steps, raised)) is not None:
+        raised = None
+        try:
+            step.take()
+        except BaseException as error:  # noqa: BLE001  the protocol raises it again
+            raised = error
+
+
+async def run_async(steps: Steps) -> None:
+    """Take the steps in this task."""
+    raised: BaseException | None = None
+    while (step := _next(steps, raised)) is not None:
+        raised = None
+        try:
+            await step.take_async()
+        except BaseException as error:  # noqa: BLE001  the protocol raises it again
+            raised = error
+
+
+def _next(steps: Steps, raised: BaseException | None) -> Step | None:
+    try:
+        return next(steps) if raised is None else steps.throw(raised)
+    except StopIteration:
+        return None

@@ -1,0 +1,27 @@
+-- Give the free slots of one run back before their time, and set the site's clock back: to `after` seconds from now, when
+-- the interval after the run's last start is over. The holder of the run starts nothing in it any more.
+-- Promises: no start is granted twice. The clock stays where something was reserved behind the run, or the run was
+-- recalled: with the rate, the clock has changed, too. It is never set forward. `after` was computed before the statement
+-- was sent, and counts from later on (safe duration); the clock is read under the lock of the site's row (locked clock).
+--
+-- run       the run, and its site
+-- moved     the site, its clock set back
+-- released  the slots (site first)
+WITH run AS MATERIALIZED (
+    SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM ratelimit_slot
+    WHERE id = ANY(%(slots)s) AND released_at IS NULL AND finished_at IS NULL
+    GROUP BY site_id
+), moved AS (
+    UPDATE ratelimit_site AS site
+    SET next_start = least(site.next_start, clock_timestamp() + make_interval(secs => %(after)s::float8))
+    FROM run
+    CROSS JOIN LATERAL (SELECT id FROM ratelimit_site WHERE id = run.site_id FOR NO KEY UPDATE) AS locked
+    WHERE site.id = locked.id
+        AND site.next_start = run.use_until + site.effective_interval AND run.first_slot > site.recalled_slot
+    RETURNING site.id
+)
+UPDATE ratelimit_slot
+SET released_at = clock_timestamp()
+WHERE (SELECT count(*) FROM moved) >= 0  -- after the site
+    AND id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL
+RETURNING id
