@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("fetches", "0001_initial"),
-        ("ratelimit", "0002_due_at"),
+        ("ratelimit", "0003_due_at"),
     ]
 
     operations = [
