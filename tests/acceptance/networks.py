@@ -55,6 +55,23 @@ class Networks:
     clients: tuple[Network, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cable:
+    """A cable between two networks; `here` is the address of its end in the first."""
+
+    network: Network
+    name: str  # of that end
+    here: str
+
+    def pull(self) -> None:
+        """Cut the two networks off from each other: neither is told."""
+        self.network.set_up(f"link set {self.name} down")
+
+    def put_back(self) -> None:
+        """Join them again."""
+        self.network.set_up(f"link set {self.name} up")
+
+
 @contextmanager
 def separate(clients: int) -> Iterator[Networks]:
     """Make networks: one for sites, and so many for clients, each with an address of its own.
@@ -75,15 +92,22 @@ def _joined(leaving: ExitStack, clients: int) -> Networks:
     made = []
     for number in range(clients):
         client = leaving.enter_context(_network(sites.enter))  # from there, for the same user namespace
-        here, there = f"{CABLES}.{number}.1", f"{CABLES}.{number}.2"
-        sites.set_up(
-            f"link add client{number} type veth peer name sites netns {client.pid}",
-            f"address add {here}/30 dev client{number}",
-            f"link set client{number} up",
-        )
-        client.set_up(f"address add {there}/30 dev sites", "link set sites up", f"route add default via {here}")
+        cable = join(sites, client, number, f"client{number}", "sites")
+        client.set_up(f"route add default via {cable.here}")
         made.append(client)
     return Networks(sites=sites, clients=tuple(made))
+
+
+def join(one: Network, other: Network, number: int, name: str, name_there: str) -> Cable:
+    """Lay a cable between two networks, with an address at each end; its number is its own."""
+    here, there = f"{CABLES}.{number}.1", f"{CABLES}.{number}.2"
+    one.set_up(
+        f"link add {name} type veth peer name {name_there} netns {other.pid}",
+        f"address add {here}/30 dev {name}",
+        f"link set {name} up",
+    )
+    other.set_up(f"address add {there}/30 dev {name_there}", f"link set {name_there} up")
+    return Cable(network=one, name=name, here=here)
 
 
 @contextmanager

@@ -1,0 +1,665 @@
+"""How the situations are made (situations.py), each at a site of its own.
+
+`MADE` names those that happen in one run of a fetcher, in which other sites are well. Each function in the second half
+makes the others: they need a fetcher, or a process, of their own.
+"""
+
+import errno
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urljoin
+
+import aiohttp
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from kombu.exceptions import OperationalError
+from structlog.testing import capture_logs
+
+from project.celery import app
+from project.checkout import CHECKOUT
+from ratelimit import site_settings
+from ratelimit.models import Site, Slot
+from tests.integration.conftest import PREAMBLE, database_now
+from tests.integration.fetcher import situation_sites as at
+from tests.integration.fetcher.situation_sites import SituationSites
+from workers import broker_link, task_names
+from workers.fetches import dispatch as dispatching
+from workers.fetches.cancelling import cancel
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.http import resolver, session
+from workers.fetches.fetcher.http.paced_request import PacedRequest
+from workers.fetches.fetcher.parts import EX_SOFTWARE
+from workers.fetches.fetcher.results import outcomes, writer
+from workers.fetches.jobs import Event, Outcome
+from workers.fetches.maintenance.sweep import sweep
+from workers.fetches.models import Fetch, State
+from workers.fetches.robots import files as robots_files
+from workers.fetches.robots.rules import origin_of
+
+TIMEOUT_S = 1.5  # for an answer; the runs take a little longer than that
+CONNECT_TIMEOUT_S = 0.8
+DNS_TIMEOUT_S = 1.2
+ENDED_WITHIN_S = 15.0
+MAX_BODY = 100_000
+LOOKAHEAD_S = 30.0  # dispatch reserves whatever is due so soon
+SETTINGS = {
+    "WEIR_FETCH_ALLOW_NETS": ["127.1.0.0/16"],
+    "WEIR_FETCH_TIMEOUT": TIMEOUT_S,
+    "WEIR_FETCH_CONNECT_TIMEOUT": CONNECT_TIMEOUT_S,
+    "WEIR_FETCH_DNS_TIMEOUT": DNS_TIMEOUT_S,
+    "WEIR_FETCH_MAX_BODY": MAX_BODY,
+    "WEIR_DEFAULT_RATE": "10/s",
+    "WEIR_LOOKAHEAD": LOOKAHEAD_S,
+}
+GRACE = timedelta(seconds=20)  # no fetch is too late, however busy the machine is
+HEALTHY = 40  # sites that are well meanwhile: one is looked up, connected to and answers every
+HEALTHY_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What became of a fetch."""
+
+    state: str
+    attempts: int
+    error: str
+    status_code: int | None
+    slot_used: bool
+    slot_released: bool
+    slot_passed_on: bool
+    site_rests: bool
+    url: str
+    events: tuple[str, ...]  # all log lines of the run
+
+
+Do = Callable[[Fetch], object]
+OK = at.http(b"200 OK", b"page")
+OUT_OF_MEMORY, REFUSED = "/out-of-memory", "/refused"  # pages whose answers cannot be read, or stored
+LOST_CALL = "shop.tasks.lost_call"
+SLOW_S = 0.9  # longer than a connection is opened ahead of its slot, and than the slot waits
+AHEAD_S = 0.7
+WAITS_S = 3.0
+LATE_S = 0.3
+
+
+def nothing(_fetch: Fetch) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """One fetch of a run in which other sites are well."""
+
+    url: str
+    first: str = ""  # is fetched in the run before, by the same fetcher
+    is_due_in_both: bool = False  # is asked for, and made ready, in the run before
+    before: Sequence[str] = ()  # are fetched before it, at the same site
+    starts_in_s: float = 0.0
+    interval_s: float = 0.1
+    grace: timedelta | None = GRACE
+    is_made_ready: Do = nothing  # before it gets its slot
+    meanwhile: Do = nothing  # while it waits for its slot
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+MADE: dict[str, Callable[[SituationSites], Made]] = {
+    # DNS
+    "the name does not exist (NXDOMAIN)": lambda sites: Made(url=sites.named(at.failing(socket.EAI_NONAME))),
+    "the name has no address": lambda sites: Made(url=sites.named(at.failing(socket.EAI_NODATA))),
+    "its name servers fail (EAI_AGAIN), other names are found": lambda sites: Made(
+        url=sites.named(at.failing(socket.EAI_AGAIN))
+    ),
+    "its name servers do not answer in time, those of others do": lambda sites: Made(
+        url=sites.named(at.slow(2 * DNS_TIMEOUT_S))
+    ),
+    "the resolver has run out of memory (EAI_MEMORY)": lambda sites: Made(
+        url=sites.named(at.failing(socket.EAI_MEMORY))
+    ),
+    "the resolver cannot open what it needs (EAI_SYSTEM)": lambda sites: Made(
+        url=sites.named(at.failing(socket.EAI_SYSTEM))
+    ),
+    # Connecting
+    "the site refuses the connection": lambda sites: Made(url=sites.closed_port()),
+    "the site resets the connection in the TLS handshake": lambda sites: Made(
+        url=https(sites.served(at.reset_at_once))
+    ),
+    "the site closes the connection in the TLS handshake": lambda sites: Made(
+        url=https(sites.served(at.close_at_once))
+    ),
+    "the site speaks no TLS": lambda sites: Made(url=https(sites.served(at.speak_at_once))),
+    "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
+    "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),
+    "its host is unreachable (EHOSTUNREACH), others are not": lambda sites: refusing(sites, errno.EHOSTUNREACH),
+    "all local ports are in use (EADDRNOTAVAIL)": lambda sites: refusing(sites, errno.EADDRNOTAVAIL),
+    "the address is forbidden": lambda _sites: Made(url="http://10.0.0.1/"),
+    "the name resolves to forbidden addresses only": lambda sites: Made(url=sites.named(lambda: "10.0.0.2")),
+    "the connection takes longer than its slot can wait, for the first time": lambda sites: Made(
+        url=sites.named(at.slow(SLOW_S, sites.address())), starts_in_s=AHEAD_S, grace=None
+    ),
+    "five attempts in a row could not connect, and this fetch waits for its slot": lambda sites: Made(
+        **again(sites.closed_port(), 5), interval_s=0.6
+    ),
+    # What the process has run out of
+    "no file descriptor is left in the process (EMFILE)": lambda sites: refusing(sites, errno.EMFILE),
+    "no file descriptor is left on the host (ENFILE)": lambda sites: refusing(sites, errno.ENFILE),
+    "the kernel has no buffer left (ENOBUFS)": lambda sites: refusing(sites, errno.ENOBUFS),
+    "the kernel has no memory left (ENOMEM)": lambda sites: refusing(sites, errno.ENOMEM),
+    "no memory is left for a connection (MemoryError)": lambda sites: Made(url=sites.failing_to_connect(MemoryError())),
+    "no memory is left for an answer (MemoryError)": lambda sites: Made(url=sites.page(OUT_OF_MEMORY)),
+    # Before the request is written
+    "the message comes after its slots have passed": lambda sites: Made(url=sites.page("/ok"), grace=None),
+    "the site is paused": lambda sites: Made(
+        url=sites.page("/ok"), starts_in_s=WAITS_S, meanwhile=lambda fetch: site_settings.pause(site_of(fetch))
+    ),
+    "the site gets another rate": lambda sites: Made(
+        url=sites.page("/ok"),
+        starts_in_s=WAITS_S,
+        meanwhile=lambda fetch: site_settings.set_rate(site_of(fetch), "1/h"),
+    ),
+    "the site refuses another fetch (429)": lambda sites: Made(
+        **again(sites.page("/ok"), 1, "/status/429"), interval_s=WAITS_S
+    ),
+    "the fetch is cancelled, and another one waits for the site": lambda sites: Made(
+        url=sites.page("/ok"), starts_in_s=WAITS_S, meanwhile=cancel_for_another
+    ),
+    "the fetch is cancelled, and no other one waits": lambda sites: Made(
+        url=sites.page("/ok"), starts_in_s=WAITS_S, meanwhile=lambda fetch: cancel(fetch.pk)
+    ),
+    "the site closes the connection that waits for the slot": lambda sites: Made(
+        url=sites.served(at.impatient(OK, closes_after_s=0.2)), starts_in_s=WAITS_S
+    ),
+    # Answers
+    **{
+        status: lambda sites, status=status: Made(url=sites.page(f"/status/{status}"))  # type: ignore[misc]
+        for status in ("200", "204", "400", "401", "403", "404", "410", "500", "503")
+    },
+    "304 to a request with validators": lambda sites: revalidated(
+        sites.served(at.unless_changed(at.http(b"200 OK", b"page", b'ETag: "1"'), at.http(b"304 Not Modified")))
+    ),
+    "304 that was not asked for": lambda sites: Made(url=sites.page("/status/304")),
+    "a redirect": lambda sites: redirected(sites, sites.page("/ok")),
+    "a redirect that names no target": lambda sites: answering(sites, at.http(b"302 Found")),
+    "the eleventh redirect": lambda sites: Made(
+        url=sites.page("/loop/1"), is_made_ready=lambda fetch: change(fetch, redirects=10)
+    ),
+    "a redirect to what is not fetched": lambda sites: redirected(sites, "ftp://files.example/"),
+    "a redirect to a forbidden address": lambda sites: redirected(sites, "http://10.0.0.3/", is_due_in_both=True),
+    "429 with Retry-After": lambda sites: Made(url=sites.page("/busy/1/60000/429/30")),
+    "429 without Retry-After": lambda sites: Made(url=sites.page("/status/429")),
+    "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
+    "the body is larger than that once it is decompressed": lambda sites: Made(url=sites.page("/gzipbomb/1")),
+    "the compressed body is broken": lambda sites: encoded(sites, b"gzip", b"this is no gzip"),
+    "the compressed body ends too early": lambda sites: encoded(sites, b"gzip", gzip.compress(bytes(1_000))[:-1]),
+    "the body is in an encoding that was not asked for": lambda sites: encoded(sites, b"br", b"page"),
+    # No whole answer
+    "a new connection is closed without an answer": lambda sites: Made(url=sites.page("/close/")),
+    "a kept connection is closed without an answer": lambda sites: kept(sites.served(at.closing_on_the_second(OK))),
+    "the connection is reset": lambda sites: answering(sites, b"", then="reset"),
+    "the connection is closed in the middle of the body": lambda sites: answering(sites, OK[:-2]),
+    "no answer comes in time, others come": lambda sites: Made(url=sites.page("/slow/60000")),
+    "the body does not end in time": lambda sites: answering(sites, OK[:-2], then="wait"),
+    "a header is longer than 64 KiB": lambda sites: Made(url=sites.page("/longheader/70000")),
+    "the answer is not HTTP": lambda sites: answering(sites, b"220 mail.example ESMTP\r\n\r\n"),
+    # robots.txt
+    "robots.txt disallows it": lambda sites: behind_robots(
+        sites.served(at.saying(at.http(b"200 OK", b"User-agent: *\nDisallow: /")))
+    ),
+    "robots.txt is not known yet": lambda sites: Made(url=sites.page("/ok"), is_made_ready=obey_robots),
+    "robots.txt answers 404": lambda sites: behind_robots(sites.page("/ok")),
+    "robots.txt answers 500, three times": lambda sites: behind_robots(
+        sites.served(at.saying(at.http(b"500 Internal Server Error")))
+    ),
+    "robots.txt does not answer in time, three times": lambda sites: behind_robots(
+        sites.served(at.saying(b"", then="wait"))
+    ),
+    # Processes, messages and the database
+    "PostgreSQL refuses the result": lambda sites: Made(url=sites.page(REFUSED)),
+}
+
+
+def https(url: str) -> str:
+    return url.replace("http:", "https:")
+
+
+def refusing(sites: SituationSites, code: int) -> Made:
+    """Return the fetch of an address to which `connect` fails with this code."""
+    return Made(url=sites.failing_to_connect(OSError(code, os.strerror(code))))
+
+
+def answering(sites: SituationSites, answer: bytes, then: str = "close") -> Made:
+    """Return the fetch of a page that is answered by these bytes."""
+    return Made(url=sites.served(at.saying(answer, then=then)))
+
+
+def encoded(sites: SituationSites, encoding: bytes, body: bytes) -> Made:
+    """Return the fetch of a page in this encoding."""
+    return answering(sites, at.http(b"200 OK", body, b"Content-Encoding: " + encoding))
+
+
+def redirected(sites: SituationSites, target: str, *, is_due_in_both: bool = False) -> Made:
+    """Return the fetch of a page that redirects to this target."""
+    return Made(url=sites.page(f"/redirect/{quote(target, safe='')}"), is_due_in_both=is_due_in_both)
+
+
+def again(url: str, times: int, path: str = "/first") -> dict[str, Any]:
+    """Return a page, and so many others of its site that are fetched before."""
+    return {"url": url, "before": [urljoin(url, path)] * times}
+
+
+def kept(url: str) -> Made:
+    """Return the fetch of a page to whose site a connection is kept."""
+    return Made(url=url, first=url)
+
+
+def revalidated(url: str) -> Made:
+    """Return the second fetch of a page, with the validators of the first one."""
+    return Made(url=url, first=url, options={"revalidate": True})
+
+
+def behind_robots(url: str) -> Made:
+    """Return the fetch of a page whose robots.txt comes first; its last attempt, if one fails."""
+    return Made(url=url, is_due_in_both=True, is_made_ready=ask_robots_once)
+
+
+def site_of(fetch: Fetch) -> str:
+    return Site.objects.values_list("name", flat=True).get(pk=fetch.site_id or 0)
+
+
+def obey_robots(fetch: Fetch) -> None:
+    """Have the robots.txt obeyed from now on."""
+    Site.objects.filter(pk=fetch.site_id or 0).update(obeys_robots=True)
+
+
+def ask_robots_once(fetch: Fetch) -> None:
+    """Queue the robots.txt of a fetch, with two attempts made, if that was not done before."""
+    obey_robots(fetch)
+    robots_files.ask({origin_of(fetch.url): fetch.site_id or 0})
+    Fetch.objects.filter(is_robots=True, site=fetch.site_id).update(attempts=2)
+
+
+def cancel_for_another(fetch: Fetch) -> None:
+    """Cancel a fetch while another one waits for the site."""
+    request_fetch(fetch.url)
+    assert cancel(fetch.pk)
+
+
+def change(fetch: Fetch, **fields: object) -> None:
+    Fetch.objects.filter(pk=fetch.pk).update(**fields)
+
+
+# --- how they are run ---------------------------------------------------------------------------------------------
+
+
+class Runs:
+    """Runs of fetchers in this process, without workers and beat: dispatch is called, and its messages are run here."""
+
+    def __init__(self, sites: SituationSites, patch: pytest.MonkeyPatch) -> None:
+        self.sites = sites
+        self._messages: list[list[int]] = []
+        self._slots: dict[int, int | None] = {}  # by fetch: its last slot
+        patch.setattr(app, "send_task", self._send_task)
+        patch.setattr(dispatching, "REFILL", LOOKAHEAD_S)
+
+    def _send_task(self, name: str, args: tuple[Any, ...] = (), **_options: Any) -> None:
+        if name == LOST_CALL:
+            raise OperationalError("the broker is away")
+        if name == task_names.FETCH_BATCH:
+            self._messages.append(*args)
+
+    def dispatched(self) -> list[list[int]]:
+        """Return the messages of what is due now, with their slots."""
+        self._messages.clear()
+        dispatching.dispatch()
+        self._slots |= dict(Fetch.objects.exclude(slot_id=None).values_list("pk", "slot_id"))
+        return list(self._messages)
+
+    def run(self, fetcher: Fetcher, messages: Iterable[list[int]], meanwhile: Callable[[], object] = list) -> None:
+        """Have a fetcher run messages, each in a thread as a worker does, and return when it holds nothing any more."""
+        threads = [threading.Thread(target=fetcher.run_batch, args=(message,)) for message in messages]
+        for thread in threads:
+            thread.start()
+        meanwhile()
+        for thread in threads:
+            thread.join(ENDED_WITHIN_S)
+            assert not thread.is_alive(), held()
+        wait_for(lambda: not fetcher._held, "everything to be stored")
+
+    def slot(self, fetch: Fetch) -> int:
+        """Return the last slot that a fetch got."""
+        return self._slots[fetch.pk] or 0
+
+    def seen(self, fetch: Fetch, events: Iterable[str] = ()) -> Seen:
+        """Return what has become of a fetch and its last slot."""
+        fetch = Fetch.objects.select_related("site").get(pk=fetch.pk)
+        slot = Slot.objects.get(pk=self.slot(fetch))
+        rests = Site.objects.filter(pk=fetch.site_id or 0, backed_off_until__gt=Now()).exists()
+        return Seen(
+            state=fetch.state,
+            attempts=fetch.attempts,
+            error=fetch.error,
+            status_code=fetch.status_code,
+            slot_used=slot.finished_at is not None,
+            slot_released=slot.released_at is not None,
+            slot_passed_on=slot.passed_on_at is not None,
+            site_rests=rests,
+            url=fetch.hop_url or fetch.url,
+            events=tuple(events),
+        )
+
+
+@contextmanager
+def a_fetcher() -> Iterator[Fetcher]:
+    """Run a fetcher."""
+    fetcher = Fetcher()
+    try:
+        yield fetcher
+    finally:
+        fetcher.close(0.1)
+
+
+def held() -> list[str]:
+    return list(Fetch.objects.filter(state__in=[State.RESERVED, State.RUNNING]).values_list("url", flat=True))
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    give_up_at = time.monotonic() + ENDED_WITHIN_S
+    while not condition():
+        assert time.monotonic() < give_up_at, f"Waited in vain for {what}: {held()}"
+        time.sleep(0.01)
+
+
+Alone = Callable[[Runs], dict[str, Seen]]
+ALONE: dict[str, Alone] = {}
+
+
+def makes(*situations: str) -> Callable[[Alone], Alone]:
+    """Note which situations a function makes."""
+
+    def note(function: Alone) -> Alone:
+        ALONE.update(dict.fromkeys(situations, function))
+        return function
+
+    return note
+
+
+@makes(*MADE)
+def all_at_once(runs: Runs) -> dict[str, Seen]:
+    """Fetch from all sites of MADE in one run, while others are well."""
+    made = {what: make(runs.sites) for what, make in MADE.items()}
+    with a_fetcher() as fetcher, capture_logs() as logs, unreadable_pages():
+        fetches = requested({what: each for what, each in made.items() if each.is_due_in_both})
+        request_fetches(each.first for each in made.values() if each.first)
+        for what, fetch in fetches.items():
+            made[what].is_made_ready(fetch)
+        Site.objects.update(grace=GRACE)
+        runs.run(fetcher, runs.dispatched())
+        healthy = request_fetches(runs.sites.named(path="/once") for _ in range(HEALTHY))
+        fetches |= requested({what: each for what, each in made.items() if not each.is_due_in_both})
+        make_ready(fetches, made)
+        open_in_turn(healthy)
+        messages = runs.dispatched()
+        time.sleep(LATE_S)
+        runs.run(fetcher, messages, lambda: do_meanwhile(fetches, made))
+        events = [entry["event"] for entry in logs]
+        return {what: runs.seen(fetch, events) for what, fetch in fetches.items()}
+
+
+def requested(made: Mapping[str, Made]) -> dict[str, Fetch]:
+    """Ask for fetches, each with those that come before it."""
+    request_fetches(url for each in made.values() for url in each.before)
+    return {what: request_fetch(each.url, **each.options) for what, each in made.items()}
+
+
+def make_ready(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None:
+    """Have every site free, with the settings that its fetch asks for."""
+    now = database_now()
+    Site.objects.update(grace=GRACE, next_start=now)
+    for what, fetch in fetches.items():
+        each = made[what]
+        Site.objects.filter(pk=fetch.site_id or 0).update(
+            grace=each.grace,
+            interval=timedelta(seconds=each.interval_s),
+            next_start=now + timedelta(seconds=each.starts_in_s),
+        )
+        if not each.is_due_in_both:
+            each.is_made_ready(fetch)
+
+
+def open_in_turn(healthy: Iterable[Fetch]) -> None:
+    """Have sites that are well be asked one after the other."""
+    now = database_now()
+    for place, fetch in enumerate(healthy):
+        Site.objects.filter(pk=fetch.site_id or 0).update(next_start=now + timedelta(seconds=place * HEALTHY_EVERY_S))
+
+
+def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None:
+    """Once these fetches are claimed, do what happens while they wait."""
+    wait = {what: fetch for what, fetch in fetches.items() if made[what].meanwhile is not nothing}
+    keys = [fetch.pk for fetch in wait.values()]
+    wait_for(lambda: Fetch.objects.filter(pk__in=keys, state=State.RUNNING).count() == len(keys), "claims")
+    for what, fetch in wait.items():
+        made[what].meanwhile(fetch)
+
+
+@contextmanager
+def unreadable_pages() -> Iterator[None]:
+    """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
+    beginning, judge = session._beginning, outcomes.judge
+
+    async def read(response: aiohttp.ClientResponse, most: int) -> bytes:
+        if response.url.path == OUT_OF_MEMORY:
+            raise MemoryError
+        return await beginning(response, most)
+
+    def judged(event: Event, **options: Any) -> Outcome:
+        outcome = judge(event, **options)
+        return replace(outcome, status_code=10**6) if event.job.url.endswith(REFUSED) else outcome
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "_beginning", read)
+        patch.setattr(writer, "judge", judged)
+        yield
+
+
+# --- alone --------------------------------------------------------------------------------------------------------
+
+CUT_OFF: dict[str, Callable[[SituationSites], str]] = {
+    "no name server answers for any site (EAI_AGAIN)": lambda sites: sites.named(at.failing(socket.EAI_AGAIN)),
+    "no name server answers in time for any site": lambda sites: sites.named(at.slow(2 * DNS_TIMEOUT_S)),
+    "no site answers attempts to connect": lambda sites: sites.silent(),
+    "every host is unreachable (EHOSTUNREACH)": lambda sites: refusing(sites, errno.EHOSTUNREACH).url,
+    "no site answers in time any more": lambda sites: sites.page("/slow/60000"),
+}
+OTHERS = 5  # sites that fail alike
+
+
+@makes(*CUT_OFF)
+def cut_off(runs: Runs) -> dict[str, Seen]:
+    """Have all sites of a fetcher fail in one respect: a fetcher for each."""
+    fetches = {what: request_fetches(url(runs.sites) for _ in range(1 + OTHERS)) for what, url in CUT_OFF.items()}
+    Site.objects.update(grace=GRACE)
+    slots = {slot for message in runs.dispatched() for slot in message}
+    with ExitStack() as leaving, capture_logs() as logs:
+        threads = []
+        for alike in fetches.values():
+            own = [runs.slot(fetch) for fetch in alike]
+            assert slots.issuperset(own)
+            fetcher = leaving.enter_context(a_fetcher())
+            threads.append(threading.Thread(target=runs.run, args=(fetcher, [own])))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    events = [entry["event"] for entry in logs]
+    return {what: runs.seen(alike[0], events) for what, alike in fetches.items()}
+
+
+@makes("look-ups of other names have all threads of the resolver")
+def without_threads(runs: Runs) -> dict[str, Seen]:
+    """Have one look-up hang in a fetcher that makes one at a time."""
+    told = threading.Event()
+
+    def hang() -> str:
+        told.wait(ENDED_WITHIN_S)
+        raise OSError
+
+    request_fetch(runs.sites.named(hang))
+    fetch = request_fetch(runs.sites.named())
+    Site.objects.update(grace=GRACE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resolver, "MOST_LOOKUPS", 1)
+        with a_fetcher() as fetcher:
+            runs.run(fetcher, runs.dispatched())
+            told.set()
+    return {"look-ups of other names have all threads of the resolver": runs.seen(fetch)}
+
+
+@makes("the fetcher stops (SIGTERM)", "the fetcher stops (SIGTERM) before the answer")
+def stopped(runs: Runs) -> dict[str, Seen]:
+    """Stop a fetcher that waits for a slot, and for an answer."""
+    waits, asks = request_fetches([runs.sites.page("/ok"), runs.sites.page("/slow/60001")])
+    Site.objects.filter(pk=waits.site_id or 0).update(next_start=database_now() + timedelta(seconds=20))
+    Site.objects.update(grace=GRACE)
+    with a_fetcher() as fetcher:
+        messages = runs.dispatched()
+
+        def stop() -> None:
+            wait_for(lambda: runs.sites.asked("/slow/60001"), "the request")
+            fetcher.close(0.1)
+
+        runs.run(fetcher, messages, stop)
+    return {
+        "the fetcher stops (SIGTERM)": runs.seen(waits),
+        "the fetcher stops (SIGTERM) before the answer": runs.seen(asks),
+    }
+
+
+@makes("the message is lost", "the message comes twice")
+def messages_go_astray(runs: Runs) -> dict[str, Seen]:
+    """Lose a message, and have another one come twice at once."""
+    lost = request_fetch(runs.sites.page("/ok"))
+    runs.dispatched()
+    twice = request_fetch(runs.sites.page("/twice"))
+    Site.objects.update(grace=GRACE)
+    with a_fetcher() as fetcher:
+        runs.run(fetcher, runs.dispatched() * 2)
+    assert runs.sites.asked("/twice") == 1
+    let_leases_end()
+    return {"the message is lost": runs.seen(lost), "the message comes twice": runs.seen(twice)}
+
+
+@makes("PostgreSQL goes away while the result is stored", "the broker is away when `on_done` is called")
+def without_servers(runs: Runs) -> dict[str, Seen]:
+    """Cut all connections of a fetcher to PostgreSQL while it reads an answer; the broker refuses a message later."""
+    fetch = request_fetch(runs.sites.page("/slow/1000"))
+    called = request_fetch(runs.sites.page("/ok"), on_done=LOST_CALL)
+    Site.objects.update(grace=GRACE)
+    with a_fetcher() as fetcher, capture_logs() as logs:
+
+        def cut() -> None:
+            wait_for(lambda: runs.sites.asked("/slow/1000"), "the request")
+            wait_for(lambda: Fetch.objects.filter(pk=called.pk, state=State.DONE).exists(), "the other result")
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+        runs.run(fetcher, runs.dispatched(), cut)
+    broker_link.forget_outage()
+    events = [entry["event"] for entry in logs]
+    return {
+        "PostgreSQL goes away while the result is stored": runs.seen(fetch, events),
+        "the broker is away when `on_done` is called": runs.seen(called, events),
+    }
+
+
+@makes("aiohttp did not wait for the slot: it is of another version")
+def unpaced(runs: Runs) -> dict[str, Seen]:
+    """Have aiohttp call what is not ours."""
+    fetch = request_fetch(runs.sites.page("/ok"))
+    Site.objects.update(grace=GRACE)
+    with pytest.MonkeyPatch.context() as patch, a_fetcher() as fetcher:
+        patch.setattr(PacedRequest, "send", aiohttp.ClientRequest.send)
+        runs.run(fetcher, runs.dispatched())
+    return {"aiohttp did not wait for the slot: it is of another version": runs.seen(fetch)}
+
+
+# A process that runs one message; a part of its fetcher fails when it is told so.
+PROCESS = """
+import json, threading
+from django.conf import settings
+settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+from workers.fetches.fetcher.fetcher import Fetcher
+
+def fail():
+    raise MemoryError
+
+fetcher = Fetcher()
+threading.Thread(target=fetcher.run_batch, args=(json.loads(sys.argv[1]),)).start()
+input()
+fetcher._on_loop(fail)
+"""
+DEATHS = ("the fetcher is killed", "a part of the fetcher fails")
+MOMENTS = ("before the request is written", "before the answer is stored")
+
+
+@makes(*(f"{death} {moment}" for death in DEATHS for moment in MOMENTS))
+def dying(runs: Runs) -> dict[str, Seen]:
+    """Kill a process with a fetcher, and have a part of another one fail; both wait for a slot, and for an answer."""
+    fetches: dict[str, Fetch] = {}
+    paths = dict(zip(DEATHS, ("/slow/60002", "/slow/60003"), strict=True))
+    for death, path in paths.items():
+        for moment, url in zip(MOMENTS, (runs.sites.page("/ok"), runs.sites.page(path)), strict=True):
+            fetches[f"{death} {moment}"] = request_fetch(url)
+            starts_in_s = 20 if moment == MOMENTS[0] else 0
+            Site.objects.filter(name=url.split("/")[2]).update(
+                next_start=database_now() + timedelta(seconds=starts_in_s), grace=GRACE
+            )
+    runs.dispatched()
+    processes = {
+        death: start_process([runs.slot(fetches[f"{death} {moment}"]) for moment in MOMENTS]) for death in DEATHS
+    }
+    try:
+        wait_for(lambda: all(runs.sites.asked(path) for path in paths.values()), "the requests of both")
+        processes[DEATHS[0]].kill()
+        processes[DEATHS[1]].communicate(b"\n", timeout=ENDED_WITHIN_S)
+        statuses = [process.wait(ENDED_WITHIN_S) for process in processes.values()]
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.communicate()
+    assert statuses == [-signal.SIGKILL, EX_SOFTWARE]
+    let_leases_end()
+    return {what: runs.seen(fetch) for what, fetch in fetches.items()}
+
+
+def start_process(slots: list[int]) -> subprocess.Popen[bytes]:
+    """Start a process that runs the message of these slots."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PREAMBLE + PROCESS, json.dumps(slots)],
+        cwd=CHECKOUT,
+        env={**os.environ, "WEIR_TEST_DATABASE": connection.settings_dict["NAME"], "PYTHONPATH": str(CHECKOUT)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def let_leases_end() -> None:
+    """Have the time pass in which what is held might still be stored, and have sweep look."""
+    Fetch.objects.exclude(lease_until=None).update(lease_until=database_now() - timedelta(seconds=1))
+    sweep()

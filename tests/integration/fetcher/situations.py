@@ -1,0 +1,335 @@
+"""What may happen to a fetch, whose fault it is, and what becomes of the fetch.
+
+These are the tables of docs/reference/outcomes.md.
+
+`python -m tests.integration.fetcher.situations` writes the table into that page; a unit test keeps it true.
+test_situations.py makes each situation, and looks at the fetch and its slot afterwards.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from project.checkout import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "reference" / "outcomes.md"
+BEGIN = (
+    "<!-- From here on made by `python -m tests.integration.fetcher.situations`: "
+    "change tests/integration/fetcher/situations.py. -->"
+)
+END = "<!-- Made until here. -->"
+
+
+class Fault(Enum):
+    """Who is to blame."""
+
+    SITE = "the site's"
+    OURS = "ours"
+    NOBODY = "nobody's"
+    FETCH = "the fetch's own"
+
+
+class Becomes(Enum):
+    """What becomes of the fetch."""
+
+    DONE = "done"
+    FAILED = "failed"
+    AGAIN = "tried again"  # after the back-off of its attempts; the last attempt fails
+    BACK = "given back"  # to the queue, for the next slot
+    ON = "queued for the target"
+    CANCELLED = "cancelled"
+
+
+class Slot(Enum):
+    """What becomes of its slot."""
+
+    USED = "used"
+    FREE = "given back"
+    PASSED_ON = "the next fetch's"
+    EMPTY = "left empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """One row of the table."""
+
+    what: str
+    fault: Fault
+    becomes: Becomes
+    counts: bool  # whether an attempt is counted
+    slot: Slot
+    error: str = ""  # of the fetch; the sign … stands for any text
+    log: str = ""  # the event of a log line
+    besides: str = ""  # what else happens
+    site_rests: bool = False  # the site is backed off
+    planned: str = ""  # why it is not so yet
+    proof: str = ""  # the test that makes it, where that is not test_situations.py
+
+    @property
+    def words(self) -> str:
+        """Return what is said and what else happens, in Markdown."""
+        parts = [
+            f"`{self.error}`" if self.error else "",
+            f"logs `{self.log}`" if self.log else "",
+            "the site is backed off" if self.site_rests else "",
+            self.besides,
+            f"*not so yet: {self.planned}*" if self.planned else "",
+        ]
+        return "; ".join(part for part in parts if part)
+
+
+def _site(what: str, error: str, slot: Slot = Slot.USED, **more: Any) -> Situation:
+    """It is the site's fault: the fetch is tried again, and an attempt is counted."""
+    return Situation(what=what, fault=Fault.SITE, becomes=Becomes.AGAIN, counts=True, slot=slot, error=error, **more)
+
+
+def _final(what: str, error: str, fault: Fault = Fault.SITE, slot: Slot = Slot.USED, **more: Any) -> Situation:
+    """The next attempt would end the same."""
+    fields = {"counts": True, **more}
+    return Situation(what=what, fault=fault, becomes=Becomes.FAILED, slot=slot, error=error, **fields)
+
+
+def _done(what: str, **more: Any) -> Situation:
+    return Situation(what=what, fault=Fault.NOBODY, becomes=Becomes.DONE, counts=True, slot=Slot.USED, **more)
+
+
+def _back(what: str, fault: Fault, slot: Slot = Slot.FREE, **more: Any) -> Situation:
+    """The fetch goes back to the queue, and no attempt is counted."""
+    return Situation(what=what, fault=fault, becomes=Becomes.BACK, counts=False, slot=slot, **more)
+
+
+def _died(what: str) -> Situation:
+    """Whether the request was written, nobody knows: an attempt counts, or a fetch that ends its fetcher never ends."""
+    error = "its fetcher died, or could not store the result, before the lease ran out"
+    return Situation(what=what, fault=Fault.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error)
+
+
+def _ran_out(what: str, **more: Any) -> Situation:
+    return _back(what, Fault.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher rests", **more})
+
+
+def _offline(what: str, **more: Any) -> Situation:
+    return _back(what, Fault.OURS, besides="the fetcher rests", planned=OFFLINE, **more)
+
+
+OFFLINE = "that an uplink or a resolver is down is not recognised"
+LEARNS = "the fetcher does not learn how long a site takes to connect"
+UNREACHABLE = "a site that cannot be reached is not backed off"
+ROUTES = "that this host has no route is not recognised"
+PORTS = "that all ports are in use is not recognised"
+CLOSED = "the site closed the connection without an answer"
+FORBIDDEN = "…; WEIR_FETCH_ALLOW_NETS can allow its network"
+REFUSED = "ClientConnectorError: Cannot connect to host … [Connect call failed …]"
+TOO_LARGE = "the body is larger than … bytes (WEIR_FETCH_MAX_BODY)"
+NOT_CONNECTED = "no connection within … s"
+NOT_ANSWERED = "no complete answer within … s"
+TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
+
+TABLE: dict[str, list[Situation]] = {
+    "DNS": [
+        _site("the name does not exist (NXDOMAIN)", "gaierror: … Name or service not known", Slot.FREE),
+        _site("the name has no address", "gaierror: … No address associated with hostname", Slot.FREE),
+        _site(
+            "its name servers fail (EAI_AGAIN), other names are found",
+            "gaierror: … Temporary failure in name resolution",
+            Slot.FREE,
+        ),
+        _site(
+            "its name servers do not answer in time, those of others do",
+            "OSError: no answer from DNS for … within … s",
+            Slot.FREE,
+        ),
+        _offline("no name server answers for any site (EAI_AGAIN)"),
+        _offline("no name server answers in time for any site"),
+        _back("look-ups of other names have all threads of the resolver", Fault.OURS),
+        _ran_out("the resolver has run out of memory (EAI_MEMORY)"),
+        _ran_out("the resolver cannot open what it needs (EAI_SYSTEM)"),
+    ],
+    "Connecting": [
+        _site("the site refuses the connection", REFUSED, Slot.FREE),
+        _site("the site resets the connection in the TLS handshake", "ClientConnectorError: …", Slot.FREE),
+        _site("the site closes the connection in the TLS handshake", "ClientConnectorError: …", Slot.FREE),
+        _site("the site speaks no TLS", "ClientConnectorSSLError: …", Slot.FREE),
+        _site("the site's certificate is not valid", "ClientConnectorCertificateError: …", Slot.FREE),
+        _site("the site does not answer in time, others do", NOT_CONNECTED, Slot.FREE),
+        _site(
+            "its host is unreachable (EHOSTUNREACH), others are not",
+            "ClientConnectorError: … [No route to host]",
+            Slot.FREE,
+        ),
+        _offline("no site answers attempts to connect"),
+        _offline("every host is unreachable (EHOSTUNREACH)"),
+        _site(
+            "one of these failed every other site, and did so 20 times before for this fetch in this process",
+            "…",
+            Slot.FREE,
+            planned=OFFLINE,
+        ),
+        _site(
+            "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind",
+            "ClientConnectorError: … [Network is unreachable]",
+            Slot.FREE,
+            planned=ROUTES,
+        ),
+        _ran_out("this host has no default route of any kind (ENETUNREACH)", planned=ROUTES),
+        _ran_out("all local ports are in use (EADDRNOTAVAIL)", planned=PORTS),
+        _final("the address is forbidden", FORBIDDEN, Fault.FETCH, Slot.FREE),
+        _final("the name resolves to forbidden addresses only", f"… resolves to {FORBIDDEN}", Fault.FETCH, Slot.FREE),
+        _back(
+            "the connection takes longer than its slot can wait, for the first time",
+            Fault.NOBODY,
+            besides="the next one is opened earlier",
+            planned=LEARNS,
+        ),
+        _site("it does so though it was opened as early as it took before", TOO_SLOW, Slot.FREE, planned=LEARNS),
+        _back(
+            "five attempts in a row could not connect, and this fetch waits for its slot",
+            Fault.SITE,
+            site_rests=True,
+            planned=UNREACHABLE,
+        ),
+    ],
+    "What the process has run out of": [
+        _ran_out("no file descriptor is left in the process (EMFILE)"),
+        _ran_out("no file descriptor is left on the host (ENFILE)"),
+        _ran_out("the kernel has no buffer left (ENOBUFS)"),
+        _ran_out("the kernel has no memory left (ENOMEM)"),
+        _ran_out("no memory is left for a connection (MemoryError)"),
+        _ran_out("no memory is left for an answer (MemoryError)", slot=Slot.USED),
+        _back(
+            "too many requests of the process, or to the site, wait for their answers",
+            Fault.NOBODY,
+            proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_site_that_hangs_uses_up_its_share_only",
+        ),
+    ],
+    "Before the request is written": [
+        _back("the message comes after its slots have passed", Fault.OURS),
+        _back(
+            "the fetcher cannot ask PostgreSQL whether its slots still stand",
+            Fault.OURS,
+            log="watch_waits_for_database",
+            proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_fetcher_that_cannot_ask_starts_nothing",
+        ),
+        _back("the site is paused", Fault.NOBODY),
+        _back("the site gets another rate", Fault.NOBODY),
+        _back("the site refuses another fetch (429)", Fault.SITE, site_rests=True),
+        Situation(
+            what="the fetch is cancelled, and another one waits for the site",
+            fault=Fault.FETCH,
+            becomes=Becomes.CANCELLED,
+            counts=False,
+            slot=Slot.PASSED_ON,
+        ),
+        Situation(
+            what="the fetch is cancelled, and no other one waits",
+            fault=Fault.FETCH,
+            becomes=Becomes.CANCELLED,
+            counts=False,
+            slot=Slot.EMPTY,
+        ),
+        _back("the fetcher stops (SIGTERM)", Fault.OURS),
+        _done("the site closes the connection that waits for the slot", besides="another connection is opened"),
+    ],
+    "Answers": [
+        *(_done(str(status)) for status in (200, 204)),
+        _done("304 to a request with validators", besides="the body is that of the last good result"),
+        _done("304 that was not asked for"),
+        Situation(
+            what="a redirect",
+            fault=Fault.NOBODY,
+            becomes=Becomes.ON,
+            counts=False,
+            slot=Slot.USED,
+            besides="it gets a slot of the target's site",
+        ),
+        _done("a redirect that names no target"),
+        _final("the eleventh redirect", "more than 10 redirects, the last to …"),
+        _final("a redirect to what is not fetched", "redirected to …: …"),
+        _final(
+            "a redirect to a forbidden address", FORBIDDEN, slot=Slot.FREE, besides="in the slot after the redirect"
+        ),
+        *(_done(str(status)) for status in (400, 401, 403, 404, 410)),
+        _site("429 with Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
+        _site("429 without Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
+        _site("500", "the site answered 500"),
+        _site("503", "the site answered 503", site_rests=True, log="site_backed_off"),
+        _final("the body is larger than `WEIR_FETCH_MAX_BODY`", TOO_LARGE),
+        _final("the body is larger than that once it is decompressed", TOO_LARGE),
+        _final("the compressed body is broken", "the compressed body is broken: …"),
+        _final("the compressed body ends too early", "the compressed body ends too early"),
+        _final("the body is in an encoding that was not asked for", "the body's encoding … was not asked for"),
+    ],
+    "No whole answer": [
+        _site("a new connection is closed without an answer", CLOSED),
+        _back(
+            "a kept connection is closed without an answer",
+            Fault.NOBODY,
+            slot=Slot.USED,
+            besides="counts the next time, in this process",
+        ),
+        _site("the connection is reset", CLOSED),
+        _site("the connection is closed in the middle of the body", "ClientPayloadError: …"),
+        _site("no answer comes in time, others come", NOT_ANSWERED),
+        _offline("no site answers in time any more", slot=Slot.USED),
+        _site("the body does not end in time", NOT_ANSWERED),
+        _site("a header is longer than 64 KiB", "ClientResponseError: …Got more than 65536 bytes…"),
+        _site("the answer is not HTTP", "ClientResponseError: …Bad status line…"),
+        _back("the fetcher stops (SIGTERM) before the answer", Fault.OURS, slot=Slot.USED),
+    ],
+    "robots.txt": [
+        _final("robots.txt disallows it", "robots.txt of … disallows it", Fault.FETCH, Slot.FREE, counts=False),
+        _back("robots.txt is not known yet", Fault.NOBODY, error="waits for …/robots.txt"),
+        _done("robots.txt answers 404"),
+        _site(
+            "robots.txt answers 500, three times",
+            "robots.txt of … cannot be read: the site answered 500 (attempt 3 of 3)",
+            Slot.FREE,
+        ),
+        _site(
+            "robots.txt does not answer in time, three times",
+            f"robots.txt of … cannot be read: {NOT_ANSWERED} (attempt 3 of 3)",
+            Slot.FREE,
+        ),
+    ],
+    "Processes, messages and servers": [
+        _back("the message is lost", Fault.OURS),
+        _done("the message comes twice", besides="the request is written once"),
+        _died("the fetcher is killed before the request is written"),
+        _died("the fetcher is killed before the answer is stored"),
+        _died("a part of the fetcher fails before the request is written"),
+        _died("a part of the fetcher fails before the answer is stored"),
+        _done("PostgreSQL goes away while the result is stored", log="store_waits_for_database"),
+        _final(
+            "PostgreSQL refuses the result", "the database refused the result: …", Fault.OURS, log="outcome_refused"
+        ),
+        _done("the broker is away when `on_done` is called", log="broker_unreachable", besides="sweep calls it"),
+        _final(
+            "aiohttp did not wait for the slot: it is of another version", "the request was not paced: …", Fault.OURS
+        ),
+    ],
+}
+
+
+def page(text: str) -> str:
+    """Return the page with its tables made anew; what stands before and after them is kept."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{chapters()}\n{END}{after}"
+
+
+def chapters() -> str:
+    """Return a chapter with a table for each group of situations, in Markdown."""
+    return "\n".join(f"## {group}\n\n{_table(rows)}" for group, rows in TABLE.items())
+
+
+def _table(rows: list[Situation]) -> str:
+    head = "| Situation | Fault | The fetch is | Attempt | Slot | Besides |\n|---|---|---|---|---|---|\n"
+    return head + "".join(
+        f"| {row.what} | {row.fault.value} | {row.becomes.value} | {'counted' if row.counts else 'no'} "
+        f"| {row.slot.value} | {row.words} |\n"
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))

@@ -1,0 +1,95 @@
+"""Whatever happens to a fetch: the right party is blamed, and the fetch becomes what the table says (situations.py)."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
+
+from project.checkout import CHECKOUT
+from tests.conftest import empty_written_tables
+from tests.integration.fetcher import situation_runs, situation_sites
+from tests.integration.fetcher.situation_runs import ALONE, Runs, Seen
+from tests.integration.fetcher.situations import TABLE, Becomes, Situation, Slot
+from workers.fetches.models import State
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SITUATIONS = [situation for rows in TABLE.values() for situation in rows]
+STATES = {
+    Becomes.DONE: State.DONE,
+    Becomes.FAILED: State.FAILED,
+    Becomes.AGAIN: State.QUEUED,
+    Becomes.BACK: State.QUEUED,
+    Becomes.ON: State.QUEUED,
+    Becomes.CANCELLED: State.CANCELLED,
+}
+SLOTS = {  # used, given back, passed on
+    Slot.USED: (True, False, False),
+    Slot.FREE: (False, True, False),
+    Slot.PASSED_ON: (True, False, True),
+    Slot.EMPTY: (False, False, True),
+}
+RAN_OUT = "fetcher_has_run_out"
+
+See = Callable[[str], Seen]
+
+
+@pytest.fixture(scope="module")
+def seen(
+    django_db_setup: None,  # noqa: ARG001  asked for its effect
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[See]:
+    """Return a function that makes a situation, with those that are made together with it, and tells what it saw."""
+    known: dict[str, Seen] = {}
+    tried = set()
+    with (
+        django_db_blocker.unblock(),
+        override_settings(**situation_runs.SETTINGS),
+        pytest.MonkeyPatch.context() as patch,
+        situation_sites.running(tmp_path_factory.mktemp("situations")) as sites,
+    ):
+        runs = Runs(sites, patch)
+
+        def see(what: str) -> Seen:
+            if ALONE[what] not in tried:
+                tried.add(ALONE[what])
+                empty_written_tables()
+                known.update(ALONE[what](runs))
+            return known[what]
+
+        yield see
+        empty_written_tables()
+
+
+def cases() -> Iterator[object]:
+    """Yield the situations that are made here; those that are planned fail until they are so."""
+    for situation in SITUATIONS:
+        marks = [pytest.mark.xfail(strict=True, reason=situation.planned)] if situation.planned else []
+        if situation.what in ALONE:
+            yield pytest.param(situation, id=situation.what, marks=marks)
+
+
+@pytest.mark.parametrize("situation", list(cases()))
+def test_what_becomes_of_the_fetch(situation: Situation, seen: See) -> None:
+    """Its state, its attempts, its slot, what is said, and whether its site is left alone."""
+    after = seen(situation.what)
+    assert (after.state, after.attempts) == (STATES[situation.becomes], situation.counts), after.error
+    assert (after.slot_used, after.slot_released, after.slot_passed_on) == SLOTS[situation.slot]
+    assert re.fullmatch(re.escape(situation.error).replace("…", ".*"), after.error, re.DOTALL), after.error
+    assert after.site_rests == situation.site_rests
+    assert not situation.log or situation.log in after.events
+    assert after.events.count(RAN_OUT) <= 1, "it is said once a minute"
+
+
+def test_every_situation_is_made_once() -> None:
+    """Here, by another test that exists, or not yet; and there is no other one."""
+    names = [situation.what for situation in SITUATIONS]
+    assert len(names) == len(set(names)) > 40
+    assert set(ALONE) <= set(names)
+    for situation in SITUATIONS:
+        file, _, test = situation.proof.partition("::")
+        assert not test or f"def {test}(" in (CHECKOUT / file).read_text()
+        assert (situation.what in ALONE) + bool(test) == 1 or situation.planned, situation.what
