@@ -5,9 +5,11 @@ from typing import Any
 import structlog
 from asgiref.sync import sync_to_async
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import BaseBackend
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
 
 from project.logins import throttle
 
@@ -19,16 +21,19 @@ WAIT_S = "weir.login_wait_s"  # where in `request.META` the gate leaves how long
 class Gate(BaseBackend):
     """Lets nobody in, and keeps out whoever tries too often: then no other backend looks at the password."""
 
-    def authenticate(self, request: HttpRequest | None, username: str | None = None, **_credentials: Any) -> None:
+    @sensitive_variables()  # error pages show the variables of each function on the way
+    def authenticate(self, request: HttpRequest | None, username: str | None = None, **credentials: Any) -> None:
         """Raise PermissionDenied for an attempt that comes too soon. Code that has no request is not held up."""
-        if request is None or username is None:
+        name = credentials.get(get_user_model().USERNAME_FIELD) if username is None else username
+        if request is None or name is None:
             return
-        wait_s = throttle.take(throttle.network_of(request), username)
+        wait_s = throttle.take(throttle.network_of(request), name)
         if wait_s:
             request.META[WAIT_S] = wait_s
             log.warning("login_throttled", address=throttle.network_of(request), seconds=round(wait_s))
             raise PermissionDenied
 
+    @sensitive_variables()
     async def aauthenticate(self, request: HttpRequest | None, **credentials: Any) -> None:
         await sync_to_async(self.authenticate)(request, **credentials)
 
