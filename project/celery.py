@@ -13,6 +13,7 @@ outlive_lost_connections()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
+app.steps["worker"].add("workers.processes.turning:Turning")
 
 
 @setup_logging.connect

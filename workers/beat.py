@@ -1,5 +1,6 @@
 """A scheduler for beat that may run several times: one holds a lock and ticks, the others stand by."""
 
+import os
 import time
 from datetime import timedelta
 from typing import Any, Final
@@ -12,9 +13,11 @@ from django_celery_beat.schedulers import DatabaseScheduler
 
 from postgres import sessions
 from workers import broker_link, task_names, ticks
+from workers.processes import presence
 
 log = structlog.get_logger(__name__)
 
+KIND: Final = "beat"  # in the table of processes
 LOCK = 0x57656972  # "Weir" in ASCII: the advisory lock of the beat that ticks
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lock
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
@@ -43,10 +46,12 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin as a standby."""
         self._full: set[str] = set()  # queues whose ticks wait for their workers
+        self._presence = presence.begin(KIND, f"{os.environ.get('HONCHO_PROCESS_NAME') or KIND}@{presence.host()}")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send the tasks that are due, if this beat holds the lock; returns the seconds until the next tick."""
+        self._presence.turn(holds=int(self._lock is not None))
         try:
             if not self._holds_lock():
                 return STANDBY
@@ -82,6 +87,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         """Close the scheduler, and its connection, which frees the lock."""
         super().close()
         self._free_lock()
+        self._presence.end()
 
     def _is_superfluous(self, entry: ScheduleEntry) -> bool:
         queue = (entry.options or {}).get("queue") or broker_link.queue_of(str(entry.task))

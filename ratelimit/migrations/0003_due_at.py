@@ -1,3 +1,4 @@
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 
 
@@ -14,11 +15,7 @@ class Migration(migrations.Migration):
                 help_text="while has_backlog is false: when the first queued fetch becomes due", null=True
             ),
         ),
-        migrations.AddIndex(
-            model_name="site",
-            index=models.Index(condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="site_due"),
-        ),
-        migrations.AddConstraint(
+        AddConstraintNotValid(
             model_name="site",
             constraint=models.CheckConstraint(
                 condition=models.Q(("has_backlog", False), ("due_at__isnull", True), _connector="OR"),

@@ -75,6 +75,8 @@ class Fetch(models.Model):
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)
     lease_until = models.DateTimeField(null=True, help_text="when sweep takes it back, if no result has been stored")
+    # No constraint: rows of processes go, and the check would cost each claim. Sweep reads it of held fetches only.
+    claimed_by = models.BigIntegerField(null=True, help_text="the process that claimed it last; its row may be gone")
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True, help_text="when the request was written (the database's clock)")
     finished_at = models.DateTimeField(null=True)

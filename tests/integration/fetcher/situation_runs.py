@@ -4,6 +4,7 @@
 makes the others: they need a fetcher, or a process, of their own.
 """
 
+import asyncio
 import errno
 import gzip
 import json
@@ -40,7 +41,8 @@ from workers.fetches import dispatch as dispatching
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import resolver, session
+from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http.bodies import Body
 from workers.fetches.fetcher.http.paced_request import PacedRequest
 from workers.fetches.fetcher.parts import EX_SOFTWARE
 from workers.fetches.fetcher.results import outcomes, writer
@@ -458,19 +460,19 @@ def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None
 @contextmanager
 def unreadable_pages() -> Iterator[None]:
     """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
-    beginning, judge = session._beginning, outcomes.judge
+    beginning, judge = Body.read, outcomes.judge
 
-    async def read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    async def read(body: Body, response: aiohttp.ClientResponse, most: int, deadline: asyncio.Timeout) -> bytes:
         if response.url.path == OUT_OF_MEMORY:
             raise MemoryError
-        return await beginning(response, most)
+        return await beginning(body, response, most, deadline)
 
     def judged(event: Event, **options: Any) -> Outcome:
         outcome = judge(event, **options)
         return replace(outcome, status_code=10**6) if event.job.url.endswith(REFUSED) else outcome
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "_beginning", read)
+        patch.setattr(Body, "read", read)
         patch.setattr(writer, "judge", judged)
         yield
 

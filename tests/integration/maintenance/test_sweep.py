@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db.models import F
+from structlog.testing import capture_logs
 
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
@@ -22,6 +23,9 @@ from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.maintenance import sweep as sweeping
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
+from workers.processes import presence
+from workers.processes.models import Process
+from workers.processes.presence import Presence
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -48,6 +52,49 @@ def expire() -> None:
     """Have every lease run out, and every slot lie as far back."""
     Fetch.objects.update(lease_until=F("lease_until") - HOUR)
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+
+
+@pytest.fixture
+def lost_process(monkeypatch: pytest.MonkeyPatch) -> Process:
+    """Return the process by which this one claims; it has made no turn for a minute, and another one has."""
+    now = database_now()
+    times = {"started_at": now - HOUR, "steady_since": now - HOUR}
+    Process.objects.create(kind="ticks", name="ticks@here", host="here", pid=2, **times)
+    frozen = Process.objects.create(
+        kind="fetcher", name="fetcher@here", host="here", pid=1, turned_at=now - timedelta(minutes=1), **times
+    )
+    monkeypatch.setattr(presence, "_presence", Presence(kind="fetcher", name="fetcher@here", id=frozen.pk))
+    return frozen
+
+
+@pytest.mark.usefixtures("lost_process")
+def test_what_a_lost_process_holds_is_taken_back_when_its_run_is_over() -> None:
+    """Not before: the process may wake up, and would start it in its slot. An attempt counts, as at a lease's end."""
+    ids = running(3)
+    assert sweep() == 0
+    Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+    with capture_logs() as logs:
+        assert sweep() == 3
+    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", "attempts")) == {(State.QUEUED, 1)}
+    assert [(log["event"], log["process"], log["fetches"]) for log in logs if log["event"] == "process_lost"] == [
+        ("process_lost", "fetcher@here", 3)
+    ]
+
+
+def test_a_process_that_turns_keeps_what_it_holds(lost_process: Process) -> None:
+    """Until its leases run out, however long its runs have been over: answers may take as long."""
+    Process.objects.filter(pk=lost_process.pk).update(turned_at=database_now())
+    running(3)
+    Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+    assert sweep() == 0
+
+
+def test_a_successor_is_held_by_the_process_that_has_its_slot(lost_process: Process) -> None:
+    """Where it is lost before it heard of the successor, that is taken back, too."""
+    *_, last = running(20)  # whose slot lies two seconds ahead
+    successor = request_fetch(URL)
+    assert cancel(last)
+    assert Fetch.objects.get(pk=successor.pk).claimed_by == lost_process.pk
 
 
 @pytest.mark.parametrize("held", [reserved, running])

@@ -23,7 +23,8 @@ from packaging.utils import canonicalize_name
 from project import environment
 from project.checkout import CHECKOUT
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
-from workers import heartbeats
+from workers import beat, heartbeats
+from workers.processes.turning import KINDS
 from workers.schedule import SCHEDULE
 
 TOP_LEVEL = {
@@ -246,14 +247,15 @@ def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None
     assert command == re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", procfile()[process])
 
 
-def test_compose_checks_the_heartbeat_of_every_queue() -> None:
-    """Each worker is healthy while the queue that it serves is alive, and no queue is left out."""
+def test_compose_checks_that_each_process_turns() -> None:
+    """Each container is healthy while its own process goes on; the names of services are those of kinds."""
     commands = {name: " ".join(service.get("command", [])) for name, service in services().items()}
-    served = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
+    queues = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
 
-    assert sorted(served.values()) == sorted(heartbeats.QUEUES)
-    for name, queue in served.items():
-        assert services()[name]["healthcheck"]["test"][-2:] == ["check_heartbeat", queue]
+    assert sorted(queues.values()) == sorted(heartbeats.QUEUES)
+    assert {name: KINDS.get(queue, "worker") for name, queue in queues.items()} == {name: name for name in queues}
+    for name in (*queues, beat.KIND):
+        assert services()[name]["healthcheck"]["test"][-3:] == ["check_heartbeat", "--process", name]
 
 
 def test_compose_volumes_are_declared_and_where_the_images_keep_data() -> None:

@@ -20,6 +20,7 @@ from ratelimit.slots import unreserve
 from workers.fetches import backlog
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.jobs import Job, Validators
+from workers.processes import presence
 
 log = structlog.get_logger(__name__)
 Result = TypeVar("Result")
@@ -47,6 +48,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             "lease": longest_hold_s(),
             "retention": settings.WEIR_FETCH_RETENTION,
             "obey": settings.WEIR_OBEY_ROBOTS,
+            "process": presence.current_id(),
         },
     )
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}

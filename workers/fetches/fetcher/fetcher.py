@@ -42,6 +42,7 @@ from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
 from workers.fetches.robots.user_agent import has_contact
+from workers.processes import presence
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +71,7 @@ class Fetcher:
         self._loop = uvloop.new_event_loop()
         self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
-        self._recall_watcher = RecallWatcher(self._pass_to_loop)
+        self._recall_watcher = RecallWatcher(self._pass_to_loop, self._note_turn)
         parts = self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part
         self._watchdog = Watchdog(*parts, each_look=self._session.look_at_descriptors)
 
@@ -148,6 +149,12 @@ class Fetcher:
     def _turn(self) -> None:
         take_turn()
         self._loop.call_later(TURN_S, self._turn)
+
+    def _note_turn(self) -> None:
+        """Tell PostgreSQL when the loop last turned: by the recall watcher, as the loop never waits for PostgreSQL."""
+        if known := presence.of_this_process():
+            known.is_handed_over = True  # the worker's own loop only brings messages
+            known.turn(holds=self._held, ago_s=time.monotonic() - self._loop_part.turned_at)
 
     def _on_loop(self, do: Callable[..., None], *arguments: object) -> None:
         """Have `do` called on the loop; an error in it ends the process: the loop itself would only log it."""

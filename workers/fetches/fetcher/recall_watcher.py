@@ -28,10 +28,14 @@ DATABASE_RETRY_S = 0.2  # seconds, while the database is away
 
 
 class RecallWatcher:
-    """One a fetcher. It calls `heard`, in its thread, with the recalls and the time at which the question was sent."""
+    """One a fetcher. It calls `heard`, in its thread, with the recalls and the time at which the question was sent.
 
-    def __init__(self, heard: Callable[[list[Recall], float], None]) -> None:
+    After each answer it also calls `note_turn`, which tells PostgreSQL when the loop last turned.
+    """
+
+    def __init__(self, heard: Callable[[list[Recall], float], None], note_turn: Callable[[], None]) -> None:
         self._heard = heard
+        self._note_turn = note_turn
         self._refusals: SimpleQueue[Refusal | None] = SimpleQueue()
         self.part = Part("recall-watcher", self._work, patience_s=database_patience_s())
 
@@ -64,6 +68,7 @@ class RecallWatcher:
                     asked_at = time.monotonic()
                     self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
                     heard_at, ask_at = asked_at, asked_at + PERIOD
+                    self._note_turn()
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()

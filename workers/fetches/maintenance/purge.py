@@ -7,6 +7,7 @@ from django.conf import settings
 from postgres import batches
 from ratelimit import slots
 from workers.fetches.robots import crawl_delays
+from workers.processes import status
 
 BATCH = 1_000
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
@@ -15,12 +16,14 @@ ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after 
 def purge() -> int:
     """Delete fetches that ended, slots that passed and robots.txt files that expired longer ago than their retention.
 
-    Sites lose the Crawl-delays that count no more. Returns the number of fetches.
+    Sites lose the Crawl-delays that count no more, and processes that made no turn for an hour their rows. Returns the
+    number of fetches.
 
     In short batches, which skip rows that other transactions have locked; may be killed anywhere.
     """
     slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
     crawl_delays.settle_all()
+    status.purge()
     _purge("purge_robots_files", ROBOTS_RETENTION)
     return _purge("purge_fetches", settings.WEIR_FETCH_RETENTION)
 

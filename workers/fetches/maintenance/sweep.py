@@ -1,12 +1,15 @@
 """Sweep: finds what was lost on the way, every two seconds.
 
-1. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
-2. Fetches whose host has got another site follow it (strays.py).
-3. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
-4. Calls of `on_done` that were not made are repeated (on_done.py).
+1. The leases of what lost processes hold end now (processes/status.py): a fetcher that is frozen, dead or cut off.
+2. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
+3. Fetches whose host has got another site follow it (strays.py).
+4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
+5. Calls of `on_done` that were not made are repeated (on_done.py).
 """
 
 from random import random
+
+import structlog
 
 from postgres import statements
 from workers import task_names
@@ -15,17 +18,21 @@ from workers.fetches.fetcher.results.outcomes import lost
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.models import State
 from workers.fetches.on_done import call_overdue
+from workers.processes import status
 from workers.publish import publish
+
+log = structlog.get_logger(__name__)
 
 BATCH = 1_000
 
 
 def sweep() -> int:
-    """Do the four steps of the module's head; returns the number of fetches whose lease ran out.
+    """Do the five steps of the module's head; returns the number of fetches whose lease ran out.
 
     Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
     up late, cannot store it any more, because the fetch has another slot or none.
     """
+    _expire_leases()
     taken_back = 0
     while rows := statements.run("workers.fetches.maintenance", "lost", {"batch": BATCH}):
         store(
@@ -47,3 +54,9 @@ def sweep() -> int:
         publish(task_names.DISPATCH)
     call_overdue()
     return taken_back
+
+
+def _expire_leases() -> None:
+    if lost := status.lost():
+        for row in statements.run("workers.fetches.maintenance", "expire_leases", {"processes": list(lost)}):
+            log.warning("process_lost", process=lost[row.process], fetches=row.fetches)

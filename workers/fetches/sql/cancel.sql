@@ -11,7 +11,7 @@
 -- successor  the same, in the slot
 -- slots      what became of the slot
 WITH chosen AS MATERIALIZED (
-    SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, slot.start_time
+    SELECT job.id, job.site_id, job.slot_id, job.state, job.lease_until, job.claimed_by, slot.start_time
     FROM fetches_fetch AS job
     LEFT JOIN ratelimit_slot AS slot ON slot.id = job.slot_id
     WHERE job.id = %(fetch)s AND (
@@ -26,7 +26,7 @@ WITH chosen AS MATERIALIZED (
     WHERE job.id = chosen.id
     RETURNING job.id
 ), next AS (
-    SELECT waiting.id, chosen.slot_id, chosen.state, chosen.lease_until
+    SELECT waiting.id, chosen.slot_id, chosen.state, chosen.lease_until, chosen.claimed_by
     FROM chosen
     CROSS JOIN LATERAL (
         SELECT id
@@ -41,7 +41,7 @@ WITH chosen AS MATERIALIZED (
     ) IS NULL
 ), successor AS (
     UPDATE fetches_fetch AS job
-    SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until
+    SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until, claimed_by = next.claimed_by
     FROM next
     WHERE job.id = next.id
     RETURNING job.slot_id

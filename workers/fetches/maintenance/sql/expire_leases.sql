@@ -1,0 +1,36 @@
+-- End the leases of what lost processes had claimed, so that sweep takes it back now (lost.sql). Returns how many, by
+-- process.
+-- Promises: the lease of a fetch whose run is not over stands. Its process may be alive again in the next moment, and
+-- could still start it in its slot, which must belong to no other fetch before. After the run's end (`use_until`) no
+-- process starts anything of it, lost or not.
+-- By the index fetch_held, which has a few seconds' worth of fetches.
+--
+-- found    the fetches that lost processes hold, with their slots
+-- expired  those whose run is over
+WITH found AS MATERIALIZED (
+    SELECT id, slot_id
+    FROM fetches_fetch
+    WHERE state = 'running' AND state IN ('reserved', 'running') AND claimed_by = ANY(%(processes)s::bigint[])
+        AND lease_until > clock_timestamp()
+), over AS MATERIALIZED (
+    SELECT found.id
+    FROM found
+    CROSS JOIN LATERAL (
+        SELECT use_until FROM ratelimit_slot WHERE id = found.slot_id OFFSET 0
+    ) AS slot
+    WHERE slot.use_until < clock_timestamp()
+    ORDER BY found.id
+), locked AS MATERIALIZED (
+    SELECT id
+    FROM fetches_fetch
+    WHERE id = ANY(ARRAY(SELECT id FROM over))
+    ORDER BY id
+    FOR NO KEY UPDATE
+), expired AS (
+    UPDATE fetches_fetch AS job
+    SET lease_until = clock_timestamp()
+    FROM locked
+    WHERE job.id = locked.id AND job.state = 'running' AND job.claimed_by = ANY(%(processes)s::bigint[])
+    RETURNING job.claimed_by
+)
+SELECT claimed_by AS process, count(*) AS fetches FROM expired GROUP BY claimed_by

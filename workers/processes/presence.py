@@ -1,0 +1,107 @@
+"""This process' row in the table of processes, which says that its loop turns.
+
+The loop that does the work notes each turn, or a thread on its behalf that knows when the loop last turned: a process
+that is frozen, or whose loop hangs, writes nothing new, and `status` tells after SILENT_AFTER_S. A process that cannot
+reach PostgreSQL looks the same, and does no work either.
+"""
+
+import importlib.metadata
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
+
+import structlog
+from django.db import Error, connection
+
+from postgres import statements
+
+log = structlog.get_logger(__name__)
+_query = partial(statements.run, "workers.processes")
+
+TURN_EVERY_S: Final = 2.0
+GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
+
+
+@dataclass(kw_only=True)
+class Presence:
+    """One a process, used by one thread at a time. Nothing raises: where PostgreSQL is away, the next turn is noted."""
+
+    kind: str
+    name: str
+    id: int | None = None
+    is_handed_over: bool = False  # to a loop that a worker started for its work: it notes the turns from now on
+    _noted_at: float = float("-inf")  # of time.monotonic()
+    _has_ended: bool = False
+
+    def turn(self, *, holds: int, ago_s: float = 0.0) -> None:
+        """Note that the loop turned `ago_s` ago; does nothing where a turn was noted less than two seconds ago."""
+        if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
+            return
+        self._noted_at = time.monotonic()
+        self._note(holds, ago_s)
+
+    def stop(self, *, holds: int) -> None:
+        """Note that this process was asked to end, and makes no more turns while it ends what it holds."""
+        self._note(holds, 0.0, stops=True)
+
+    def end(self) -> None:
+        """Forget this process, which ends in order."""
+        self._has_ended = True
+        if self.id is not None:
+            self._try("end", {"process": self.id})
+
+    def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
+        if self.id is not None:
+            turn = {"process": self.id, "holds": holds, "ago": ago_s, "gap": GAP_S, "stops": stops}
+            self.id = self._try("turn", turn)
+        if self.id is None and not stops:
+            process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
+            self.id = self._try("begin", {**process, "version": _version(), "holds": holds})
+
+    def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
+        """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""
+        try:
+            rows = _query(statement, parameters, prepare=True)
+        except Error as error:
+            log.warning("turn_not_noted", error=str(error))
+            connection.close()
+            return self.id
+        return rows[0].id if rows else None
+
+
+_presence: Presence | None = None
+
+
+def begin(kind: str, name: str) -> Presence:
+    """Make this process known, with its first turn."""
+    global _presence  # noqa: PLW0603  one for each process is what this function is for
+    _presence = Presence(kind=kind, name=name)
+    return _presence
+
+
+def of_this_process() -> Presence | None:
+    """Return this process' presence; None in web processes and commands, which hold nothing."""
+    return _presence
+
+
+def current_id() -> int | None:
+    """Return the id of this process' row, by which others know what it holds."""
+    return _presence.id if _presence else None
+
+
+@cache
+def host() -> str:
+    """Return the name of this host, or container."""
+    return socket.gethostname()
+
+
+@cache
+def _version() -> str:
+    try:
+        return importlib.metadata.version("weir")
+    except importlib.metadata.PackageNotFoundError:  # a checkout that was not installed
+        return ""

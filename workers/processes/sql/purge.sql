@@ -1,0 +1,13 @@
+-- Delete the rows of processes that made no turn for longer than `older_than` seconds. A process that lives gets a new
+-- row with its next turn.
+WITH old AS MATERIALIZED (
+    SELECT id
+    FROM processes_process
+    WHERE turned_at < clock_timestamp() - make_interval(secs => %(older_than)s::float8)
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+), deleted AS (
+    DELETE FROM processes_process WHERE id = ANY(ARRAY(SELECT id FROM old)) RETURNING id
+)
+SELECT count(*) AS deleted FROM deleted

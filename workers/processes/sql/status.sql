@@ -1,0 +1,36 @@
+-- Read all processes, and how each of them does: alive, stopping, silent (no turn for `silent` seconds), or gone (silent,
+-- and replaced by a later process of its name).
+-- Promises: `is_lost` is true only of a process that could have turned: it is silent, and some witness has made its turns
+-- for `witness` seconds without a gap. After a time in which PostgreSQL was away, or in which the whole machine was
+-- suspended, there is no witness until all others have had that long to make a turn.
+--
+-- clock    the same now for all
+-- witness  whether there is one
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), witness AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT
+        FROM processes_process, clock
+        WHERE turned_at > now - make_interval(secs => %(gap)s::float8)
+            AND steady_since < now - make_interval(secs => %(witness)s::float8)
+    ) AS is_there
+), process AS MATERIALIZED (
+    SELECT processes_process.*, now, turned_at < now - make_interval(secs => %(silent)s::float8) AS is_silent
+    FROM processes_process, clock
+)
+SELECT
+    id, kind, name, host, pid, version, holds, started_at, turned_at,
+    extract(epoch FROM now - started_at)::float8 AS age_s,
+    extract(epoch FROM now - turned_at)::float8 AS silent_s,
+    is_silent AND witness.is_there AS is_lost,
+    CASE
+        WHEN is_silent AND EXISTS (
+            SELECT FROM processes_process AS later WHERE later.name = process.name AND later.id > process.id
+        ) THEN 'gone'
+        WHEN stopping_at IS NOT NULL THEN 'stopping'
+        WHEN is_silent THEN 'silent'
+        ELSE 'alive'
+    END AS state
+FROM process, witness
+ORDER BY kind, name, id

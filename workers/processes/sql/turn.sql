@@ -1,0 +1,13 @@
+-- Note the last turn of a process, `ago` seconds ago, and what it holds. Returns the row's id; nothing, where the row
+-- was purged because the process made no turn for too long.
+-- Promises: `steady_since` is never before a time in which no turn was written for longer than `gap` seconds, whoever was
+-- to blame: the process, its host, the network or PostgreSQL (status.sql relies on it).
+UPDATE processes_process
+SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => %(ago)s::float8)),
+    steady_since = CASE
+        WHEN turned_at > clock_timestamp() - make_interval(secs => %(gap)s::float8) THEN steady_since
+        ELSE clock_timestamp() END,
+    holds = %(holds)s,
+    stopping_at = CASE WHEN %(stops)s::bool THEN coalesce(stopping_at, clock_timestamp()) ELSE stopping_at END
+WHERE id = %(process)s
+RETURNING id

@@ -1,0 +1,31 @@
+"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back."""
+
+from functools import partial
+from typing import Any, Final
+
+from postgres import batches, statements
+from workers.processes.presence import GAP_S
+
+_query = partial(statements.run, "workers.processes")
+
+SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
+# Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
+# back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (8 s), and a new one.
+WITNESS_AFTER_S: Final = 20.0
+FORGOTTEN_AFTER_S: Final = 3_600.0
+BATCH: Final = 1_000
+
+
+def processes() -> list[Any]:
+    """Return all processes that are known, as sql/status.sql describes them."""
+    return _query("status", {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S})
+
+
+def lost() -> dict[int, str]:
+    """Return the ids and names of the processes that are frozen, cut off or dead, though PostgreSQL was there."""
+    return {process.id: process.name for process in processes() if process.is_lost}
+
+
+def purge() -> int:
+    """Delete the rows of processes that have made no turn for an hour; returns how many."""
+    return batches.delete("workers.processes", "purge", {"older_than": FORGOTTEN_AFTER_S}, batch=BATCH)
