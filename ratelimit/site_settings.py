@@ -33,6 +33,9 @@ LONGEST_BACK_OFF = 3_600.0
 LONGEST_UNREACHABLE = 60.0  # seconds: as a site does not notice attempts to connect to it, it need not be spared them
 LONGEST_ERROR: Final = 300  # characters of Site.backoff_error
 QUIET = 60.0
+# Seconds: how long set_rate waits for other transactions in all, and how long it keeps others waiting for it meanwhile.
+PATIENCE_S = 30.0
+LOCKED_AT_MOST_S = 0.5
 MOST_PULLS = 5  # how often set_rate tries to make a faster rate hold at once while other processes reserve
 
 
@@ -69,8 +72,9 @@ def set_rate(
     is reserved there is recalled, too. From half a second after the change, no host is asked sooner after its last
     request than its new site's interval. Fetches that are queued for these hosts follow within seconds.
 
-    Raises InvalidRate, UnknownSite where there is neither a site nor a rate, and ValueError for a burst outside 1 to
-    10,000, a concurrency below 1 and a grace outside 15 ms to one day.
+    Raises InvalidRate, UnknownSite where there is neither a site nor a rate, ValueError for a burst outside 1 to
+    10,000, a concurrency below 1 and a grace outside 15 ms to one day, and SiteBusy where other transactions hold the
+    site for half a minute.
     """
     _check_settings(burst, max_concurrency, grace)
     site = site_names.canonical(site)
@@ -84,8 +88,7 @@ def set_rate(
         "defaults": [name for name, value in settable.items() if value is DEFAULT],
     }
     statements.refuse_transaction("set_rate")
-    with transaction.atomic(durable=True):
-        changed = _changed(site, parameters)
+    changed = _change_patiently(site, parameters)
     _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
@@ -186,6 +189,24 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
+def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[Any]:
+    """Change the site; where others hold its locks, let those go first that wait for ours, again and again."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with transaction.atomic(durable=True):
+                return _changed(site, parameters)
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            if time.monotonic() > give_up_at:
+                raise SiteBusy(
+                    f"Other transactions have held {site} for {PATIENCE_S:g} s: nothing was changed. "
+                    "pg_stat_activity shows the oldest ones."
+                ) from error
+        time.sleep(LOCKED_AT_MOST_S)
+
+
 def _changed(site: str, parameters: Mapping[str, object]) -> list[Any]:
     """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
 
@@ -195,7 +216,7 @@ def _changed(site: str, parameters: Mapping[str, object]) -> list[Any]:
        sites that do not exist yet, what is reserved for these hosts is recalled, and the clocks are set (split.sql).
     """
     above = site_names.ancestors(site)
-    _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": "0"})
+    _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": f"{LOCKED_AT_MOST_S * 1000:.0f}ms"})
     held = _query_within("sites/hold", {"site": site, "above": above})
     rows = _query_within("site_settings/set_rate", parameters)
     if not rows:

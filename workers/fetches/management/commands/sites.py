@@ -90,7 +90,7 @@ class Command(BaseCommand):
                 self.stdout.write(
                     "\n".join([_described(options["host"]), *_notes(site_names.canonical(options["host"]))])
                 )
-        except (ValueError, sites.UnknownSite) as error:
+        except (ValueError, sites.UnknownSite, site_settings.SiteBusy) as error:
             raise CommandError(str(error)) from error
 
     def _change(self, options: dict[str, Any]) -> None:
