@@ -1,5 +1,6 @@
 """Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +18,14 @@ from psycopg.rows import namedtuple_row
 @cache
 def _load(package: str, name: str) -> str:
     return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+_thread = threading.local()
+
+
+def before_each(call: Callable[[], None]) -> None:
+    """Have this called before each statement that this thread executes."""
+    _thread.before_each = call
 
 
 def load(package: str) -> None:
@@ -85,11 +94,16 @@ def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
 def _run_on(
     database: BaseDatabaseWrapper, package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False
 ) -> list[Any]:
+    getattr(_thread, "before_each", _nothing)()
     database.ensure_connection()
     # Django's own cursors write the values into the text, and cannot prepare it.
     with database.wrap_database_errors, psycopg.Cursor(_raw(database), row_factory=namedtuple_row) as cursor:
         cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []
+
+
+def _nothing() -> None:
+    pass
 
 
 def bigints(numbers: Iterable[int]) -> str:

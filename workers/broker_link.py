@@ -44,8 +44,9 @@ _outage = _Outage()
 def producer() -> Iterator[Any]:
     """Provide a producer of messages, open and from a pool; raise Unreachable, also for what the block meets.
 
-    Waits at most 1.5 seconds, whatever the broker does: also where other threads have all producers of the pool, as
-    these wait no longer.
+    Waits at most 1.5 seconds for a broker that is away: also where other threads have all producers of the pool, as
+    these wait no longer. One that answers each command, but slowly, is waited for: some 14 round trips for the first
+    message of a connection, one or two for each other.
     """
     with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
         _outage.check()  # while it was waited for, another thread may have learnt more

@@ -16,6 +16,8 @@ from typing import NoReturn
 import structlog
 from django.conf import settings
 
+from postgres import statements
+
 log = structlog.get_logger(__name__)
 
 TURN_S = 1.0  # a part that has nothing to do takes a turn as often as this
@@ -78,6 +80,7 @@ class Part:
 
     def _run(self) -> None:
         _current.part = self
+        statements.before_each(take_turn)  # each of them may take its time-out
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001  whatever it is, nobody goes on with this part's work

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from ipaddress import ip_address
+from typing import Any
 
 import aiohttp
 import structlog
@@ -51,6 +52,7 @@ LONGEST_HEADER = 2**16  # bytes: sites send long ones
 MOST_HEADERS = 128
 MOST_HEADER_BYTES = 2**18  # of an answer, as browsers take: they are copied and stored as they are
 MOST_REMEMBERED = 10_000  # fetches, of each kind
+CLOSINGS = 5  # how often a request that a site closes its kept connection on is sent again at no cost
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
 
@@ -81,9 +83,9 @@ class Session:
         self._rests_until = NEVER
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
-        # By fetch, oldest first: when its connection was first closed as the request came, and when its site was first
-        # not reached by our fault.
-        self._closed_on: dict[int, float] = {}
+        # By fetch, oldest first: how often its connection was closed as the request came, and when its site was first not
+        # reached by our fault.
+        self._closed_on: dict[int, int] = {}
         self._outages: dict[int, float] = {}
         self._http = _client_session(allowed, self._shared.reachability)
 
@@ -147,14 +149,16 @@ class Session:
         """Return the event of an attempt whose request was not written, or got no answer at all.
 
         A site may close a connection that has waited for the next request just when the request comes, which is
-        nobody's fault. So it counts nothing, but only once a fetch: some requests make a site close any connection.
+        nobody's fault. So it counts nothing, CLOSINGS times at most: in the end a new connection is tried.
         """
         job = attempt.job
         if attempt.started_at is None:
             return Snoozed(job=job)
-        if not attempt.is_reused or job.fetch_id in self._closed_on:
+        closings = self._closed_on.pop(job.fetch_id, 0)
+        if not attempt.is_reused or closings >= CLOSINGS:
             return attempt.failure(NO_ANSWER)
-        _first_time(self._closed_on, job.fetch_id)
+        self._closed_on[job.fetch_id] = closings + 1
+        _forget_oldest(self._closed_on)
         return Snoozed(job=job, slot_used=True)
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
@@ -182,7 +186,9 @@ class Session:
         """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
         if fault.respect is None or not await self._shared.reachability.is_our_fault(fault.respect, job.site_id):
             return False
-        return time.monotonic() - _first_time(self._outages, job.fetch_id) < OUTAGE_S
+        began_at = self._outages.setdefault(job.fetch_id, time.monotonic())
+        _forget_oldest(self._outages)
+        return time.monotonic() - began_at < OUTAGE_S
 
     def _rest(self, event: str, fault: Fault) -> None:
         now = time.monotonic()
@@ -256,12 +262,9 @@ def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.Cli
     )
 
 
-def _first_time(known: dict[int, float], fetch_id: int) -> float:
-    """Return when this was first asked for the fetch, on the monotonic clock; forgets the oldest of many."""
-    first = known.setdefault(fetch_id, time.monotonic())
+def _forget_oldest(known: dict[int, Any]) -> None:
     if len(known) > MOST_REMEMBERED:
         del known[next(iter(known))]
-    return first
 
 
 @lru_cache(maxsize=10_000)
