@@ -55,9 +55,9 @@ from workers.fetches.robots.rules import origin_of
 TIMEOUT_S = 1.5  # for an answer; the runs take a little longer than that
 CONNECT_TIMEOUT_S = 0.8
 DNS_TIMEOUT_S = 1.2
-ENDED_WITHIN_S = 15.0
+ENDED_WITHIN_S = 40.0  # however busy the machine is
 MAX_BODY = 100_000
-LOOKAHEAD_S = 30.0  # dispatch reserves whatever is due so soon
+LOOKAHEAD_S = 90.0  # dispatch reserves whatever is due so soon
 SETTINGS = {
     "WEIR_FETCH_ALLOW_NETS": ["127.1.0.0/16"],
     "WEIR_FETCH_TIMEOUT": TIMEOUT_S,
@@ -67,7 +67,7 @@ SETTINGS = {
     "WEIR_DEFAULT_RATE": "10/s",
     "WEIR_LOOKAHEAD": LOOKAHEAD_S,
 }
-GRACE = timedelta(seconds=20)  # no fetch is too late, however busy the machine is
+GRACE = timedelta(seconds=40)  # no fetch is too late, however busy the machine is
 HEALTHY = 40  # sites that are well meanwhile: one is looked up, connected to and answers every
 HEALTHY_EVERY_S = 0.1
 
@@ -93,7 +93,7 @@ OK = at.http(b"200 OK", b"page")
 OUT_OF_MEMORY, REFUSED = "/out-of-memory", "/refused"  # pages whose answers cannot be read, or stored
 LOST_CALL = "shop.tasks.lost_call"
 SLOW_S = 0.9  # longer than a connection is opened ahead of its slot, and than the slot waits
-AHEAD_S = 0.7
+AHEAD_S = 2.0
 WAITS_S = 3.0
 LATE_S = 0.3
 
@@ -534,7 +534,7 @@ def without_threads(runs: Runs) -> dict[str, Seen]:
 def stopped(runs: Runs) -> dict[str, Seen]:
     """Stop a fetcher that waits for a slot, and for an answer."""
     waits, asks = request_fetches([runs.sites.page("/ok"), runs.sites.page("/slow/60001")])
-    Site.objects.filter(pk=waits.site_id or 0).update(next_start=database_now() + timedelta(seconds=20))
+    Site.objects.filter(pk=waits.site_id or 0).update(next_start=database_now() + timedelta(seconds=60))
     Site.objects.update(grace=GRACE)
     with a_fetcher() as fetcher:
         messages = runs.dispatched()
@@ -628,7 +628,7 @@ def dying(runs: Runs) -> dict[str, Seen]:
     for death, path in paths.items():
         for moment, url in zip(MOMENTS, (runs.sites.page("/ok"), runs.sites.page(path)), strict=True):
             fetches[f"{death} {moment}"] = request_fetch(url)
-            starts_in_s = 20 if moment == MOMENTS[0] else 0
+            starts_in_s = 60 if moment == MOMENTS[0] else 0
             Site.objects.filter(name=url.split("/")[2]).update(
                 next_start=database_now() + timedelta(seconds=starts_in_s), grace=GRACE
             )

@@ -83,8 +83,8 @@ class Session:
         self._rests_until = NEVER
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
-        # By fetch, oldest first: how often its connection was closed as the request came, and when its site was first not
-        # reached by our fault.
+        # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
+        # kept it from its site.
         self._closed_on: dict[int, int] = {}
         self._outages: dict[int, float] = {}
         self._http = _client_session(allowed, self._shared.reachability)
