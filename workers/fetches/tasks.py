@@ -1,13 +1,14 @@
 """The Celery tasks of the fetches, and what a worker that runs a fetcher does when it stops."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutdown, worker_shutting_down
+from celery.signals import celeryd_after_setup, worker_shutdown, worker_shutting_down
 
-from workers import task_names
+from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
-from workers.fetches.fetcher import fetcher
 from workers.fetches.maintenance import purge as purging
 from workers.fetches.maintenance import sweep as sweeping
 
@@ -26,7 +27,7 @@ def dispatch(site_ids: list[int] | None = None) -> None:
 @shared_task(name=task_names.FETCH_BATCH)
 def fetch_batch(slot_ids: list[int]) -> None:
     """Fetch what these slots are for; a message that comes twice, or too late, does nothing."""
-    fetcher.fetcher().run_batch(slot_ids)
+    _fetcher_module().fetcher().run_batch(slot_ids)
 
 
 @shared_task(name=task_names.SWEEP)
@@ -41,13 +42,30 @@ def purge() -> None:
     purging.purge()
 
 
+@celeryd_after_setup.connect
+def _load_fetcher(instance: Any, **_kwargs: Any) -> None:  # noqa: ANN401  Celery's worker
+    """Have all of the fetcher's code loaded before the first message."""
+    if broker_link.queue_of(task_names.FETCH_BATCH) in instance.app.amqp.queues.consume_from:
+        _fetcher_module()
+
+
 @worker_shutting_down.connect
 def _stop_starting(**_kwargs: Any) -> None:
-    if running := fetcher.running_fetcher():
+    if running := _running_fetcher():
         running.stop_starting()
 
 
 @worker_shutdown.connect
 def _finish(**_kwargs: Any) -> None:
-    if running := fetcher.running_fetcher():
+    if running := _running_fetcher():
         running.close(DRAIN)
+
+
+def _fetcher_module() -> ModuleType:
+    from workers.fetches.fetcher import fetcher  # noqa: PLC0415  with aiohttp: 0.4 s, for those only that fetch
+
+    return fetcher
+
+
+def _running_fetcher() -> Any:  # noqa: ANN401  a Fetcher, whose class is not loaded where nothing is fetched
+    return _fetcher_module().running_fetcher() if "workers.fetches.fetcher.fetcher" in sys.modules else None

@@ -96,13 +96,13 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 @pytest.mark.django_db
 @either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True})
+    assert not read_whole("", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1})
 
 
 @pytest.mark.django_db
 @either_way("reserved")
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
-    parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True}
+    parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1}
     assert rows_read("workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
 
 
@@ -256,3 +256,11 @@ def test_a_look_at_crawl_delays_scans_no_robots_file(origins: dict[str, int]) ->
     assert scanned("workers.fetches.robots", "crawl_delays", parameters) <= {"ratelimit_site"}, (
         "which is as small as a page here"
     )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("reserved", [QUEUED, QUEUED_AT_ONE_SITE], indirect=True)
+def test_ending_the_leases_of_a_lost_process_looks_at_held_fetches_only(reserved: list[int]) -> None:
+    Fetch.objects.filter(slot_id__in=reserved).update(state="running", claimed_by=1)
+    parameters: dict[str, object] = {"processes": [1]}
+    assert rows_read("workers.fetches.maintenance", "expire_leases", parameters, "fetches_fetch") < 10 * BATCH

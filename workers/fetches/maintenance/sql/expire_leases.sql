@@ -10,7 +10,7 @@
 WITH found AS MATERIALIZED (
     SELECT id, slot_id
     FROM fetches_fetch
-    WHERE state = 'running' AND state IN ('reserved', 'running') AND claimed_by = ANY(%(processes)s::bigint[])
+    WHERE state = 'running' AND claimed_by = ANY(%(processes)s::bigint[])
         AND lease_until > clock_timestamp()
 ), over AS MATERIALIZED (
     SELECT found.id
