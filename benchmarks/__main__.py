@@ -14,6 +14,7 @@ FOLDER = CHECKOUT / ".weir" / "bench"
 # The modules whose `measure` returns a benchmark's figures, in the order in which they run.
 MODULES = {
     "reservations": "benchmarks.reservations",
+    "far_database": "benchmarks.fetches.far_database",
     "dispatch": "benchmarks.fetches.dispatch",
     "end_to_end": "benchmarks.fetches.end_to_end",
     "scale": "benchmarks.scale",

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
-from django.db import OperationalError
+from django.db import OperationalError, connection
 
 from postgres import statements
-from ratelimit import site_names
+from ratelimit import round_trips, site_names
 from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.sites import create_sites, known_sites
@@ -25,6 +26,11 @@ from ratelimit.sites import create_sites, known_sites
 _query = partial(statements.run, "ratelimit")
 
 PURGE_BATCH = 5_000
+# That a process adds to the grace of its reservations: one between whose ends the answer was true, and one that it may
+# need in its slot. The worker of a postponed task deletes the task's row then.
+OWN_ROUND_TRIPS = 2
+MOST_TRIES = 3  # to reserve, where the first round trip of a process, or a longer one than before, leaves no time
+LATENESS_S = 0.002  # by which any start is late
 RETRY = 60.0  # seconds until the next start of a slow site whose last slot was given back (see `unreserve`)
 
 
@@ -63,6 +69,10 @@ class Reservation:
     grace_s: float
     arrival_at: float  # GCRA's theoretical arrival time of the first start, on this process' monotonic clock
 
+    def is_too_short(self) -> bool:
+        """Tell whether the round trip took so long that a punctual holder would be late for the last slot already."""
+        return self.run.is_over(self.slots[-1].start_at + LATENESS_S)
+
 
 def check_max_wait(max_wait: float) -> None:
     """Raise ValueError unless this is a number of seconds from 0 to 100 years."""
@@ -76,7 +86,8 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     """Reserve `count` starts at the site of that name, or at the nearest one above it that covers subdomains.
 
     Where there is neither, the site is created at the default rate. This takes one round trip for any number of slots,
-    a second one where a given-back slot is taken, and a few more for a name that has no site of its own.
+    a second one where a given-back slot is taken, and a few more for a name that has no site of its own, or where
+    a round trip took longer than those before.
 
     No two reservations, by any process on any host, overlap: until `run.use_until` the site belongs to the holder. The
     slots are committed when this returns.
@@ -88,18 +99,37 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     check_max_wait(max_wait)
     if not 1 <= count <= MOST_SLOTS:
         raise ValueError(f"count must be between 1 and {MOST_SLOTS}, not {count}.")
-    host = site = site_names.canonical(site)
-    parameters = {"count": count, "places": list(range(count)), "max_wait": max_wait}
+    host = site_names.canonical(site)
+    for _ in range(MOST_TRIES):
+        reservation = _reserve(host, count, max_wait)
+        if not reservation.is_too_short():
+            break
+        hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - time.monotonic()))
+    return reservation
+
+
+def _reserve(host: str, count: int, max_wait: float) -> Reservation:
+    site = host
+    measured = round_trips.of_process
+    measured.warn_if_far(measured.usual_s())
+    parameters = {
+        "count": count,
+        "places": list(range(count)),
+        "max_wait": max_wait,
+        "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(measured.expected_s()),
+    }
+    connection.ensure_connection()  # which takes several round trips
     while True:
         asked_at = time.monotonic()
         rows = _query("slots/reserve", {"site": site, **parameters}, prepare=True)
         if not rows and count == 1:
             asked_at = time.monotonic()
-            rows = _query("slots/take_given_back", {"site": site, "max_wait": max_wait})
+            rows = _query("slots/take_given_back", {"site": site, **parameters})
         answered_at = time.monotonic()
         if rows:
+            measured.note(answered_at - asked_at - rows[0].server_s)
             if site == host or not rows[0].was_split or _belongs_to(host, site):
-                break
+                return _reservation(site, rows, asked_at, answered_at)
             ids = [row.id for row in rows]  # the site was split while this reserved: the host has another one
             release(*ids)
             unreserve(ids)
@@ -108,6 +138,9 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
             site = _covered_or_created(site)
         elif wait_s > max_wait:
             raise SlotTooFar(site, wait_s)
+
+
+def _reservation(site: str, rows: Sequence[Any], asked_at: float, answered_at: float) -> Reservation:
     first = rows[0]
     return Reservation(
         site=site,
@@ -133,9 +166,9 @@ def confirm(reservation: Reservation) -> bool:
     return stands
 
 
-def stands(slot_id: int) -> bool:
-    """Ask the database whether this slot still stands; a recall makes all slots of a run void, or none."""
-    return bool(_query("slots/confirm", {"slots": [slot_id]}, prepare=True))
+def standing(slot_ids: Sequence[int]) -> set[int]:
+    """Return those of the slots that still stand. A recall makes all slots of a run void, or none."""
+    return {row.id for row in _query("slots/confirm", {"slots": list(slot_ids)}, prepare=True)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +186,10 @@ def recalls(window_s: float) -> list[Recall]:
 
     Raises OperationalError where the database is a standby: what the primary has committed may not have come yet.
     """
+    connection.ensure_connection()  # which is not to be measured
+    asked_at = time.monotonic()
     rows = _query("slots/recalls", {"window": window_s}, prepare=True)
+    round_trips.of_process.note(time.monotonic() - asked_at)
     if any(row.is_standby for row in rows):
         raise OperationalError("this database is a standby, which cannot tell what was recalled")
     return [
@@ -208,7 +244,13 @@ def estimate(site: str) -> float:
 
 def _wait_s(site: str, count: int) -> float | None:
     """Return the seconds until a reservation at the site of this name would start; None where there is none."""
-    rows = _query("slots/estimate", {"site": site, "count": count, "forever": PAUSED_FOREVER})
+    parameters = {
+        "site": site,
+        "count": count,
+        "forever": PAUSED_FOREVER,
+        "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trips.of_process.expected_s()),
+    }
+    rows = _query("slots/estimate", parameters)
     return float(rows[0].wait_s) if rows else None
 
 

@@ -9,6 +9,7 @@
    did or raised stands.
 """
 
+import time
 from collections.abc import Generator
 from functools import partial
 
@@ -16,7 +17,7 @@ import structlog
 from django.db import Error
 
 from ratelimit import slots
-from ratelimit.held.held_run import CONFIRM_AHEAD, HeldRun, Missed, Unconfirmed
+from ratelimit.held.held_run import HeldRun, Missed, Unconfirmed, confirm, confirm_ahead
 from ratelimit.held.site_callers import SiteCallers
 from ratelimit.held.steps import Await, Call, Sleep, Step, Steps
 from ratelimit.slots import ReservedSlot
@@ -83,16 +84,16 @@ class Caller:
             except Missed:
                 return False
             except Unconfirmed:
-                yield Call(held.confirm)
+                yield Call(partial(confirm, [held]))
                 continue
             if not wait_s:
                 return True
             if held.is_confirmed_for(slot):
                 yield Sleep(held, wait_s)
-            elif wait_s > CONFIRM_AHEAD:
-                yield Sleep(held, wait_s - CONFIRM_AHEAD)
+            elif wait_s > (ahead_s := confirm_ahead()):
+                yield Sleep(held, wait_s - ahead_s)
             else:
-                yield Call(held.confirm)
+                yield Call(partial(confirm, [held]))
 
     def _give_up(self) -> None:
         """Give back a slot that was recalled, or for which the process is too late."""
@@ -103,7 +104,9 @@ class Caller:
 
     def _finish(self) -> None:
         """Note that the slot was used. Raises no database error: the caller would take it for a failure of the body."""
+        began_at = time.monotonic()
         try:
             slots.finish(self._slot.id)
         except Error as error:
             log.warning("slot_not_finished", slot=self._slot.id, error=str(error))
+        self._held.noted(time.monotonic() - began_at)

@@ -9,20 +9,26 @@ by the clock, and the interval counts from there. Therefore a start wakes the ne
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from ratelimit import slots
+from ratelimit import round_trips, slots
 from ratelimit.held.run_size import LONGEST_RUN_S, Need
 from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
 from ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
 
-CONFIRM_AHEAD = 0.1  # seconds before a start
+CONFIRM_AHEAD = 0.1  # seconds before a start, and a round trip
+MOST_AHEAD = 0.3
 USED_UP = 0.75  # of a run: the rest may be lost to stalls
 # Seconds by which the next caller may be late before the rest of a run is given back: threads of a busy process are
 # late by some of that, and what is given back costs a grace.
 PATIENCE_S = 0.1
+
+
+def confirm_ahead() -> float:
+    """Return how many seconds before a start the database is to be asked whether the slot stands."""
+    return min(MOST_AHEAD, CONFIRM_AHEAD + round_trips.of_process.expected_s())
 
 
 class Missed(Exception):
@@ -60,6 +66,7 @@ class HeldRun:
         self._sleepers: deque[Callable[[], object]] = deque()
         self._is_void = False
         self._given_back = 0
+        self._own_s = 0.0  # how long the last caller was busy with noting that its slot was used
         self._quiet_since = time.monotonic()  # when a caller came or left last
 
     def take(self, latest: float) -> ReservedSlot | None:
@@ -126,20 +133,28 @@ class HeldRun:
                 self._used.append(slot.id)
             return self.is_kept
 
+    def noted(self, seconds: float) -> None:
+        """Note how long it took to note that a slot was used: for that, its caller was not late."""
+        with self._lock:
+            self._own_s = seconds
+
     def is_confirmed_for(self, slot: ReservedSlot) -> bool:
         """Tell whether the last word of the database is good for a start in this slot, also for one a little late."""
         with self._lock:
             if self.is_kept:
                 return True
-            late_start = slot.start_at + CONFIRMED_FOR_S - CONFIRM_AHEAD - HAND_OVER_MARGIN_S
+            late_start = slot.start_at + CONFIRMED_FOR_S - confirm_ahead() - HAND_OVER_MARGIN_S
             return self._run.confirmation.is_good_at(min(late_start, self._run.start_until - HAND_OVER_MARGIN_S))
 
-    def confirm(self) -> None:
-        """Ask the database whether the run still stands; if it was recalled, its callers are woken."""
-        asked_at = time.monotonic()
-        stands = slots.stands(self._last.id)
+    @property
+    def last_slot(self) -> int:
+        """The slot for which the database is asked: a recall makes all of a run void, or none."""
+        return self._last.id
+
+    def confirmed(self, asked_at: float, *, stands: bool) -> None:
+        """Note what the database answered; if the run was recalled, its callers are woken."""
         with self._lock:
-            self._run.confirmation.asked_at = asked_at
+            self._run.confirmation.asked_at = max(asked_at, self._run.confirmation.asked_at)
             if not stands:
                 self._is_void = True
                 while self._sleepers:
@@ -153,7 +168,7 @@ class HeldRun:
             next_at = self._run.ready_at(self._last.start_at + self.interval_s)
             return Need(
                 used=used,
-                is_too_small=used >= self.size * USED_UP and now <= next_at + self._grace_s,
+                is_too_small=used >= self.size * USED_UP and now - self._own_s <= next_at + self._grace_s,
                 is_recent=now <= self._quiet_since + LONGEST_RUN_S,
             )
 
@@ -175,7 +190,7 @@ class HeldRun:
             return (
                 not self._is_void
                 and bool(self._free or self._taken)
-                and self._first.start_at <= now + 2 * CONFIRM_AHEAD
+                and self._first.start_at <= now + CONFIRM_AHEAD + confirm_ahead()
                 and now - self._run.confirmation.asked_at > 1.5 * CONFIRM_AHEAD
             )
 
@@ -216,3 +231,12 @@ class HeldRun:
             self._run.started(now)
             self._next_arrival = max(now, self._next_arrival) + self.interval_s
             self._open = None
+
+
+def confirm(runs: Iterable[HeldRun]) -> None:
+    """Ask the database whether these runs still stand."""
+    if runs := list(runs):
+        asked_at = time.monotonic()
+        standing = slots.standing([held.last_slot for held in runs])
+        for held in runs:
+            held.confirmed(asked_at, stands=held.last_slot in standing)

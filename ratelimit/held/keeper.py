@@ -9,13 +9,13 @@ The thread begins with the first run, and ends a moment after the last one.
 
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Sequence
 
 import structlog
 from django.db import Error, connection
 
 from ratelimit import slots
-from ratelimit.held.held_run import HeldRun, Rest
+from ratelimit.held.held_run import HeldRun, confirm
 
 log = structlog.get_logger(__name__)
 
@@ -45,16 +45,15 @@ class Keeper:
         with self._lock:
             runs, self._runs = self._runs, []
         try:
-            for held in runs:
-                _write(held, held.stop(at_once=True))
+            _write(runs, at_once=True)
         except Error as error:
             log.warning("runs_not_given_back", error=str(error))
 
     def _work(self) -> None:
         busy_at = time.monotonic()
         while not self._is_over(busy_at):
-            for held in list(self._runs):
-                self._keep(held)
+            if self._runs:
+                self._turn()
                 busy_at = time.monotonic()
             time.sleep(PERIOD_S)
         connection.close()
@@ -67,29 +66,30 @@ class Keeper:
                 self._thread = None
             return is_over
 
-    def _keep(self, held: HeldRun) -> None:
-        rest = held.stop()
+    def _turn(self) -> None:
+        with self._lock:
+            runs = list(self._runs)
         try:
-            if rest is None and held.needs_confirming():
-                held.confirm()
-            _write(held, rest)
+            confirm(held for held in runs if held.needs_confirming())
+            _write(runs)
         except Error as error:
-            log.warning("held_run_waits_for_database", site=held.site, error=str(error))
+            log.warning("held_runs_wait_for_database", error=str(error))
             connection.close()
         except Exception:
-            log.exception("held_run_not_kept", site=held.site)  # the others are; callers ask the database themselves
-        if rest is not None:
-            with self._lock, suppress(ValueError):
-                self._runs.remove(held)
+            log.exception("held_runs_not_kept")  # callers ask the database themselves
+        with self._lock:
+            self._runs = [held for held in self._runs if held.is_kept]
 
 
-def _write(held: HeldRun, rest: Rest | None) -> None:
-    """Give back the rest of a run that has ended, and note which slots were used."""
-    if rest and rest.free:
-        slots.hand_back(rest.free, rest.after_s)
-    if used := held.used():
-        try:
+def _write(runs: Sequence[HeldRun], *, at_once: bool = False) -> None:
+    """Give back the rest of the runs that have ended, and note which slots were used."""
+    rests = [rest for held in runs if (rest := held.stop(at_once=at_once)) and rest.free]
+    used = [slot_id for held in runs for slot_id in held.used()]
+    try:
+        for rest in rests:
+            slots.hand_back(rest.free, rest.after_s)
+        if used:
             slots.finish(*used)
-        except Error as error:
-            log.warning("slot_not_finished", slots=used, error=str(error))
-            raise
+    except Error as error:
+        log.warning("slots_not_finished", slots=used, error=str(error))
+        raise

@@ -52,6 +52,7 @@ def reserve_all() -> list[int]:
             "after": 0,
             "sites": None,
             "confirmed_for": 0,
+            "added_grace": 0.0,
         },
     )
     return [slot_id for row in rows for slot_id in row.slot_ids]

@@ -24,6 +24,7 @@ import structlog
 from django.conf import settings
 
 from postgres import statements
+from ratelimit import round_trips
 from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.sites import SitesLocked
 from workers import task_names
@@ -43,6 +44,7 @@ SLOTS_A_MESSAGE = 100
 MOST_WAITING = 500
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
+ROUND_TRIPS_TO_CLAIM = 3  # of a fetcher, after its message has come
 APART = 0.0005  # seconds between the first starts of two idle sites: about what a fetch costs a fetcher
 PHASES = 500  # after so many sites, the next starts together with the first: APART * PHASES is the longest delay
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
@@ -65,16 +67,18 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     if site_ids is None:
         backlog.activate_due()
     sent, after, more = 0, 0, True
+    round_trips.of_process.warn_if_far(round_trip_s := round_trips.longest_reported_s())
     while more:
         rows = _query(
             "dispatch",
             {
+                "added_grace": round_trips.added_grace_s(round_trip_s),
                 "lookahead": settings.WEIR_LOOKAHEAD,
                 "refill": min(REFILL, settings.WEIR_LOOKAHEAD),
                 "most": SITES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
-                "travel": TRAVEL,
+                "travel": TRAVEL + ROUND_TRIPS_TO_CLAIM * round_trip_s,
                 "apart": APART,
                 "phases": PHASES,
                 "confirmed_for": CONFIRMED_FOR_S,

@@ -5,7 +5,8 @@ SELECT CASE WHEN planned.paused_until >= %(forever)s THEN 'infinity'::float8 ELS
         SELECT min(slot.start_time)
         FROM ratelimit_slot AS slot
         WHERE slot.site_id = planned.id AND %(count)s::int = 1 AND ratelimit_may_be_taken(
-            slot, soonest, first_start, effective_interval, effective_grace, recalled_slot
+            slot, soonest, first_start, effective_interval,
+            effective_grace + make_interval(secs => %(added_grace)s::float8), recalled_slot
         )
     ),
     planned.first_start

@@ -2,7 +2,8 @@
 -- Promises: the clock is read under the lock of the site's row (locked clock). What is returned is committed. No row is
 -- returned, and nothing is written, where the first start is farther away than `max_wait`, where there is no such site,
 -- and where a given-back slot should be taken first (take_given_back.sql). The durations `wait_s` and `use_until_s` err
--- on the safe side (safe duration).
+-- on the safe side (safe duration). `added_grace` seconds are added to the site's grace: the round trips of the process.
+-- Returned is also how long the server took until here, which is no part of the round trip.
 --
 -- reserved  the site, its clock moved
 -- granted   the slots
@@ -10,6 +11,7 @@ WITH reserved AS (
     UPDATE ratelimit_site AS site
     SET next_start = greatest(clock_timestamp(), site.next_start, site.paused_until, site.backed_off_until)
         + (%(count)s::int - 1) * site.spacing + site.effective_interval + site.effective_grace
+        + make_interval(secs => %(added_grace)s::float8)
     FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
     WHERE site.id = locked.id
         AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
@@ -20,13 +22,16 @@ WITH reserved AS (
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
                 site.next_start - (site.burst - 1) * site.effective_interval,
-                site.effective_interval, site.effective_grace, site.recalled_slot
+                site.effective_interval, site.effective_grace + make_interval(secs => %(added_grace)s::float8),
+                site.recalled_slot
             )
         )
     RETURNING
-        site.id, effective_interval, burst, spacing, effective_grace, split_until IS NOT NULL AS was_split,
+        site.id, effective_interval, burst, spacing, split_until IS NOT NULL AS was_split,
+        effective_grace + make_interval(secs => %(added_grace)s::float8) AS grace,
         greatest(clock_timestamp(), paused_until, backed_off_until) AS soonest,
-        next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace AS arrival
+        next_start - (%(count)s::int - 1) * spacing - effective_interval - effective_grace
+            - make_interval(secs => %(added_grace)s::float8) AS arrival
 ), granted AS (
     -- GCRA: the starts of a burst may lie before their theoretical arrival, but not before `soonest`. At an idle site,
     -- `arrival` is a clock that was read a moment before `soonest`; the first start is then at `arrival`, so that the
@@ -35,7 +40,7 @@ WITH reserved AS (
     SELECT
         id,
         greatest(least(soonest, arrival), arrival + k * spacing - (burst - 1) * effective_interval),
-        arrival + (%(count)s::int - 1) * spacing + effective_grace,
+        arrival + (%(count)s::int - 1) * spacing + grace,
         effective_interval,
         %(count)s::int,
         clock_timestamp()
@@ -48,8 +53,9 @@ SELECT
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
     burst,
-    extract(epoch FROM effective_grace)::float8 AS grace_s,
+    extract(epoch FROM grace)::float8 AS grace_s,
     extract(epoch FROM arrival - clock_timestamp())::float8 AS arrival_s,
-    was_split
+    was_split,
+    extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS server_s
 FROM granted, reserved
 ORDER BY granted.id

@@ -16,7 +16,8 @@ WITH vacated AS (
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),
                 site.next_start - (site.burst - 1) * site.effective_interval,
-                site.effective_interval, site.effective_grace, site.recalled_slot
+                site.effective_interval, site.effective_grace + make_interval(secs => %(added_grace)s::float8),
+                site.recalled_slot
             )
         ORDER BY slot.start_time
         LIMIT 1
@@ -34,8 +35,9 @@ SELECT
     extract(epoch FROM use_until - statement_timestamp())::float8 AS use_until_s,
     extract(epoch FROM site.effective_interval)::float8 AS interval_s,
     burst,
-    extract(epoch FROM site.effective_grace)::float8 AS grace_s,
+    extract(epoch FROM site.effective_grace)::float8 + %(added_grace)s::float8 AS grace_s,
     extract(epoch FROM use_until - site.effective_grace - clock_timestamp())::float8 AS arrival_s,
-    split_until IS NOT NULL AS was_split
+    split_until IS NOT NULL AS was_split,
+    extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS server_s
 FROM taken
 JOIN ratelimit_site AS site ON site.id = taken.site_id

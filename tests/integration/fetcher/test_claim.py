@@ -13,6 +13,7 @@ from django.db.transaction import TransactionManagementError
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
+from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import (
     InThreads,
     Message,
@@ -72,6 +73,13 @@ def test_a_lease_ends_soon_after_the_last_start_whatever_the_burst() -> None:
     assert set(Fetch.objects.values_list("lease_until", flat=True)) == {
         last.start_time + Site.objects.get().effective_grace + timedelta(seconds=longest_hold_s())
     }
+
+
+def test_a_run_may_be_used_until_its_end_whatever_was_measured_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run begins an interval after it."""
+    monkeypatch.setattr(RoundTrips, "expected_s", lambda _round_trips: 0.3)
+    [job] = claim(reserved(1))
+    assert job.run.start_until == job.run.use_until
 
 
 def test_a_lease_outlasts_every_deadline(settings: LazySettings) -> None:

@@ -15,7 +15,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from ratelimit import site_settings, slots
-from ratelimit.models import Site, Slot
+from ratelimit.models import RoundTrip, Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
@@ -46,6 +46,23 @@ def runs_sent(messages: list[Message]) -> list[list[int]]:
 def held() -> list[Fetch]:
     """Return the reserved fetches, in the order of their slots."""
     return list(Fetch.objects.filter(state=State.RESERVED).order_by("slot_id"))
+
+
+# --- far from PostgreSQL ---
+
+
+def test_round_trips_of_fetchers_are_added_to_the_grace(messages: list[Message]) -> None:  # noqa: ARG001
+    """A fetcher has its whole grace, however far away it is, and the time to claim; the longest report counts."""
+    site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=30))
+    for holder, seconds in (("near", 0.001), ("far", 0.102)):
+        RoundTrip.objects.create(holder=holder, seconds=seconds, reported_at=database_now())
+    request_fetches([URL] * 5)
+    began_at = database_now()
+    assert dispatch() == 5
+    planned = list(Slot.objects.order_by("pk"))
+    assert {slot.use_until for slot in planned} == {planned[-1].start_time + timedelta(milliseconds=130)}
+    assert Site.objects.get().next_start == planned[0].use_until + timedelta(milliseconds=100)
+    assert planned[0].start_time > began_at + timedelta(seconds=TRAVEL + 3 * 0.102)
 
 
 # --- one site -----------------------------------------------------------------------------------------------------
@@ -197,7 +214,14 @@ def test_a_concurrency_that_was_lowered_below_what_is_held_gives_nothing() -> No
 def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwhile: Callable[[], object]) -> list[Any]:
     """Execute dispatch's statement; `meanwhile` is called between its snapshot and its locks. Returns its rows."""
     parameters = {"lookahead": LOOKAHEAD, "refill": LOOKAHEAD, "most": 10, "longest_run": 1, "after": 0, "sites": None}
-    parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0005, "phases": 500, "confirmed_for": 0.5}
+    parameters |= {
+        "delivery": 2.0,
+        "travel": 0.1,
+        "apart": 0.0005,
+        "phases": 500,
+        "confirmed_for": 0.5,
+        "added_grace": 0.0,
+    }
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(
         "FROM ratelimit_site\n    WHERE", "FROM ratelimit_site, pg_advisory_xact_lock(1)\n    WHERE", 1

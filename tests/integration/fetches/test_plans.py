@@ -96,13 +96,17 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 @pytest.mark.django_db
 @either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("", "claim", {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1})
+    assert not read_whole(
+        "",
+        "claim",
+        {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0},
+    )
 
 
 @pytest.mark.django_db
 @either_way("reserved")
 def test_claiming_looks_at_few_rows(reserved: list[int]) -> None:
-    parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1}
+    parameters = {"slots": reserved, "lease": 60.0, "retention": 1e6, "obey": True, "process": 1, "added_grace": 0.0}
     assert rows_read("workers.fetches.fetcher", "claim", parameters, "fetches_fetch", "ratelimit_slot") < 10 * BATCH
 
 
@@ -120,7 +124,14 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "after": 0,
         "sites": None,
     }
-    parameters |= {"delivery": 2.0, "travel": 0.1, "apart": 0.0, "phases": 500, "confirmed_for": 0.5}
+    parameters |= {
+        "delivery": 2.0,
+        "travel": 0.1,
+        "apart": 0.0,
+        "phases": 500,
+        "confirmed_for": 0.5,
+        "added_grace": 0.0,
+    }
     assert rows_read("workers.fetches", "dispatch", parameters, "fetches_fetch") < 10 * 100 * due
 
 

@@ -27,9 +27,9 @@ JOIN ratelimit_site AS site USING (name)
 """
 FUNCTION = "ratelimit_may_be_taken"
 PARAMETERS: dict[str, dict[str, object]] = {
-    "reserve": {"site": SITE, "count": 1, "places": [0], "max_wait": DAY},
-    "take_given_back": {"site": SITE, "max_wait": DAY},
-    "estimate": {"site": SITE, "count": 1, "forever": PAUSED_FOREVER},
+    "reserve": {"site": SITE, "count": 1, "places": [0], "max_wait": DAY, "added_grace": 0.0},
+    "take_given_back": {"site": SITE, "max_wait": DAY, "added_grace": 0.0},
+    "estimate": {"site": SITE, "count": 1, "forever": PAUSED_FOREVER, "added_grace": 0.0},
 }
 
 every_statement = pytest.mark.parametrize("statement", PARAMETERS)

@@ -10,7 +10,7 @@ from django.db.transaction import TransactionManagementError
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.throttle import throttle
-from tests.integration.conftest import InThreads
+from tests.integration.conftest import Eventually, InThreads
 from tests.integration.throttled import one_worker
 from tests.integration.throttled.one_worker import SITE, Broker, Planned, arguments, close_site, started, work
 from workers.throttled.models import PostponedTask
@@ -37,14 +37,14 @@ def test_a_task_of_any_kind_starts_at_once_in_a_free_site(kind: str, broker: Bro
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ["called", "applied"])
-def test_a_call_of_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker) -> None:
+def test_a_call_of_a_task_waits_for_its_slot(kind: str, way: str, broker: Broker, eventually: Eventually) -> None:
     """A direct call and `apply` start in a slot of their own, an interval after the last."""
     task = getattr(one_worker, kind)
     for _ in range(2):
         task(7) if way == "called" else task.apply((7,))
     first, second = started
     assert second.at - first.at >= INTERVAL
-    assert Slot.objects.filter(finished_at__isnull=False).count() == 2
+    eventually(lambda: Slot.objects.filter(finished_at__isnull=False).count() == 2, "both slots to be noted")
     assert not broker.messages
 
 

@@ -12,6 +12,7 @@ import pytest
 import redis
 from django.conf import settings
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 from django_celery_beat.schedulers import ModelEntry
@@ -74,6 +75,21 @@ def holders() -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted")
         return [row[0] for row in cursor.fetchall()]
+
+
+def test_beat_saves_what_it_sent_in_one_round_trip(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """Far from PostgreSQL, it would otherwise wait for longer than until the next task is due."""
+    first, _ = beats
+    eventually(lambda: first.tick() >= 0 and sent() > 0, "a message")
+    task = PeriodicTask.objects.get(name="test")
+    assert task.total_run_count == 1
+    assert task.last_run_at is not None
+    first._dirty.add("test")
+    with CaptureQueriesContext(connection) as queries:
+        first.sync()
+    assert len(queries) == 1
 
 
 def test_the_first_that_ticks_holds_the_lock_and_sends(

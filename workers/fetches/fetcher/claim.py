@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from postgres import statements
+from ratelimit import round_trips
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
@@ -37,9 +38,11 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     deadlines are differences of two readings of the database's clock. They are counted from a round trip that only
     reads this clock: starts from its end, deadlines from its beginning.
     """
+    connection.ensure_connection()  # which is not to be measured
     asked_at = time.monotonic()
     database_now: datetime = _query("clock", {})[0].now
     answered_at = time.monotonic()
+    round_trips.of_process.note(answered_at - asked_at)
     # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
     rows = _query(
         "claim",
@@ -49,6 +52,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             "retention": settings.WEIR_FETCH_RETENTION,
             "obey": settings.WEIR_OBEY_ROBOTS,
             "process": presence.current_id(),
+            "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),
         },
     )
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}

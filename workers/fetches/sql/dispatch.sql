@@ -3,6 +3,7 @@
 -- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart`
 -- seconds after each other, in `phases` turns at most: if they started together, they would meet again at every
 -- interval.
+-- `added_grace` seconds are added to the graces: the round trips of the fetchers.
 -- Promises: a site is reserved under its row's lock, by the rules of ratelimit/sql/slots/reserve.sql. Sites that
 -- another transaction has locked are skipped, never waited for. So are those that were reserved ahead and recalled a
 -- moment ago, as their clock may still be set back (pull_back.sql). What is returned is committed. One row a site: its
@@ -22,7 +23,8 @@
 -- slots, fetches, clocks  what is written
 WITH due AS MATERIALIZED (
     SELECT
-        id, effective_interval, burst, spacing, effective_grace, next_start, paused_until, backed_off_until, max_concurrency,
+        id, effective_interval, burst, spacing, next_start, paused_until, backed_off_until, max_concurrency,
+        effective_grace + make_interval(secs => %(added_grace)s::float8) AS effective_grace,
         split_until IS NOT NULL AS was_split
     FROM ratelimit_site
     WHERE has_backlog

@@ -35,10 +35,11 @@ WITH found AS MATERIALIZED (
         locked.id, locked.slot_id, locked.site_id,
         slot.start_time, slot.use_until, slot.at_once,
         -- With a burst, the starts of a run lie before the time that they take of the site.
-        greatest(
-            max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until) + site.effective_grace,
+        least(slot.use_until, greatest(
+            max(slot.start_time) OVER (PARTITION BY locked.site_id, slot.use_until)
+                + site.effective_grace + make_interval(secs => %(added_grace)s::float8),
             slot.use_until - (site.burst - 1) * site.effective_interval
-        ) AS start_until,
+        )) AS start_until,
         site.name AS site, site.effective_interval, site.burst,
         coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
         slot.use_until > statement_timestamp() AND locked.slot_id > site.recalled_slot AS stands

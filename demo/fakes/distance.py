@@ -1,0 +1,87 @@
+"""A server that is far away: a TCP port whose connections lead to a Unix socket, each direction with a delay.
+
+Delays do not limit what is in flight, as on a long line. With jitter, each packet takes up to so much longer; packets
+keep their order.
+"""
+
+import asyncio
+import random
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CHUNK = 65_536
+Line = asyncio.Queue[tuple[float, bytes]]  # when each packet arrives; an empty one is the end
+
+
+class Distance:
+    """The port, and the delay of one direction, which may be changed: half of a round trip."""
+
+    def __init__(self, target: Path, round_trip_s: float, jitter_s: float) -> None:
+        self.port = 0
+        self.round_trip_s = round_trip_s
+        self.jitter_s = jitter_s  # of a round trip, at most
+        self._target = target
+        self._work: set[asyncio.Future[None]] = set()
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Join a connection to the server, until either side closes it."""
+        there, back = await asyncio.open_unix_connection(str(self._target))
+        for source, sink in ((reader, back), (there, writer)):
+            line: Line = asyncio.Queue()
+            self._keep(self._read(source, line))
+            self._keep(_write(line, sink))
+
+    async def close(self) -> None:
+        """End all connections."""
+        for work in self._work:
+            work.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _read(self, source: asyncio.StreamReader, line: Line) -> None:
+        data = b"-"
+        while data:
+            try:
+                data = await source.read(CHUNK)
+            except ConnectionError:
+                data = b""
+            line.put_nowait((asyncio.get_running_loop().time() + self._delay_s(), data))
+
+    def _delay_s(self) -> float:
+        return self.round_trip_s / 2 + random.uniform(0, self.jitter_s / 2)  # noqa: S311  a fake
+
+
+@contextmanager
+def distance(target: Path, round_trip_s: float, jitter_s: float = 0.0) -> Iterator[Distance]:
+    """Have the Unix socket answer at a port of 127.0.0.1, so far away."""
+    far, loop = Distance(target, round_trip_s, jitter_s), asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(far.accept, "127.0.0.1", 0))
+    far.port = server.sockets[0].getsockname()[1]
+    thread = threading.Thread(target=loop.run_forever, name="distance", daemon=True)
+    thread.start()
+    try:
+        yield far
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(far.close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _write(line: Line, sink: asyncio.StreamWriter) -> None:
+    """Hand over what is on the line, in its order, each packet when it arrives."""
+    loop, data = asyncio.get_running_loop(), b"-"
+    try:
+        while data:
+            arrives_at, data = await line.get()
+            await asyncio.sleep(arrives_at - loop.time())
+            sink.write(data)
+    finally:
+        sink.close()
