@@ -24,7 +24,7 @@ CONFIRMED_FOR_S = 0.5  # seconds for which a holder may rely on the answer that 
 class Confirmation:
     """When the database was last asked whether slots still stand; all runs that one question covers share it."""
 
-    asked_at: float  # seconds on the holder's monotonic clock, before the question was sent
+    asked_at: float  # seconds on the holder's clock (clock.py), before the question was sent
 
     def is_good_at(self, now: float) -> bool:
         """Tell whether a start made now is made while the answer can be relied on."""
@@ -35,7 +35,7 @@ class Confirmation:
 class Run:
     """The holder's side of GCRA (the generic cell rate algorithm, ITU-T I.371) for one run.
 
-    All times are seconds on the holder's monotonic clock. Not thread-safe: one run, one thread.
+    All times are seconds on the holder's clock (clock.py). Not thread-safe: one run, one thread.
     """
 
     interval_s: float

@@ -14,13 +14,13 @@ import math
 import os
 import socket
 import threading
-import time
 from collections import deque
 from functools import partial
 
 import structlog
 
 from postgres import statements
+from ratelimit import clock
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "ratelimit")
@@ -50,7 +50,7 @@ class RoundTrips:
     def note(self, seconds: float) -> None:
         """Note how long a round trip took."""
         with self._lock:
-            self._samples.append((time.monotonic(), min(max(0.0, seconds), LONGEST_S)))
+            self._samples.append((clock.now(), min(max(0.0, seconds), LONGEST_S)))
 
     def expected_s(self) -> float:
         """Return what nearly all round trips of the last minute took at most; 0 where none was measured."""
@@ -65,7 +65,7 @@ class RoundTrips:
 
         At once where it got farther.
         """
-        now, expected_s = time.monotonic(), self.expected_s()
+        now, expected_s = clock.now(), self.expected_s()
         got_farther = expected_s > max(INCLUDED_S, self._reported_s * REPORT_AT_ONCE)
         if got_farther or now > self._reported_at + REPORT_EVERY_S:
             holder = f"{socket.gethostname()}:{os.getpid()}"
@@ -74,14 +74,14 @@ class RoundTrips:
 
     def _lately(self, share: float) -> float:
         with self._lock:
-            since = time.monotonic() - WINDOW_S
+            since = clock.now() - WINDOW_S
             lately = sorted(seconds for at, seconds in self._samples if at > since)
         return lately[math.ceil(len(lately) * share) - 1] if lately else 0.0
 
     def warn_if_far(self, round_trip_s: float) -> None:
         """Log, once a minute, that sites cannot use their whole rate because PostgreSQL is so far away."""
-        if round_trip_s >= FAR_S and time.monotonic() > self._warned_at + WARN_EVERY_S:
-            self._warned_at = time.monotonic()
+        if round_trip_s >= FAR_S and clock.now() > self._warned_at + WARN_EVERY_S:
+            self._warned_at = clock.now()
             log.warning("database_is_far", round_trip_ms=round(round_trip_s * 1000, 1))
 
 

@@ -1,14 +1,13 @@
 """Slots: the starts reserved at a site.
 
 Every call commits by itself and refuses to run inside `transaction.atomic()`. The clock is the database's. It returns
-durations, which become points on this process' monotonic clock here: starts are counted from the arrival of the reply,
-deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
+durations, which become points on the clock of holders here (clock.py): starts are counted from the arrival of the
+reply, deadlines from the sending of the statement ("safe duration" in docs/explanation/sql.md).
 
 A process that holds slots for longer asks for `recalls`, or has them confirmed (`confirm`): see ratelimit.pacing.
 """
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +17,7 @@ from typing import Any
 from django.db import OperationalError, connection
 
 from postgres import statements
-from ratelimit import round_trips, site_names
+from ratelimit import clock, round_trips, site_names
 from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.sites import create_sites, known_sites
@@ -53,7 +52,7 @@ class SlotTooFar(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReservedSlot:
-    """One start: not before `start_at`, a point on this process' monotonic clock."""
+    """One start: not before `start_at`, a point on this host's clock of holders (clock.py)."""
 
     id: int
     start_at: float
@@ -67,7 +66,7 @@ class Reservation:
     slots: tuple[ReservedSlot, ...]
     run: Run
     grace_s: float
-    arrival_at: float  # GCRA's theoretical arrival time of the first start, on this process' monotonic clock
+    arrival_at: float  # GCRA's theoretical arrival time of the first start, on this host's clock of holders (clock.py)
 
     def is_too_short(self) -> bool:
         """Tell whether the round trip took so long that a punctual holder would be late for the last slot already."""
@@ -104,7 +103,7 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
         reservation = _reserve(host, count, max_wait)
         if not reservation.is_too_short():
             break
-        hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - time.monotonic()))
+        hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - clock.now()))
     return reservation
 
 
@@ -120,12 +119,12 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
     }
     connection.ensure_connection()  # which takes several round trips
     while True:
-        asked_at = time.monotonic()
+        asked_at = clock.now()
         rows = _query("slots/reserve", {"site": site, **parameters}, prepare=True)
         if not rows and count == 1:
-            asked_at = time.monotonic()
+            asked_at = clock.now()
             rows = _query("slots/take_given_back", {"site": site, **parameters})
-        answered_at = time.monotonic()
+        answered_at = clock.now()
         if rows:
             measured.note(answered_at - asked_at - rows[0].server_s)
             if site == host or not rows[0].was_split or _belongs_to(host, site):
@@ -159,7 +158,7 @@ def _reservation(site: str, rows: Sequence[Any], asked_at: float, answered_at: f
 
 def confirm(reservation: Reservation) -> bool:
     """Ask the database whether all slots of the reservation still stand, and note in its run when it was asked."""
-    asked_at = time.monotonic()
+    asked_at = clock.now()
     ids = [slot.id for slot in reservation.slots]
     stands = len(_query("slots/confirm", {"slots": ids})) == len(ids)
     reservation.run.confirmation.asked_at = asked_at
@@ -187,9 +186,9 @@ def recalls(window_s: float) -> list[Recall]:
     Raises OperationalError where the database is a standby: what the primary has committed may not have come yet.
     """
     connection.ensure_connection()  # which is not to be measured
-    asked_at = time.monotonic()
+    asked_at = clock.now()
     rows = _query("slots/recalls", {"window": window_s}, prepare=True)
-    round_trips.of_process.note(time.monotonic() - asked_at)
+    round_trips.of_process.note(clock.now() - asked_at)
     if any(row.is_standby for row in rows):
         raise OperationalError("this database is a standby, which cannot tell what was recalled")
     return [

@@ -7,7 +7,6 @@ How a caller gets its slot, and what the callers of a process share, stands in r
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -15,7 +14,7 @@ from functools import partial
 from asgiref.sync import sync_to_async
 
 from postgres import statements
-from ratelimit import slots
+from ratelimit import clock, slots
 from ratelimit.held import steps
 from ratelimit.held.caller import Caller
 from ratelimit.held.process import callers_at
@@ -33,23 +32,23 @@ def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
     """
     slots.check_max_wait(max_wait)
     _refuse_transaction()
-    caller = Caller(callers_at(site), time.monotonic() + max_wait)
+    caller = Caller(callers_at(site), clock.now() + max_wait)
     steps.run(caller.start())
     try:
         yield caller.slot_id
     finally:
-        steps.run(caller.end(time.monotonic()))
+        steps.run(caller.end(clock.now()))
 
 
 @asynccontextmanager
 async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
     """Do as throttle() does, without blocking the event loop. Cancelling the wait gives the slot back."""
     slots.check_max_wait(max_wait)
-    latest = time.monotonic() + max_wait
+    latest = clock.now() + max_wait
     await sync_to_async(_refuse_transaction)()
     caller = Caller(callers_at(site), latest)
     await steps.run_async(caller.start())
     try:
         yield caller.slot_id
     finally:
-        await asyncio.shield(steps.run_async(caller.end(time.monotonic())))
+        await asyncio.shield(steps.run_async(caller.end(clock.now())))

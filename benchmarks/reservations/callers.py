@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from heapq import heapreplace
 from typing import TYPE_CHECKING
 
+from ratelimit import clock
+
 if TYPE_CHECKING:
     from benchmarks.reservations.limiters import Limiter
     from benchmarks.reservations.scenarios import Scenario
@@ -27,7 +29,7 @@ NOW = 0.0  # a time in the past, so that the next step is at once
 
 @dataclass(kw_only=True)
 class Notes:
-    """The notes of one caller in one turn; times are ns of the monotonic clock, which all processes share."""
+    """The notes of one caller in one turn; times are ns of ratelimit's clock, which all processes share."""
 
     starts: list[tuple[str, int]] = field(default_factory=list)  # the site, and when the caller could start
     granted: int = 0
@@ -49,7 +51,7 @@ class Crew:
         for process in asking:
             if _answer(process) != READY:
                 raise RuntimeError("A process that was to ask for starts is not ready.")
-        begin_at = time.monotonic() + BEGIN_IN_S
+        begin_at = clock.now() + BEGIN_IN_S
         for process in asking:
             print(begin_at, file=process.stdin, flush=True)
         return [Notes(**json.loads(_answer(process))) for process in asking]
@@ -82,9 +84,9 @@ def keep_starting(limiter: "Limiter", sites: list[str], until: float) -> Notes:
     """Start at all sites as often as the limiter grants it, each start at its time."""
     notes = Notes()
     due = [(NOW, place, _starts(limiter, site, notes)) for place, site in enumerate(sites)]
-    while due[0][0] < until and time.monotonic() < until:
+    while due[0][0] < until and clock.now() < until:
         at, place, starts = due[0]
-        while (wait_s := at - time.monotonic()) > 0:
+        while (wait_s := at - clock.now()) > 0:
             time.sleep(wait_s)
         heapreplace(due, (next(starts), place, starts))
     return notes
@@ -93,9 +95,9 @@ def keep_starting(limiter: "Limiter", sites: list[str], until: float) -> Notes:
 def _starts(limiter: "Limiter", site: str, notes: Notes) -> Iterator[float]:
     """Start at one site again and again; yield the time at which to continue."""
     while True:
-        asked_ns = time.monotonic_ns()
+        asked_ns = round(clock.now() * 1e9)
         grant = limiter.ask(site)
-        answered_ns = time.monotonic_ns()
+        answered_ns = round(clock.now() * 1e9)
         if grant is None:
             notes.refusals += 1
             yield limiter.ask_again_at(site)
@@ -115,33 +117,33 @@ def _use(reservation: "Reservation", site: str, notes: Notes) -> Iterator[float]
 
     run = reservation.run
     for slot in reservation.slots:
-        if (ready_at := run.ready_at(slot.start_at)) > time.monotonic():
+        if (ready_at := run.ready_at(slot.start_at)) > clock.now():
             yield ready_at
-        if not run.confirmation.is_good_at(time.monotonic()):  # as `throttle` does after a long wait
+        if not run.confirmation.is_good_at(clock.now()):  # as `throttle` does after a long wait
             slots.confirm(reservation)
-        started_ns = time.monotonic_ns()
+        started_ns = round(clock.now() * 1e9)
         if not run.may_start(started_ns / 1e9):
             notes.refusals += 1
             return
         notes.starts.append((site, started_ns))
-        run.started(time.monotonic())
+        run.started(clock.now())
 
 
 def keep_asking(limiter: "Limiter", site: str, until: float) -> Notes:
     """Ask for starts without a pause, and use none."""
     notes = Notes()
-    while (asked_ns := time.monotonic_ns()) / 1e9 < until:
+    while (asked_ns := round(clock.now() * 1e9)) / 1e9 < until:
         if limiter.ask(site) is None:
             notes.refusals += 1
         else:
             notes.granted += 1
-            notes.granted_calls_ns.append(time.monotonic_ns() - asked_ns)
+            notes.granted_calls_ns.append(round(clock.now() * 1e9) - asked_ns)
     return notes
 
 
 def _take_turn(limiter: "Limiter", scenario: "Scenario", begin_at: float) -> Notes:
     until = begin_at + scenario.turn_s
-    time.sleep(max(0.0, begin_at - time.monotonic()))
+    time.sleep(max(0.0, begin_at - clock.now()))
     if scenario.interval_s:
         return keep_starting(limiter, scenario.names, until)
     return keep_asking(limiter, scenario.names[0], until)

@@ -37,7 +37,7 @@ from throttled import RateLimiterType, RateLimitResult, RedisStore, Throttled, p
 
 from benchmarks import database
 from benchmarks.reservations.scenarios import Scenario
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.held import process
 from ratelimit.models import SHORTEST_GRACE
 from ratelimit.slots import Reservation
@@ -68,7 +68,7 @@ class Limiter(Protocol):
         """Ask for a start; return what was granted, or None for a refusal."""
 
     def ask_again_at(self, site: str) -> float:
-        """Return when to ask again after a refusal, on the monotonic clock."""
+        """Return when to ask again after a refusal, on the clock of holders."""
 
     def close(self) -> None:
         """Disconnect."""
@@ -98,7 +98,7 @@ class Throttle:
     def ask(self, site: str) -> Grant | None:
         """Start, once."""
         with throttle(site, max_wait=FAR):
-            return Grant(started_ns=time.monotonic_ns())
+            return Grant(started_ns=round(clock.now() * 1e9))
 
     def ask_again_at(self, site: str) -> float:
         """Raise AssertionError: a caller that waits for so long is never refused."""
@@ -132,7 +132,7 @@ class PyrateLimiter:
         wait_ms = self._buckets[site].waiting(self._asked[site])
         if not isinstance(wait_ms, int):
             raise TypeError("A bucket of PostgreSQL answers at once.")
-        return time.monotonic() + max(0, wait_ms) / 1_000
+        return clock.now() + max(0, wait_ms) / 1_000
 
     def close(self) -> None:
         self._pool.close()
@@ -158,7 +158,7 @@ class ThrottledPy:
     def ask_again_at(self, site: str) -> float:
         """Return the time that came with the refusal."""
         wait_s: float = self._refused[site].state.retry_after
-        return time.monotonic() + wait_s
+        return clock.now() + wait_s
 
     def close(self) -> None:
         """Do nothing: the client's pool closes its connections."""
@@ -178,7 +178,7 @@ class Limits:
     def ask_again_at(self, site: str) -> float:
         """Return when the window has room again, by the callers' clock, which stamps its entries."""
         wait_s: float = self._window.get_window_stats(self._item, site).reset_time - time.time()
-        return time.monotonic() + wait_s
+        return clock.now() + wait_s
 
     def close(self) -> None:
         """Do nothing: the client's pool closes its connections."""

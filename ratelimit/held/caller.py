@@ -1,7 +1,7 @@
 """A caller of `throttle`: how it gets a slot, waits for it, and ends.
 
 1. Take a slot of a run that the process holds. Where none is free, one caller reserves, and others wait for that.
-2. Wait for the slot on the monotonic clock.
+2. Wait for the slot on the clock of holders.
 3. After a long wait, shortly before the start, ask the database whether the slot still stands: the site may have been
    paused or backed off, or have got another rate. For a run of several slots, the keeper asks.
 4. If the slot was recalled, or the process is too late for it, give it back and begin again at 1.
@@ -9,14 +9,13 @@
    did or raised stands.
 """
 
-import time
 from collections.abc import Generator
 from functools import partial
 
 import structlog
 from django.db import Error
 
-from ratelimit import slots
+from ratelimit import clock, slots
 from ratelimit.held.held_run import HeldRun, Missed, Unconfirmed, confirm, confirm_ahead
 from ratelimit.held.site_callers import SiteCallers
 from ratelimit.held.steps import Await, Call, Sleep, Step, Steps
@@ -104,9 +103,9 @@ class Caller:
 
     def _finish(self) -> None:
         """Note that the slot was used. Raises no database error: the caller would take it for a failure of the body."""
-        began_at = time.monotonic()
+        began_at = clock.now()
         try:
             slots.finish(self._slot.id)
         except Error as error:
             log.warning("slot_not_finished", slot=self._slot.id, error=str(error))
-        self._held.noted(time.monotonic() - began_at)
+        self._held.noted(clock.now() - began_at)

@@ -7,13 +7,12 @@ by the clock, and the interval counts from there. Therefore a start wakes the ne
 """
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from ratelimit import round_trips, slots
+from ratelimit import clock, round_trips, slots
 from ratelimit.held.run_size import LONGEST_RUN_S, Need
 from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S, NEVER
 from ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
@@ -67,12 +66,12 @@ class HeldRun:
         self._is_void = False
         self._given_back = 0
         self._own_s = 0.0  # how long the last caller was busy with noting that its slot was used
-        self._quiet_since = time.monotonic()  # when a caller came or left last
+        self._quiet_since = clock.now()  # when a caller came or left last
 
     def take(self, latest: float) -> ReservedSlot | None:
         """Take the next free slot for a caller; None where there is none. Raises SlotTooFar if it is after `latest`."""
         with self._lock:
-            now = time.monotonic()
+            now = clock.now()
             if self._is_void or not self._free or self._run.is_over(now):
                 return None
             if (start_at := self._run.ready_at(self._free[0].start_at)) > latest:
@@ -82,13 +81,13 @@ class HeldRun:
     def take_first(self) -> ReservedSlot:
         """Take the first slot, for the caller that reserved, also where it is too late for it."""
         with self._lock:
-            return self._taken_at(time.monotonic())
+            return self._taken_at(clock.now())
 
     def put_back(self, slot: ReservedSlot) -> bool:
         """Put back what a caller took and does not use; False where the caller has to give it back itself."""
         with self._lock:
             self._taken.discard(slot.id)
-            self._quiet_since = time.monotonic()
+            self._quiet_since = clock.now()
             if self.is_kept:
                 self._free.appendleft(slot)
             return self.is_kept
@@ -102,7 +101,7 @@ class HeldRun:
     def is_current(self) -> bool:
         """Tell whether the run may still have a slot for a caller."""
         with self._lock:
-            return bool(self._free) and not self._is_void and not self._run.is_over(time.monotonic())
+            return bool(self._free) and not self._is_void and not self._run.is_over(clock.now())
 
     def try_start(self, slot: ReservedSlot) -> float:
         """Start in the slot now, and return 0; or return after how many seconds to try again.
@@ -110,7 +109,7 @@ class HeldRun:
         Raises Missed, and Unconfirmed where only the word of the database is missing.
         """
         with self._lock:
-            now = time.monotonic()
+            now = clock.now()
             self._note_open(now)
             if self._is_void:
                 raise Missed
@@ -163,7 +162,7 @@ class HeldRun:
     def need(self) -> Need:
         """Return what a caller that comes now, and finds no free slot, says about the size of the next run."""
         with self._lock:
-            now = time.monotonic()
+            now = clock.now()
             used = self.size - len(self._free) - self._given_back
             next_at = self._run.ready_at(self._last.start_at + self.interval_s)
             return Need(
@@ -186,7 +185,7 @@ class HeldRun:
     def needs_confirming(self) -> bool:
         """Tell whether the keeper should ask the database: the turn of the run has come, and the last word is old."""
         with self._lock:
-            now = time.monotonic()
+            now = clock.now()
             return (
                 not self._is_void
                 and bool(self._free or self._taken)
@@ -203,7 +202,7 @@ class HeldRun:
     def stop(self, *, at_once: bool = False) -> Rest | None:
         """Stop the run where no caller needs it; returns what is to be given back, None where it goes on."""
         with self._lock:
-            now = time.monotonic()
+            now = clock.now()
             if self._taken or not (at_once or now >= self._given_up_at()):
                 return None
             self._note_open(now)
@@ -236,7 +235,7 @@ class HeldRun:
 def confirm(runs: Iterable[HeldRun]) -> None:
     """Ask the database whether these runs still stand."""
     if runs := list(runs):
-        asked_at = time.monotonic()
+        asked_at = clock.now()
         standing = slots.standing([held.last_slot for held in runs])
         for held in runs:
             held.confirmed(asked_at, stands=held.last_slot in standing)

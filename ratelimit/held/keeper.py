@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import structlog
 from django.db import Error, connection
 
-from ratelimit import slots
+from ratelimit import clock, slots
 from ratelimit.held.held_run import HeldRun, confirm
 
 log = structlog.get_logger(__name__)
@@ -50,18 +50,18 @@ class Keeper:
             log.warning("runs_not_given_back", error=str(error))
 
     def _work(self) -> None:
-        busy_at = time.monotonic()
+        busy_at = clock.now()
         while not self._is_over(busy_at):
             if self._runs:
                 self._turn()
-                busy_at = time.monotonic()
+                busy_at = clock.now()
             time.sleep(PERIOD_S)
         connection.close()
 
     def _is_over(self, busy_at: float) -> bool:
         """Tell whether the thread may end; the next run begins another one."""
         with self._lock:
-            is_over = not self._runs and time.monotonic() > busy_at + LINGER_S
+            is_over = not self._runs and clock.now() > busy_at + LINGER_S
             if is_over:
                 self._thread = None
             return is_over

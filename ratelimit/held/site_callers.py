@@ -1,11 +1,10 @@
 """The callers of one process at one site, and the runs that the process holds for them."""
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from ratelimit import slots
+from ratelimit import clock, slots
 from ratelimit.held.held_run import HeldRun
 from ratelimit.held.keeper import Keeper
 from ratelimit.held.run_size import RunSize
@@ -61,7 +60,7 @@ class SiteCallers:
                 if self._size.may_be_longer:  # otherwise callers need not wait for each other
                     self._reserving = ended
             if not self.take(latest, got):
-                got(*self._reserved(max(0.0, latest - time.monotonic())))
+                got(*self._reserved(max(0.0, latest - clock.now())))
         finally:
             if self._reserving is ended:
                 self._reserving = None
@@ -76,7 +75,7 @@ class SiteCallers:
         if held.size > 1:
             self._keeper.keep(held)
         with self._lock:
-            wait_s = slot.start_at - time.monotonic()
+            wait_s = slot.start_at - clock.now()
             self._size.reserved(held.size, reservation, wait_s=wait_s, max_wait=max_wait)
             self._runs = [*(run for run in self._runs if run.is_current()), held]
         return held, slot

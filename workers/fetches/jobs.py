@@ -28,7 +28,7 @@ class Job:
     site_id: int
     site: str
     slot_id: int
-    start_at: float  # this process' monotonic clock
+    start_at: float  # this process' clock (ratelimit/clock.py)
     run: Run  # shared by the jobs of one site in one message
     concurrency: asyncio.Semaphore | None = None  # of that run: how many may be in flight; None = any number
     validators: Validators | None = None

@@ -4,7 +4,6 @@ Each function commits by itself. A message that was published from a row names t
 number of the task's retries. A later retry inherits the header, but has another number: it is a new message.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from django.db.models.functions import Now
 from kombu.utils import json
 
 from postgres import statements
+from ratelimit import clock
 from ratelimit.pacing import HAND_OVER_MARGIN_S
 from workers.throttled.models import PostponedTask
 
@@ -86,12 +86,12 @@ def start(place: Place, slot: int) -> bool:
 
     Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
     """
-    asked_at = time.monotonic()
+    asked_at = clock.now()
     rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
     if not rows:
         raise Ignore
     use_until_s = rows[0].use_until_s
-    return use_until_s is not None and time.monotonic() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
+    return use_until_s is not None and clock.now() + HAND_OVER_MARGIN_S <= asked_at + use_until_s
 
 
 def give_back(place: Place, site: str) -> None:

@@ -1,6 +1,5 @@
 """A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -10,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.transaction import TransactionManagementError
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
 from ratelimit.round_trips import RoundTrips
@@ -130,7 +129,7 @@ def test_times_are_true_on_the_fetchers_monotonic_clock() -> None:
     """A start is never early and an end never late, and neither is off by more than the round trip."""
     ids = reserved(5)
     jobs = claim(ids)
-    before, now, after = time.monotonic(), database_now(), time.monotonic()
+    before, now, after = clock.now(), database_now(), clock.now()
     for job in jobs:
         slot = Slot.objects.get(pk=job.slot_id)
         starts_in, ends_in = (slot.start_time - now).total_seconds(), (slot.use_until - now).total_seconds()

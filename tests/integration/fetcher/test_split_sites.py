@@ -18,7 +18,7 @@ from django.conf import LazySettings
 from django.db import connections, transaction
 
 from demo.fakes import site_log, sites
-from ratelimit import site_settings
+from ratelimit import clock, site_settings
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import CONFIRMED_FOR_S
 from tests.integration.conftest import Eventually, InThreads, Message
@@ -57,9 +57,9 @@ def working(fetcher: Fetcher, messages: list[Message]) -> Iterator[None]:
         with ThreadPoolExecutor(8) as threads:
             while not stopped.wait(0.05):
                 dispatch()
-                if time.monotonic() > swept_at + 0.5:
+                if clock.now() > swept_at + 0.5:
                     sweep()
-                    swept_at = time.monotonic()
+                    swept_at = clock.now()
                 for name, arguments in messages[taken:]:
                     taken += 1
                     if name == task_names.FETCH_BATCH:

@@ -1,10 +1,9 @@
 """What the tests of slots need: one site, and its starts."""
 
-import time
 from datetime import datetime
 from typing import Any
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.slots import Reservation
 
@@ -13,7 +12,7 @@ DAY = 86_400.0
 
 
 def wait_s(reservation: Reservation) -> float:
-    return reservation.slots[0].start_at - time.monotonic()
+    return reservation.slots[0].start_at - clock.now()
 
 
 def site_at(rate: str = "1/10s", **settings: Any) -> Site:

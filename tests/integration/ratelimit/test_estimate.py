@@ -2,12 +2,11 @@
 
 import math
 import pickle
-import time
 from datetime import timedelta
 
 import pytest
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.slots import SlotTooFar
 from tests.integration.ratelimit.conftest import DAY, SITE, site_at, take
@@ -61,7 +60,7 @@ def test_an_estimate_is_what_a_reservation_then_gets(situation: str, burst: int)
     site_at(burst=burst)
     SITUATIONS[situation]()
     before = Slot.objects.count(), Site.objects.get().next_start
-    estimated_at = time.monotonic() + slots.estimate(SITE)
+    estimated_at = clock.now() + slots.estimate(SITE)
     assert (Slot.objects.count(), Site.objects.get().next_start) == before
     assert take().slots[0].start_at == pytest.approx(estimated_at, abs=0.25)
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from django.db import connection
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, StartPython, WaitersOf, database_now
 
@@ -55,11 +55,11 @@ print("done", flush=True)
 RESERVE_ON_REQUEST = """
 import json, time
 from datetime import datetime
-from ratelimit import slots
+from ratelimit import clock, slots
 print(time.time(), datetime.now().timestamp(), flush=True)
 for line in sys.stdin:
     reservation = slots.reserve(line.strip(), max_wait=1e9)
-    slot, now = reservation.slots[0], time.monotonic()
+    slot, now = reservation.slots[0], clock.now()
     answer = {"id": slot.id, "wait_s": slot.start_at - now, "left_s": reservation.run.use_until - now}
     print(json.dumps(answer), flush=True)
 """
@@ -79,11 +79,11 @@ def write(process: subprocess.Popen[str], line: str) -> None:
 def run_together(processes: list[subprocess.Popen[str]]) -> float:
     """Let processes that are ready run at once, and return the seconds until the last is done."""
     assert [read(process) for process in processes] == ["ready"] * len(processes)
-    began_at = time.monotonic()
+    began_at = clock.now()
     for process in processes:
         write(process, "go")
     assert [read(process) for process in processes] == ["done"] * len(processes)
-    return time.monotonic() - began_at
+    return clock.now() - began_at
 
 
 def gaps(starts: list[datetime]) -> list[timedelta]:
@@ -186,14 +186,14 @@ def test_a_start_granted_behind_a_lock_can_be_used(
         if number:
             return slots.reserve(SITE)
         eventually(lambda: waiters(other_connection) == 1, "the reservation to wait")
-        held_since = time.monotonic()
-        eventually(lambda: time.monotonic() > held_since + 0.5, "the lock to be held for longer than the grace")
+        held_since = clock.now()
+        eventually(lambda: clock.now() > held_since + 0.5, "the lock to be held for longer than the grace")
         other_connection.rollback()
         return None
 
     _, reservation = in_threads(2, reserve)
     start_at = reservation.slots[0].start_at
-    assert start_at > time.monotonic()
+    assert start_at > clock.now()
     assert not reservation.run.is_over(start_at)
 
 
@@ -204,8 +204,8 @@ def test_a_process_whose_wall_clock_is_wrong_keeps_the_same_spacing(start_python
     wrong = start_python(
         RESERVE_ON_REQUEST, before=f"from tests import wrong_clock\nwrong_clock.be_wrong_by({offset_s})\n"
     )
-    for clock in read(wrong).split():  # it really is wrong
-        assert float(clock) - time.time() == pytest.approx(offset_s, abs=10)
+    for wall_clock in read(wrong).split():  # it really is wrong
+        assert float(wall_clock) - time.time() == pytest.approx(offset_s, abs=10)
     right = start_python(RESERVE_ON_REQUEST)
     assert float(read(right).split()[0]) == pytest.approx(time.time(), abs=10)
     for number in range(20):

@@ -15,7 +15,7 @@ from django.db import connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 from structlog.testing import capture_logs
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Slot
 from ratelimit.pacing import Run
 from ratelimit.throttle import athrottle, throttle
@@ -52,13 +52,13 @@ def run_async(main: Callable[[], Awaitable[Any]]) -> Any:
 def use_sync() -> float:
     """Return when the body started."""
     with throttle(SITE):
-        return time.monotonic()
+        return clock.now()
 
 
 async def use_async() -> float:
     """Return when the body started."""
     async with athrottle(SITE):
-        return time.monotonic()
+        return clock.now()
 
 
 def use(kind: str) -> float:

@@ -1,6 +1,5 @@
 """What tests of robots.txt share: a site, the fetch of its robots.txt, and how that ended."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
+from ratelimit import clock
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import claim, database_now
 from workers.fetches.dispatch import dispatch
@@ -41,9 +41,9 @@ def files() -> RobotsFiles:
 
 @pytest.fixture
 def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
-    """Return a function that moves this process' monotonic clock on, for what it knows of robots.txt files."""
-    real, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr("workers.fetches.robots.files.time.monotonic", lambda: real() + ahead[0])
+    """Return a function that moves this process' clock on, for what it knows of robots.txt files."""
+    real, ahead = clock.now, [0.0]
+    monkeypatch.setattr(clock, "now", lambda: real() + ahead[0])
 
     def by(seconds: float) -> None:
         ahead[0] += seconds

@@ -6,6 +6,7 @@ import time
 import pytest
 from django.conf import LazySettings
 
+from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow
@@ -17,7 +18,7 @@ from workers.fetches.jobs import Job
 
 
 def job(*, ended_s_ago: float) -> Job:
-    now = time.monotonic()
+    now = clock.now()
     return Job(
         fetch_id=1,
         url="https://site.example/",
@@ -85,6 +86,24 @@ def test_a_run_that_ended_while_a_quick_connection_opened_counts_nothing() -> No
 def test_a_fetcher_that_is_overloaded_does_not_blame_the_site() -> None:
     with pytest.raises(RunOver):
         asyncio.run(late(connecting_s=OPEN_AHEAD + 0.1, busy_s=2 * BUSY))
+
+
+def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's timers stood still meanwhile, and so would a confirmation."""
+    real, ahead = clock.now, [0.0]
+    monkeypatch.setattr(clock, "now", lambda: real() + ahead[0])
+
+    async def suspended() -> None:
+        one = job(ended_s_ago=-0.2)
+        one.run.start_until = one.run.use_until = real() + 5.0
+        attempt = Attempt(HeldJob(job=one, batch=Batch([one])), Shared(allowed=Allowed()))
+        waiting = asyncio.ensure_future(attempt.wait_for_turn())
+        await asyncio.sleep(0)
+        ahead[0] = 10.0
+        await waiting
+
+    with pytest.raises(RunOver):
+        asyncio.run(suspended())
 
 
 def hang(unanswered: Unanswered, site: int) -> int:

@@ -1,7 +1,6 @@
 """Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled ones."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -15,7 +14,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from postgres import statements
-from ratelimit import round_trips
+from ratelimit import clock, round_trips
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
@@ -39,9 +38,9 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     reads this clock: starts from its end, deadlines from its beginning.
     """
     connection.ensure_connection()  # which is not to be measured
-    asked_at = time.monotonic()
+    asked_at = clock.now()
     database_now: datetime = _query("clock", {})[0].now
-    answered_at = time.monotonic()
+    answered_at = clock.now()
     round_trips.of_process.note(answered_at - asked_at)
     # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
     rows = _query(

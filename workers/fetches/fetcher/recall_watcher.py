@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 import structlog
 from django.db import Error, connection
 
-from ratelimit import round_trips, site_settings, sites, slots
+from ratelimit import clock, round_trips, site_settings, sites, slots
 from ratelimit.slots import Recall
 from workers.fetches.fetcher.http.retry_after import Refusal, merged
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
@@ -50,7 +50,7 @@ class RecallWatcher:
 
     def _work(self) -> None:
         pending: list[Refusal] = []
-        heard_at = ask_at = time.monotonic()
+        heard_at = ask_at = clock.now()
         last = False
         while not last:
             take_turn()
@@ -58,14 +58,14 @@ class RecallWatcher:
             pending = merged(pending + new)
             try:
                 for refusal in list(pending):
-                    if not last and time.monotonic() >= ask_at + PERIOD:
+                    if not last and clock.now() >= ask_at + PERIOD:
                         break  # many refusals must not hold up the questions
                     is_settled = _back_off(refusal)
                     pending.remove(refusal)
                     if not is_settled:
                         pending.append(refusal)  # behind the others
-                if time.monotonic() >= ask_at:
-                    asked_at = time.monotonic()
+                if clock.now() >= ask_at:
+                    asked_at = clock.now()
                     self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
                     heard_at, ask_at = asked_at, asked_at + PERIOD
                     self._note_turn()
@@ -81,7 +81,7 @@ class RecallWatcher:
     def _wait(self, until: float) -> tuple[list[Refusal], bool]:
         """Return the refusals that have come, as soon as there is one or at `until`, and whether this is the end."""
         refusals: list[Refusal] = []
-        timeout = max(0.0, until - time.monotonic())
+        timeout = max(0.0, until - clock.now())
         while True:
             try:
                 refusal = self._refusals.get(timeout=timeout)

@@ -26,6 +26,7 @@ from django.conf import settings
 from django.db.models.functions import Least, Now
 
 from postgres import statements
+from ratelimit import clock
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.models import RobotsFile, RobotsState
@@ -115,7 +116,7 @@ def follow(site_id: int, patience_s: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """What one process knows of an origin's robots.txt. Its `_at` floats are on the process' monotonic clock."""
+    """What one process knows of an origin's robots.txt. Its `_at` floats are on the process' own clock (clock.py)."""
 
     state: RobotsState
     error: str
@@ -138,7 +139,7 @@ class RobotsFiles:
 
         No query where this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
-        now = time.monotonic()
+        now = clock.now()
         fresh = {origin for origin in site_ids if self._is_fresh(origin, now)}
         if missing := [origin for origin in site_ids if origin not in fresh]:
             still_good = self._look_up(missing)
@@ -158,7 +159,7 @@ class RobotsFiles:
         """Read what the database knows of these origins; returns those that need not be asked for."""
         had = {origin: self._known.pop(origin) for origin in origins if origin in self._known}
         self._bytes -= sum(known.size for known in had.values())
-        now = time.monotonic()
+        now = clock.now()
         rows = _query(
             "known",
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},

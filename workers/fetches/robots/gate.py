@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import structlog
 from django.db import Error
 
+from ratelimit import clock
 from workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
 from workers.fetches.models import RobotsState
 from workers.fetches.robots.files import Known, RobotsFiles
@@ -72,7 +73,7 @@ def _refusal(job: Job, known: Known | None) -> Event | None:
         return Failure(job=job, error=known.error, permanent=True)
     if known.state == RobotsState.UNREACHABLE:
         error = f"robots.txt of {origin} cannot be read: {known.error}"
-        return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - time.monotonic()))
+        return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - clock.now()))
     try:
         is_allowed = known.rules is None or known.rules.allows(job.url)
     except Exception as error:  # a third-party parser's: the job must not be dropped

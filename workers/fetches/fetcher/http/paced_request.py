@@ -10,7 +10,6 @@ So DNS, TCP and TLS lie before the slot, and only the write lies in it.
 """
 
 import asyncio
-import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakSet
@@ -20,6 +19,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from django.conf import settings
 
+from ratelimit import clock
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.bodies import Body, Budget
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect
@@ -67,7 +67,7 @@ class Attempt:
         self._held = held
         self._shared = shared
         self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
-        self._began_at = time.monotonic()
+        self._began_at = clock.now()
         self._opened_s = 0.0
         over_in_s = max(0.0, self.job.run.start_until - self._began_at) + MISSED_AFTER
         self._missing = asyncio.get_running_loop().call_later(over_in_s, held.miss)
@@ -85,7 +85,7 @@ class Attempt:
             self._address, port, *_ = connection.transport.get_extra_info("peername")
             self._shared.allowed.check(self._address, port)
         self.is_reused = connection.protocol in _used
-        self._opened_s = time.monotonic() - self._began_at
+        self._opened_s = clock.now() - self._began_at
         if not self.is_reused:
             self._shared.openings.note(self.job.site_id, self._opened_s)
             self._shared.reachability.reached(Respect.CONNECTION)
@@ -95,7 +95,7 @@ class Attempt:
         """Return at the moment at which the request may be written; raises RunOver when there is none left."""
         run, start_at = self.job.run, self.job.start_at
         has_waited = False
-        while not run.is_over(now := time.monotonic()):
+        while not run.is_over(now := clock.now()):
             wait_s = run.ready_at(start_at) - now
             if wait_s <= 0 and run.may_start(now) and self._has_room():
                 return
@@ -110,7 +110,7 @@ class Attempt:
 
     def note_start(self) -> None:
         """Note that the request has been written. Called after the write: the next start is never counted too early."""
-        self.started_at = time.monotonic()
+        self.started_at = clock.now()
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
         self._shared.unanswered.began(self.job.site_id, self._address)
@@ -150,14 +150,14 @@ class Attempt:
     def _times_ms(self) -> tuple[float | None, float | None]:
         if self.started_at is None:
             return None, None
-        return (self.started_at - self.job.start_at) * 1000, (time.monotonic() - self.started_at) * 1000
+        return (self.started_at - self.job.start_at) * 1000, (clock.now() - self.started_at) * 1000
 
 
 async def _loop_is_busy() -> bool:
     """Tell whether the loop is so busy that a late connection may be the fetcher's own fault."""
-    asked_at = time.monotonic()
+    asked_at = clock.now()
     await asyncio.sleep(0)
-    return time.monotonic() - asked_at > BUSY
+    return clock.now() - asked_at > BUSY
 
 
 current_attempt: ContextVar[Attempt] = ContextVar("attempt")

@@ -9,10 +9,10 @@ On the loop's thread only.
 
 import asyncio
 import socket
-import time
 from collections import defaultdict
 from contextlib import suppress
 
+from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.fetcher.http.faults import Respect
 
@@ -44,7 +44,7 @@ class Reachability:
     def reached(self, respect: Respect) -> None:
         """Note that a site was reached in this respect."""
         if respect is Respect.ANSWER:
-            self._answered_at = time.monotonic()
+            self._answered_at = clock.now()
             self.reached(Respect.CONNECTION)  # over a connection of the pool, too: the uplink works
         if self._episodes[respect].sites:
             episode = self._episodes.pop(respect)
@@ -52,7 +52,7 @@ class Reachability:
             episode.settled.set()
 
     def has_answers_since(self, moment: float) -> bool:
-        """Tell whether any site has answered since that moment on the monotonic clock."""
+        """Tell whether any site has answered since that moment on the clock of holders."""
         return self._answered_at >= moment
 
     async def is_our_fault(self, respect: Respect, site_id: int) -> bool:

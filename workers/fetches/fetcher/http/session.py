@@ -10,7 +10,6 @@ On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from ipaddress import ip_address
@@ -21,6 +20,7 @@ import structlog
 from django.conf import settings
 from yarl import URL
 
+from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import descriptors
@@ -95,9 +95,7 @@ class Session:
     def rests(self) -> bool:
         """Tell whether this process has run out of something, or had a moment ago. From any thread."""
         return (
-            self._descriptors_used > descriptors.SHORT
-            or self._shared.budget.is_full
-            or time.monotonic() < self._rests_until
+            self._descriptors_used > descriptors.SHORT or self._shared.budget.is_full or clock.now() < self._rests_until
         )
 
     def look_at_descriptors(self) -> None:
@@ -112,11 +110,11 @@ class Session:
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
         job = held.job
-        await asyncio.sleep(job.start_at - self._shared.openings.ahead_s(job.site_id) - time.monotonic())
+        await asyncio.sleep(job.start_at - self._shared.openings.ahead_s(job.site_id) - clock.now())
         if job.concurrency is None:
             return await self._attempts(held)
         try:
-            async with asyncio.timeout(job.run.start_until - time.monotonic()):
+            async with asyncio.timeout(job.run.start_until - clock.now()):
                 await job.concurrency.acquire()
         except TimeoutError:
             return Snoozed(job=job)
@@ -127,7 +125,7 @@ class Session:
 
     async def _attempts(self, held: HeldJob) -> Event:
         job = held.job
-        if job.run.is_over(time.monotonic()):  # the message was late, or the loop is
+        if job.run.is_over(clock.now()):  # the message was late, or the loop is
             return Snoozed(job=job)
         url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
@@ -175,7 +173,7 @@ class Session:
             self._rest("fetcher_has_run_out", fault)
             return Snoozed(job=job, slot_used=written)
         if fault.party is Party.UNCLEAR and await self._is_outage(job, fault):
-            if not self._shared.reachability.has_answers_since(time.monotonic() - REST_S):
+            if not self._shared.reachability.has_answers_since(clock.now() - REST_S):
                 self._rest("no_site_is_reached", fault)
             return Snoozed(job=job, slot_used=written)
         if fault.respect in CONNECTING and self._shared.reachability.is_unreachable(job.site_id):
@@ -186,12 +184,12 @@ class Session:
         """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
         if fault.respect is None or not await self._shared.reachability.is_our_fault(fault.respect, job.site_id):
             return False
-        began_at = self._outages.setdefault(job.fetch_id, time.monotonic())
+        began_at = self._outages.setdefault(job.fetch_id, clock.now())
         _forget_oldest(self._outages)
-        return time.monotonic() - began_at < OUTAGE_S
+        return clock.now() - began_at < OUTAGE_S
 
     def _rest(self, event: str, fault: Fault) -> None:
-        now = time.monotonic()
+        now = clock.now()
         self._rests_until = now + REST_S
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
