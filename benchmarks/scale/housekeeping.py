@@ -43,11 +43,11 @@ def _sweeping(plans: Path) -> list[Figure]:
     held = Fetch.objects.filter(state__in=HELD).count()
     with recorded():
         figures = [call_takes("sweep", sweep)]
-    idle = {"after": tables.SITES, "most": backlog.SITES_A_LOOK}
+    idle = {"sites": None, "after": tables.SITES, "most": backlog.SITES_A_LOOK}
     figures += [
         statement_takes(plans, "lost", "workers.fetches.maintenance", "lost"),
-        statement_takes(plans, "overlooked_sites_on", "workers.fetches", "find_overlooked", {**idle, "after": 0}),
-        statement_takes(plans, "overlooked_sites_off", "workers.fetches", "find_overlooked", idle),
+        statement_takes(plans, "overlooked_sites_on", "workers.fetches", "activate", {**idle, "after": 0}),
+        statement_takes(plans, "overlooked_sites_off", "workers.fetches", "activate", idle),
     ]
     with connection.cursor() as cursor:
         cursor.execute(

@@ -107,7 +107,8 @@ def dispatched(
     run_within = statements.run_within
 
     def noted(package: str, name: str, parameters: Mapping[str, object], **options: Any) -> list[Any]:
-        used.append(parameters)
+        if name == "dispatch":
+            used.append(parameters)
         return run_within(package, name, parameters, **options)
 
     with connection.cursor() as cursor:

@@ -69,8 +69,9 @@ def test_a_start_that_was_given_back_goes_to_any_host_of_the_site() -> None:
 
 
 @pytest.mark.usefixtures("messages")
-def test_fetches_and_reservations_of_a_host_have_one_site() -> None:
+def test_fetches_and_reservations_of_a_host_have_one_site(settings: LazySettings) -> None:
     """Its own, or the nearest that covers it; with another port it is another site."""
+    settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.1/32"]
     site_settings.set_rate(SITE, "10/s", covers_subdomains=True)
     site_settings.set_rate("shop.example.com", "10/s", covers_subdomains=True)
     site_settings.set_rate("own.example.com", "10/s")
