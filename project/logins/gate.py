@@ -6,7 +6,6 @@ import structlog
 from asgiref.sync import sync_to_async
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model
-from django.contrib.auth.backends import BaseBackend
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
@@ -18,8 +17,11 @@ log = structlog.get_logger(__name__)
 WAIT_S = "weir.login_wait_s"  # where in `request.META` the gate leaves how long an attempt would have had to wait
 
 
-class Gate(BaseBackend):
-    """Lets nobody in, and keeps out whoever tries too often: then no other backend looks at the password."""
+class Gate:
+    """Lets nobody in, and keeps out whoever tries too often: then no other backend looks at the password.
+
+    It has no `get_user`: `force_login` of Django's test client takes the first backend that has one.
+    """
 
     @sensitive_variables()  # error pages show the variables of each function on the way
     def authenticate(self, request: HttpRequest | None, username: str | None = None, **credentials: Any) -> None:

@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from demo.fakes import judge, site_log, sites
-from ratelimit import site_settings
+from ratelimit import clock, site_settings
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -90,7 +90,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     [job] = claim(reserve_all(), fetcher._confirmation)
     fetcher._held += 1
     batch = Batch([job])
-    late = replace(job, run=replace(job.run, start_until=time.monotonic() - 1))
+    late = replace(job, run=replace(job.run, start_until=clock.now() - 1))
     fetcher._loop.call_soon_threadsafe(fetcher._start, [late], batch)
     batch.wait()
     fetcher.close(1.0)

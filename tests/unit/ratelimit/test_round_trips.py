@@ -1,11 +1,9 @@
 """How far PostgreSQL is: what a process measures, and when it says so."""
 
-import time
-
 import pytest
 from structlog.testing import capture_logs
 
-from ratelimit import round_trips
+from ratelimit import clock, round_trips
 from ratelimit.round_trips import RoundTrips, added_grace_s
 
 
@@ -42,9 +40,9 @@ def test_a_stall_is_no_distance() -> None:
 
 def test_what_was_measured_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a minute without a long round trip the grace is short again."""
-    trips, now = measured(80), time.monotonic()
+    trips, now = measured(80), clock.now()
     assert trips.expected_s() == pytest.approx(0.08)
-    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    monkeypatch.setattr(clock, "now", lambda: now + 61)
     trips.note(0.001)
     assert trips.expected_s() == pytest.approx(0.001)
 
@@ -57,12 +55,12 @@ def test_a_round_trip_adds_to_the_grace(round_trip_ms: float, added_ms: float) -
 
 def test_a_far_database_is_told_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     """The warning says how far it is; a near one is not worth a word."""
-    trips, now = RoundTrips(), time.monotonic()
+    trips, now = RoundTrips(), clock.now()
     with capture_logs() as logs:
         trips.warn_if_far(0.02)
         trips.warn_if_far(0.08)
         trips.warn_if_far(0.08)
-        monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+        monkeypatch.setattr(clock, "now", lambda: now + 61)
         trips.warn_if_far(round_trips.FAR_S)
     assert [(log["event"], log["log_level"], log["round_trip_ms"]) for log in logs] == [
         ("database_is_far", "warning", 80.0),
