@@ -28,6 +28,7 @@ _query = partial(statements.run, "ratelimit")
 WINDOW_S = 60.0
 MOST_SAMPLES = 400
 NEARLY_ALL = 0.95
+FEWEST = 5  # that tell what is usual: the first of a connection takes twice as long
 INCLUDED_S = 0.002  # that a grace allows for by itself
 LONGEST_S = 1.0  # more is an outage, not a distance
 FAR_S = 0.05  # from here on, a site of many starts a second gets less than 95 % of its rate
@@ -58,7 +59,7 @@ class RoundTrips:
 
     def usual_s(self) -> float:
         """Return what a round trip usually takes: a stall of this process makes one long, but no distance."""
-        return self._lately(0.5)
+        return self._lately(0.5) if len(self._samples) >= FEWEST else 0.0
 
     def report(self) -> None:
         """Tell PostgreSQL how far it is from this process, which holds slots that others reserve; at most once in 10 s.

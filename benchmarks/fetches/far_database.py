@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,27 +153,29 @@ def _judged(name: str, running: sites.Sites, seen: tuple[int, int], starts: Sequ
     arrivals, _ = site_log.read_arrivals(running.log)
     counted = [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns]
     verdicts = judge.verdicts(arrivals, dict.fromkeys(running.hosts, 1 / PER_S)).values()
-    late = [ms for ms in Fetch.objects.values_list("lateness_ms", flat=True) if ms is not None] or [0.0]
+    since = datetime.fromtimestamp(from_ns / judge.NANOSECONDS, UTC)  # PostgreSQL is on this host, in truth
+    ended = Fetch.objects.filter(finished_at__gte=since).values_list("lateness_ms", flat=True)
+    late = [ms for ms in ended if ms is not None] or [0.0]
     called = [at for at in starts if at > WARM_UP_S]
     return Turn(
         name=name,
         share=len(counted) / (HOSTS * PER_S * (until_ns - from_ns) / judge.NANOSECONDS),
         early=sum(verdict.early_starts for verdict in verdicts),
         lateness_ms=(judge.percentile(late, 50), judge.percentile(late, 99)),
-        missed=_missed(),
+        missed=_missed(since),
         throttle_share=len(called) / (THROTTLED_PER_S * MEASURED_S),
         throttle_early=sum(later - earlier < 1 / THROTTLED_PER_S for earlier, later in pairwise(starts)),
         first_start_s=starts[0] if starts else float("inf"),
     )
 
 
-def _missed() -> int:
-    """Return how many slots of fetches were given back after they had been claimed or sent to a fetcher."""
+def _missed(since: datetime) -> int:
+    """Return how many slots of fetches were given back: nothing could start in them."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM ratelimit_slot WHERE released_at IS NOT NULL "
+            "SELECT count(*) FROM ratelimit_slot WHERE released_at IS NOT NULL AND start_time >= %s "
             "AND site_id <> (SELECT id FROM ratelimit_site WHERE name = %s)",
-            [THROTTLED],
+            [since, THROTTLED],
         )
         return int(cursor.fetchone()[0])
 

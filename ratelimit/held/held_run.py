@@ -203,7 +203,8 @@ class HeldRun:
         """Stop the run where no caller needs it; returns what is to be given back, None where it goes on."""
         with self._lock:
             now = clock.now()
-            if self._taken or not (at_once or now >= self._given_up_at()):
+            waits = self._taken and not self._run.is_over(now)
+            if waits or not (at_once or now >= self._given_up_at()):
                 return None
             self._note_open(now)
             free, self._free = [slot.id for slot in self._free], deque()

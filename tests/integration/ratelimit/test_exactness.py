@@ -91,7 +91,9 @@ def gaps(starts: list[datetime]) -> list[timedelta]:
 
 
 def starts() -> list[datetime]:
-    return list(Slot.objects.order_by("start_time").values_list("start_time", flat=True))
+    """Return the planned starts; a process that was held up gives a slot back at once that it could not use."""
+    granted = Slot.objects.filter(released_at=None)
+    return list(granted.order_by("start_time").values_list("start_time", flat=True))
 
 
 def test_eight_processes_reserve_without_a_short_gap(start_python: StartPython) -> None:
@@ -216,5 +218,7 @@ def test_a_process_whose_wall_clock_is_wrong_keeps_the_same_spacing(start_python
         assert answer["wait_s"] == pytest.approx((slot.start_time - database_now()).total_seconds(), abs=0.5)
         assert answer["left_s"] == pytest.approx((slot.use_until - database_now()).total_seconds(), abs=0.5)
     site = Site.objects.get()
-    assert set(gaps(starts())[1:]) == {site.interval + site.effective_grace}
+    # More where a process measured long round trips, as it does on a busy machine.
+    assert min(gaps(starts())[1:]) >= site.interval + site.effective_grace
+    assert max(gaps(starts())) < site.interval + site.effective_grace + timedelta(seconds=0.5)
     assert gaps(starts())[0] >= site.interval

@@ -34,8 +34,9 @@ def test_nearly_all_round_trips_count(milliseconds: list[float], expected_ms: fl
 
 def test_a_stall_is_no_distance() -> None:
     """What a round trip usually takes is told; what one takes at most counts for the grace."""
-    trips = measured(1, 1, 300)
+    trips = measured(1, 1, 1, 1, 300)
     assert (trips.usual_s(), trips.expected_s()) == pytest.approx((0.001, 0.3))
+    assert measured(300).usual_s() == 0  # one says little
 
 
 def test_what_was_measured_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
