@@ -121,7 +121,9 @@ def _offline(what: str, **more: Any) -> Situation:
 
 def _frozen(what: str) -> Situation:
     return _died(
-        what, log="process_lost", besides="taken back when its run is over, where another process has gone on meanwhile"
+        what,
+        log="process_lost",
+        besides="taken back when its [run](../glossary.md#run) is over, where another process has gone on meanwhile",
     )
 
 
