@@ -26,6 +26,7 @@ import aiohttp
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.test import override_settings
 from kombu.exceptions import OperationalError
 from structlog.testing import capture_logs
 
@@ -36,12 +37,13 @@ from ratelimit.models import Site, Slot
 from tests.integration.conftest import PREAMBLE, database_now
 from tests.integration.fetcher import situation_sites as at
 from tests.integration.fetcher.situation_sites import SituationSites
+from tests.integration.fetcher.situations import FROZEN
 from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http import openings, reachability, resolver, session
 from workers.fetches.fetcher.http.bodies import Body
 from workers.fetches.fetcher.http.paced_request import PacedRequest
 from workers.fetches.fetcher.parts import EX_SOFTWARE
@@ -51,6 +53,8 @@ from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
+from workers.processes.models import Process
+from workers.processes.status import SILENT_AFTER_S
 
 TIMEOUT_S = 1.5  # for an answer; the runs take a little longer than that
 CONNECT_TIMEOUT_S = 0.8
@@ -70,6 +74,7 @@ SETTINGS = {
 GRACE = timedelta(seconds=40)  # no fetch is too late, however busy the machine is
 HEALTHY = 40  # sites that are well meanwhile: one is looked up, connected to and answers every
 HEALTHY_EVERY_S = 0.1
+EVIDENCE_S = 5 * HEALTHY_EVERY_S  # for which a failure waits, where it is not this that is judged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +85,7 @@ class Seen:
     attempts: int
     error: str
     status_code: int | None
+    had_slot: bool
     slot_used: bool
     slot_released: bool
     slot_passed_on: bool
@@ -92,10 +98,12 @@ Do = Callable[[Fetch], object]
 OK = at.http(b"200 OK", b"page")
 OUT_OF_MEMORY, REFUSED = "/out-of-memory", "/refused"  # pages whose answers cannot be read, or stored
 LOST_CALL = "shop.tasks.lost_call"
+SLOWER_S = 1.1
 SLOW_S = 0.9  # longer than a connection is opened ahead of its slot, and than the slot waits
 AHEAD_S = 2.0
 WAITS_S = 3.0
 LATE_S = 0.3
+LONG = [b"X-%d: " % number + b"x" * 60_000 for number in range(5)]  # headers
 
 
 def nothing(_fetch: Fetch) -> None:
@@ -146,8 +154,16 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
     "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),
     "its host is unreachable (EHOSTUNREACH), others are not": lambda sites: refusing(sites, errno.EHOSTUNREACH),
+    "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind": lambda sites: (
+        refusing(sites, errno.ENETUNREACH)
+    ),
     "all local ports are in use (EADDRNOTAVAIL)": lambda sites: refusing(sites, errno.EADDRNOTAVAIL),
+    "this host has no address of the site's kind (EADDRNOTAVAIL), others are reached": lambda sites: Made(
+        url=sites.foreign()
+    ),
     "the address is forbidden": lambda _sites: Made(url="http://10.0.0.1/"),
+    "the port of an address is forbidden": lambda _sites: Made(url=f"http://{at.PUBLIC}:25/"),
+    "the port of a name is forbidden, and networks are allowed": lambda sites: Made(url=sites.named(lambda: at.PUBLIC)),
     "the name resolves to forbidden addresses only": lambda sites: Made(url=sites.named(lambda: "10.0.0.2")),
     "the connection takes longer than its slot can wait, for the first time": lambda sites: Made(
         url=sites.named(at.slow(SLOW_S, sites.address())), starts_in_s=AHEAD_S, grace=None
@@ -171,6 +187,11 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
         url=sites.page("/ok"),
         starts_in_s=WAITS_S,
         meanwhile=lambda fetch: site_settings.set_rate(site_of(fetch), "1/h"),
+    ),
+    "the host gets a site of its own": lambda sites: Made(
+        url=sites.covered(),
+        starts_in_s=WAITS_S,
+        meanwhile=lambda fetch: site_settings.set_rate(fetch.url.split("/")[2], "1/h"),
     ),
     "the site refuses another fetch (429)": lambda sites: Made(
         **again(sites.page("/ok"), 1, "/status/429"), interval_s=WAITS_S
@@ -199,7 +220,8 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
         url=sites.page("/loop/1"), is_made_ready=lambda fetch: change(fetch, redirects=10)
     ),
     "a redirect to what is not fetched": lambda sites: redirected(sites, "ftp://files.example/"),
-    "a redirect to a forbidden address": lambda sites: redirected(sites, "http://10.0.0.3/", is_due_in_both=True),
+    "a redirect to a forbidden address": lambda sites: redirected(sites, "http://10.0.0.3/"),
+    "a redirect to a forbidden port": lambda sites: redirected(sites, f"http://{at.PUBLIC}:25/"),
     "429 with Retry-After": lambda sites: Made(url=sites.page("/busy/1/60000/429/30")),
     "429 without Retry-After": lambda sites: Made(url=sites.page("/status/429")),
     "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
@@ -215,6 +237,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "no answer comes in time, others come": lambda sites: Made(url=sites.page("/slow/60000")),
     "the body does not end in time": lambda sites: answering(sites, OK[:-2], then="wait"),
     "a header is longer than 64 KiB": lambda sites: Made(url=sites.page("/longheader/70000")),
+    "the headers are larger than 256 KiB together": lambda sites: answering(sites, at.http(b"200 OK", b"", *LONG)),
     "the answer is not HTTP": lambda sites: answering(sites, b"220 mail.example ESMTP\r\n\r\n"),
     # robots.txt
     "robots.txt disallows it": lambda sites: behind_robots(
@@ -222,6 +245,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     ),
     "robots.txt is not known yet": lambda sites: Made(url=sites.page("/ok"), is_made_ready=obey_robots),
     "robots.txt answers 404": lambda sites: behind_robots(sites.page("/ok")),
+    "our settings forbid to connect to its origin": lambda sites: behind_robots(sites.named(lambda: "10.0.0.4")),
     "robots.txt answers 500, three times": lambda sites: behind_robots(
         sites.served(at.saying(at.http(b"500 Internal Server Error")))
     ),
@@ -252,9 +276,9 @@ def encoded(sites: SituationSites, encoding: bytes, body: bytes) -> Made:
     return answering(sites, at.http(b"200 OK", body, b"Content-Encoding: " + encoding))
 
 
-def redirected(sites: SituationSites, target: str, *, is_due_in_both: bool = False) -> Made:
+def redirected(sites: SituationSites, target: str) -> Made:
     """Return the fetch of a page that redirects to this target."""
-    return Made(url=sites.page(f"/redirect/{quote(target, safe='')}"), is_due_in_both=is_due_in_both)
+    return Made(url=sites.page(f"/redirect/{quote(target, safe='')}"))
 
 
 def again(url: str, times: int, path: str = "/first") -> dict[str, Any]:
@@ -342,21 +366,22 @@ class Runs:
 
     def slot(self, fetch: Fetch) -> int:
         """Return the last slot that a fetch got."""
-        return self._slots[fetch.pk] or 0
+        return self._slots.get(fetch.pk) or 0
 
     def seen(self, fetch: Fetch, events: Iterable[str] = ()) -> Seen:
         """Return what has become of a fetch and its last slot."""
         fetch = Fetch.objects.select_related("site").get(pk=fetch.pk)
-        slot = Slot.objects.get(pk=self.slot(fetch))
+        slot = Slot.objects.filter(pk=self.slot(fetch)).first()
         rests = Site.objects.filter(pk=fetch.site_id or 0, backed_off_until__gt=Now()).exists()
         return Seen(
             state=fetch.state,
             attempts=fetch.attempts,
             error=fetch.error,
             status_code=fetch.status_code,
-            slot_used=slot.finished_at is not None,
-            slot_released=slot.released_at is not None,
-            slot_passed_on=slot.passed_on_at is not None,
+            had_slot=slot is not None,
+            slot_used=slot is not None and slot.finished_at is not None,
+            slot_released=slot is not None and slot.released_at is not None,
+            slot_passed_on=slot is not None and slot.passed_on_at is not None,
             site_rests=rests,
             url=fetch.hop_url or fetch.url,
             events=tuple(events),
@@ -402,7 +427,8 @@ def makes(*situations: str) -> Callable[[Alone], Alone]:
 def all_at_once(runs: Runs) -> dict[str, Seen]:
     """Fetch from all sites of MADE in one run, while others are well."""
     made = {what: make(runs.sites) for what, make in MADE.items()}
-    with a_fetcher() as fetcher, capture_logs() as logs, unreadable_pages():
+    with a_fetcher() as fetcher, capture_logs() as logs, unreadable_pages(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reachability, "EVIDENCE_S", EVIDENCE_S)
         fetches = requested({what: each for what, each in made.items() if each.is_due_in_both})
         request_fetches(each.first for each in made.values() if each.first)
         for what, fetch in fetches.items():
@@ -510,6 +536,50 @@ def cut_off(runs: Runs) -> dict[str, Seen]:
     return {what: runs.seen(alike[0], events) for what, alike in fetches.items()}
 
 
+FOR_LONG = "one of these failed every other site, and has done so for an hour for this fetch in this process"
+NO_ROUTE = "this host has no default route of any kind (ENETUNREACH)"
+
+
+@makes(FOR_LONG, NO_ROUTE)
+def cut_off_for_long(runs: Runs) -> dict[str, Seen]:
+    """Have the hour be over at once; and have no route, in another fetcher."""
+    alike = request_fetches(runs.sites.named(at.failing(socket.EAI_AGAIN)) for _ in range(1 + OTHERS))
+    unrouted = request_fetch(refusing(runs.sites, errno.ENETUNREACH).url)
+    Site.objects.update(grace=GRACE)
+    messages = runs.dispatched()
+    own = runs.slot(unrouted)
+    with pytest.MonkeyPatch.context() as patch, capture_logs() as logs:
+        patch.setattr(session, "OUTAGE_S", -1.0)
+        patch.setattr(runs.sites, "has_routes", False)
+        with a_fetcher() as fetcher:
+            runs.run(fetcher, [[slot for slot in message if slot != own] for message in messages])
+        with a_fetcher() as fetcher:
+            runs.run(fetcher, [[own]])
+    events = [entry["event"] for entry in logs]
+    return {FOR_LONG: runs.seen(alike[0], events), NO_ROUTE: runs.seen(unrouted, events)}
+
+
+ONE_ADDRESS = (
+    "too many requests to the IP address, at whatever sites, wait for their answers (`WEIR_FETCH_MAX_PER_ADDRESS`)"
+)
+KNOWN_SLOW = "it does so though it was opened as early as it took before"
+
+
+@makes(ONE_ADDRESS, KNOWN_SLOW)
+def without_room(runs: Runs) -> dict[str, Seen]:
+    """Have an address that answers one request at a time, and a site that is slower than it was."""
+    first, second = (request_fetch(url) for url in runs.sites.sharing("/slow/1000", "/ok"))
+    slow = request_fetch(runs.sites.named(at.slow(SLOWER_S, runs.sites.address())))
+    now = database_now()
+    for fetch, starts_in_s in ((first, 0.0), (second, 0.6), (slow, AHEAD_S)):
+        Site.objects.filter(pk=fetch.site_id or 0).update(next_start=now + timedelta(seconds=starts_in_s))
+    Site.objects.filter(pk=first.site_id or 0).update(grace=GRACE)
+    with override_settings(WEIR_FETCH_MAX_PER_ADDRESS=1), a_fetcher() as fetcher:
+        fetcher._session._shared.openings.note(slow.site_id or 0, AHEAD_S / openings.SPARE)
+        runs.run(fetcher, runs.dispatched())
+    return {ONE_ADDRESS: runs.seen(second), KNOWN_SLOW: runs.seen(slow)}
+
+
 @makes("look-ups of other names have all threads of the resolver")
 def without_threads(runs: Runs) -> dict[str, Seen]:
     """Have one look-up hang in a fetcher that makes one at a time."""
@@ -524,6 +594,7 @@ def without_threads(runs: Runs) -> dict[str, Seen]:
     Site.objects.update(grace=GRACE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resolver, "MOST_LOOKUPS", 1)
+        patch.setattr(reachability, "EVIDENCE_S", EVIDENCE_S)  # for the look-up that hangs
         with a_fetcher() as fetcher:
             runs.run(fetcher, runs.dispatched())
             told.set()
@@ -550,9 +621,9 @@ def stopped(runs: Runs) -> dict[str, Seen]:
     }
 
 
-@makes("the message is lost", "the message comes twice")
+@makes("the message is lost", "the message comes twice", "the process `ticks` is down")
 def messages_go_astray(runs: Runs) -> dict[str, Seen]:
-    """Lose a message, and have another one come twice at once."""
+    """Lose a message, have another one come twice at once, and have nobody dispatch a third fetch."""
     lost = request_fetch(runs.sites.page("/ok"))
     runs.dispatched()
     twice = request_fetch(runs.sites.page("/twice"))
@@ -561,7 +632,15 @@ def messages_go_astray(runs: Runs) -> dict[str, Seen]:
         runs.run(fetcher, runs.dispatched() * 2)
     assert runs.sites.asked("/twice") == 1
     let_leases_end()
-    return {"the message is lost": runs.seen(lost), "the message comes twice": runs.seen(twice)}
+    left = request_fetch(runs.sites.page("/ok"))
+    seen = {
+        "the message is lost": runs.seen(lost),
+        "the message comes twice": runs.seen(twice),
+        "the process `ticks` is down": runs.seen(left),
+    }
+    runs.dispatched()
+    assert runs.slot(left), "the next tick reserves for it"
+    return seen
 
 
 @makes("PostgreSQL goes away while the result is stored", "the broker is away when `on_done` is called")
@@ -603,62 +682,85 @@ def unpaced(runs: Runs) -> dict[str, Seen]:
 
 # A process that runs one message; a part of its fetcher fails when it is told so.
 PROCESS = """
-import json, threading
+import json, threading, time
 from django.conf import settings
 settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.processes import presence
 
 def fail():
     raise MemoryError
 
+presence.begin("fetcher", sys.argv[2])
 fetcher = Fetcher()
+while presence.current_id() is None:
+    time.sleep(0.01)
 threading.Thread(target=fetcher.run_batch, args=(json.loads(sys.argv[1]),)).start()
 input()
 fetcher._on_loop(fail)
 """
-DEATHS = ("the fetcher is killed", "a part of the fetcher fails")
+KILLED, FAILS = "the fetcher is killed", "a part of the fetcher fails"
+DEATHS = (KILLED, FAILS, FROZEN)
 MOMENTS = ("before the request is written", "before the answer is stored")
 
 
 @makes(*(f"{death} {moment}" for death in DEATHS for moment in MOMENTS))
 def dying(runs: Runs) -> dict[str, Seen]:
-    """Kill a process with a fetcher, and have a part of another one fail; both wait for a slot, and for an answer."""
-    fetches: dict[str, Fetch] = {}
-    paths = dict(zip(DEATHS, ("/slow/60002", "/slow/60003"), strict=True))
+    """Kill a process with a fetcher, have a part of another one fail, and freeze a third.
+
+    All wait for a slot, and for an answer.
+    """
+    fetches: dict[str, dict[str, Fetch]] = {}
+    paths = dict(zip(DEATHS, ("/slow/60002", "/slow/60003", "/slow/60004"), strict=True))
     for death, path in paths.items():
-        for moment, url in zip(MOMENTS, (runs.sites.page("/ok"), runs.sites.page(path)), strict=True):
-            fetches[f"{death} {moment}"] = request_fetch(url)
-            starts_in_s = 60 if moment == MOMENTS[0] else 0
-            Site.objects.filter(name=url.split("/")[2]).update(
-                next_start=database_now() + timedelta(seconds=starts_in_s), grace=GRACE
-            )
+        fetches[death] = {
+            MOMENTS[0]: request_fetch(runs.sites.page("/ok")),
+            MOMENTS[1]: request_fetch(runs.sites.page(path)),
+        }
+        for starts_in_s, fetch in zip((60, 0), fetches[death].values(), strict=True):
+            next_start = database_now() + timedelta(seconds=starts_in_s)
+            Site.objects.filter(pk=fetch.site_id or 0).update(next_start=next_start, grace=GRACE)
     runs.dispatched()
-    processes = {
-        death: start_process([runs.slot(fetches[f"{death} {moment}"]) for moment in MOMENTS]) for death in DEATHS
-    }
+    processes = {death: start_process(death, map(runs.slot, fetches[death].values())) for death in DEATHS}
     try:
-        wait_for(lambda: all(runs.sites.asked(path) for path in paths.values()), "the requests of both")
-        processes[DEATHS[0]].kill()
-        processes[DEATHS[1]].communicate(b"\n", timeout=ENDED_WITHIN_S)
-        statuses = [process.wait(ENDED_WITHIN_S) for process in processes.values()]
+        wait_for(lambda: all(runs.sites.asked(path) for path in paths.values()), "the requests of all")
+        processes[KILLED].kill()
+        processes[FROZEN].send_signal(signal.SIGSTOP)
+        processes[FAILS].communicate(b"\n", timeout=ENDED_WITHIN_S)
+        statuses = [processes[death].wait(ENDED_WITHIN_S) for death in (KILLED, FAILS)]
+        events = lose(FROZEN, map(runs.slot, fetches[FROZEN].values()))
     finally:
         for process in processes.values():
             process.kill()
             process.communicate()
     assert statuses == [-signal.SIGKILL, EX_SOFTWARE]
     let_leases_end()
-    return {what: runs.seen(fetch) for what, fetch in fetches.items()}
+    return {
+        f"{death} {moment}": runs.seen(fetch, events) for death in DEATHS for moment, fetch in fetches[death].items()
+    }
 
 
-def start_process(slots: list[int]) -> subprocess.Popen[bytes]:
+def start_process(name: str, slots: Iterable[int]) -> subprocess.Popen[bytes]:
     """Start a process that runs the message of these slots."""
     return subprocess.Popen(
-        [sys.executable, "-c", PREAMBLE + PROCESS, json.dumps(slots)],
+        [sys.executable, "-c", PREAMBLE + PROCESS, json.dumps(list(slots)), name],
         cwd=CHECKOUT,
         env={**os.environ, "WEIR_TEST_DATABASE": connection.settings_dict["NAME"], "PYTHONPATH": str(CHECKOUT)},
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+
+
+def lose(name: str, slots: Iterable[int]) -> list[str]:
+    """Have a process make no turn for long, while another one does, and its runs be over; have sweep look."""
+    now = database_now()
+    long_ago = now - timedelta(seconds=100)
+    Process.objects.filter(name=name).update(turned_at=now - timedelta(seconds=SILENT_AFTER_S + 0.1))
+    Process.objects.create(kind="ticks", name="ticks", host="here", pid=1, started_at=long_ago, steady_since=long_ago)
+    Slot.objects.filter(pk__in=list(slots)).update(use_until=now)
+    with capture_logs() as logs:
+        assert sweep() == len(MOMENTS)
+    return [entry["event"] for entry in logs]
 
 
 def let_leases_end() -> None:

@@ -6,6 +6,8 @@ those addresses and names alone.
 """
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 import struct
@@ -20,11 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from demo.fakes import site_log, sites
+from ratelimit import site_settings
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 PAGES = 200  # fake sites
+PUBLIC = "8.8.8.8"  # an address that is routable on the Internet
 OWN = "127.1.200"  # the addresses of the small servers
 LINGER_0 = struct.pack("ii", 1, 0)  # a close resets the connection
 SELF_SIGNED = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=nobody.example"
@@ -40,7 +45,9 @@ class SituationSites:
         self._hosts = iter(fakes.hosts)
         self._numbers = count(1)
         self._names: dict[str, Callable[[], str]] = {}  # what looks a name up: returns an address, or raises
-        self._connects: dict[str, BaseException] = {}
+        self._connects: dict[str, BaseException] = {PUBLIC: OSError("nothing is sent to it")}
+        self._foreign: set[str] = set()
+        self.has_routes = True  # this host
         self._leaving = ExitStack()
 
     def address(self) -> str:
@@ -66,6 +73,24 @@ class SituationSites:
         address = next(self._hosts)
         self._connects[address] = error
         return f"http://{address}:{self._fakes.port}/"
+
+    def foreign(self) -> str:
+        """Return the URL of an address for which this host has no address of its own."""
+        url = self.failing_to_connect(OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
+        self._foreign.add(str(URL(url).host))
+        return url
+
+    def covered(self) -> str:
+        """Return the URL of a host that belongs to the site above it."""
+        host = f"named-{next(self._numbers)}.example"
+        site_settings.set_rate(f"{host}:{self._fakes.port}", "10/s", covers_subdomains=True)
+        self._names[f"below.{host}"] = partial(str, self.address())
+        return f"http://below.{host}:{self._fakes.port}/ok"
+
+    def sharing(self, *paths: str) -> list[str]:
+        """Return the URLs of these paths at sites that have one address."""
+        address = self.address()
+        return [self.named(partial(str, address), path) for path in paths]
 
     def served(self, talk: Talk, path: str = "/", *, tls: bool = False) -> str:
         """Return the URL of a path at a server that does this with each connection."""
@@ -113,9 +138,15 @@ def running(folder: Path) -> Iterator[SituationSites]:
         connect, getaddrinfo = socket.socket.connect, socket.getaddrinfo
 
         def connect_or_fail(self: socket.socket, address: Any) -> None:
-            if self.family != socket.AF_UNIX and address[0] in made._connects:
+            if self.family == socket.AF_UNIX:
+                connect(self, address)
+            elif self.type == socket.SOCK_DGRAM:  # so the kernel is asked for a route
+                if not made.has_routes or address[0] in made._foreign:
+                    raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+            elif address[0] in made._connects:
                 raise made._connects[address[0]]
-            connect(self, address)
+            else:
+                connect(self, address)
 
         def look_up(host: Any, port: Any, *arguments: Any, **options: Any) -> Any:
             if host not in made._names:

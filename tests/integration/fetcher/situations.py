@@ -36,6 +36,7 @@ class Becomes(Enum):
     FAILED = "failed"
     AGAIN = "tried again"  # after the back-off of its attempts; the last attempt fails
     BACK = "given back"  # to the queue, for the next slot
+    WAITS = "left in the queue"
     ON = "queued for the target"
     CANCELLED = "cancelled"
 
@@ -47,6 +48,7 @@ class Slot(Enum):
     FREE = "given back"
     PASSED_ON = "the next fetch's"
     EMPTY = "left empty"
+    NONE = "none"  # it never had one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,6 @@ class Situation:
     log: str = ""  # the event of a log line
     besides: str = ""  # what else happens
     site_rests: bool = False  # the site is backed off
-    planned: str = ""  # why it is not so yet
     proof: str = ""  # the test that makes it, where that is not test_situations.py
 
     @property
@@ -73,7 +74,6 @@ class Situation:
             f"logs `{self.log}`" if self.log else "",
             "the site is backed off" if self.site_rests else "",
             self.besides,
-            f"*not so yet: {self.planned}*" if self.planned else "",
         ]
         return "; ".join(part for part in parts if part)
 
@@ -89,6 +89,11 @@ def _final(what: str, error: str, fault: Fault = Fault.SITE, slot: Slot = Slot.U
     return Situation(what=what, fault=fault, becomes=Becomes.FAILED, slot=slot, error=error, **fields)
 
 
+def _refused(what: str, error: str) -> Situation:
+    """It is seen when the fetch is asked for."""
+    return _final(what, error, Fault.FETCH, Slot.NONE, counts=False, besides="when it is asked for")
+
+
 def _done(what: str, **more: Any) -> Situation:
     return Situation(what=what, fault=Fault.NOBODY, becomes=Becomes.DONE, counts=True, slot=Slot.USED, **more)
 
@@ -98,10 +103,12 @@ def _back(what: str, fault: Fault, slot: Slot = Slot.FREE, **more: Any) -> Situa
     return Situation(what=what, fault=fault, becomes=Becomes.BACK, counts=False, slot=slot, **more)
 
 
-def _died(what: str) -> Situation:
+def _died(what: str, **more: Any) -> Situation:
     """Whether the request was written, nobody knows: an attempt counts, or a fetch that ends its fetcher never ends."""
     error = "its fetcher died, or could not store the result, before the lease ran out"
-    return Situation(what=what, fault=Fault.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error)
+    return Situation(
+        what=what, fault=Fault.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error, **more
+    )
 
 
 def _ran_out(what: str, **more: Any) -> Situation:
@@ -109,20 +116,26 @@ def _ran_out(what: str, **more: Any) -> Situation:
 
 
 def _offline(what: str, **more: Any) -> Situation:
-    return _back(what, Fault.OURS, besides="the fetcher rests", planned=OFFLINE, **more)
+    return _back(what, Fault.OURS, log="no_site_is_reached", besides="the fetcher rests", **more)
 
 
-OFFLINE = "that an uplink or a resolver is down is not recognised"
-LEARNS = "the fetcher does not learn how long a site takes to connect"
-UNREACHABLE = "a site that cannot be reached is not backed off"
-ROUTES = "that this host has no route is not recognised"
-PORTS = "that all ports are in use is not recognised"
+def _frozen(what: str) -> Situation:
+    return _died(
+        what,
+        log="process_lost",
+        besides="taken back when its [run](../glossary.md#run) is over, where another process has gone on meanwhile",
+    )
+
+
+FROZEN = "the fetcher is frozen, or cut off from PostgreSQL, for eight seconds"
 CLOSED = "the site closed the connection without an answer"
+PORT = "…port … is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"
 FORBIDDEN = "…; WEIR_FETCH_ALLOW_NETS can allow its network"
 REFUSED = "ClientConnectorError: Cannot connect to host … [Connect call failed …]"
 TOO_LARGE = "the body is larger than … bytes (WEIR_FETCH_MAX_BODY)"
 NOT_CONNECTED = "no connection within … s"
 NOT_ANSWERED = "no complete answer within … s"
+HEADERS = "the headers are larger than … bytes together"
 TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
 
 TABLE: dict[str, list[Situation]] = {
@@ -136,7 +149,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _site(
             "its name servers do not answer in time, those of others do",
-            "OSError: no answer from DNS for … within … s",
+            "LookupTimedOut: no answer from DNS for … within … s",
             Slot.FREE,
         ),
         _offline("no name server answers for any site (EAI_AGAIN)"),
@@ -160,33 +173,36 @@ TABLE: dict[str, list[Situation]] = {
         _offline("no site answers attempts to connect"),
         _offline("every host is unreachable (EHOSTUNREACH)"),
         _site(
-            "one of these failed every other site, and did so 20 times before for this fetch in this process",
+            "one of these failed every other site, and has done so for an hour for this fetch in this process",
             "…",
             Slot.FREE,
-            planned=OFFLINE,
         ),
         _site(
             "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind",
             "ClientConnectorError: … [Network is unreachable]",
             Slot.FREE,
-            planned=ROUTES,
         ),
-        _ran_out("this host has no default route of any kind (ENETUNREACH)", planned=ROUTES),
-        _ran_out("all local ports are in use (EADDRNOTAVAIL)", planned=PORTS),
-        _final("the address is forbidden", FORBIDDEN, Fault.FETCH, Slot.FREE),
+        _ran_out("this host has no default route of any kind (ENETUNREACH)"),
+        _ran_out("all local ports are in use (EADDRNOTAVAIL)"),
+        _site(
+            "this host has no address of the site's kind (EADDRNOTAVAIL), others are reached",
+            "ClientConnectorError: … [Cannot assign requested address]",
+            Slot.FREE,
+        ),
+        _refused("the address is forbidden", FORBIDDEN),
+        _refused("the port of an address is forbidden", PORT),
+        _final("the port of a name is forbidden, and networks are allowed", PORT, Fault.FETCH, Slot.FREE),
         _final("the name resolves to forbidden addresses only", f"… resolves to {FORBIDDEN}", Fault.FETCH, Slot.FREE),
         _back(
             "the connection takes longer than its slot can wait, for the first time",
             Fault.NOBODY,
             besides="the next one is opened earlier",
-            planned=LEARNS,
         ),
-        _site("it does so though it was opened as early as it took before", TOO_SLOW, Slot.FREE, planned=LEARNS),
+        _site("it does so though it was opened as early as it took before", TOO_SLOW, Slot.FREE),
         _back(
             "five attempts in a row could not connect, and this fetch waits for its slot",
             Fault.SITE,
             site_rests=True,
-            planned=UNREACHABLE,
         ),
     ],
     "What the process has run out of": [
@@ -196,10 +212,28 @@ TABLE: dict[str, list[Situation]] = {
         _ran_out("the kernel has no memory left (ENOMEM)"),
         _ran_out("no memory is left for a connection (MemoryError)"),
         _ran_out("no memory is left for an answer (MemoryError)", slot=Slot.USED),
+    ],
+    "What the process may use": [
+        _done(
+            "most file descriptors of the process are in use",
+            besides="its connection is not kept for the next request",
+            proof="tests/integration/fetcher/test_budgets.py::test_more_sites_than_descriptors_are_all_fetched",
+        ),
+        _done(
+            "other answers have all memory for bodies (`WEIR_FETCH_MAX_MEMORY`)",
+            besides="its body waits, and its time-out stands still; the fetcher takes no messages",
+            proof="tests/integration/fetcher/test_budgets.py"
+            "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
+        ),
         _back(
             "too many requests of the process, or to the site, wait for their answers",
             Fault.NOBODY,
             proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_site_that_hangs_uses_up_its_share_only",
+        ),
+        _back(
+            "too many requests to the IP address, at whatever sites, wait for their answers "
+            "(`WEIR_FETCH_MAX_PER_ADDRESS`)",
+            Fault.NOBODY,
         ),
     ],
     "Before the request is written": [
@@ -212,6 +246,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _back("the site is paused", Fault.NOBODY),
         _back("the site gets another rate", Fault.NOBODY),
+        _back("the host gets a site of its own", Fault.NOBODY, besides="it follows its host"),
         _back("the site refuses another fetch (429)", Fault.SITE, site_rests=True),
         Situation(
             what="the fetch is cancelled, and another one waits for the site",
@@ -245,9 +280,8 @@ TABLE: dict[str, list[Situation]] = {
         _done("a redirect that names no target"),
         _final("the eleventh redirect", "more than 10 redirects, the last to …"),
         _final("a redirect to what is not fetched", "redirected to …: …"),
-        _final(
-            "a redirect to a forbidden address", FORBIDDEN, slot=Slot.FREE, besides="in the slot after the redirect"
-        ),
+        _final("a redirect to a forbidden address", f"redirected to …: {FORBIDDEN}"),
+        _final("a redirect to a forbidden port", f"redirected to …: {PORT}"),
         *(_done(str(status)) for status in (400, 401, 403, 404, 410)),
         _site("429 with Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
         _site("429 without Retry-After", "the site answered 429", site_rests=True, log="site_backed_off"),
@@ -273,6 +307,7 @@ TABLE: dict[str, list[Situation]] = {
         _offline("no site answers in time any more", slot=Slot.USED),
         _site("the body does not end in time", NOT_ANSWERED),
         _site("a header is longer than 64 KiB", "ClientResponseError: …Got more than 65536 bytes…"),
+        _final("the headers are larger than 256 KiB together", HEADERS),
         _site("the answer is not HTTP", "ClientResponseError: …Bad status line…"),
         _back("the fetcher stops (SIGTERM) before the answer", Fault.OURS, slot=Slot.USED),
     ],
@@ -280,6 +315,7 @@ TABLE: dict[str, list[Situation]] = {
         _final("robots.txt disallows it", "robots.txt of … disallows it", Fault.FETCH, Slot.FREE, counts=False),
         _back("robots.txt is not known yet", Fault.NOBODY, error="waits for …/robots.txt"),
         _done("robots.txt answers 404"),
+        _final("our settings forbid to connect to its origin", FORBIDDEN, Fault.FETCH, Slot.FREE),
         _site(
             "robots.txt answers 500, three times",
             "robots.txt of … cannot be read: the site answered 500 (attempt 3 of 3)",
@@ -298,6 +334,16 @@ TABLE: dict[str, list[Situation]] = {
         _died("the fetcher is killed before the answer is stored"),
         _died("a part of the fetcher fails before the request is written"),
         _died("a part of the fetcher fails before the answer is stored"),
+        _frozen(f"{FROZEN} before the request is written"),
+        _frozen(f"{FROZEN} before the answer is stored"),
+        Situation(
+            what="the process `ticks` is down",
+            fault=Fault.OURS,
+            becomes=Becomes.WAITS,
+            counts=False,
+            slot=Slot.NONE,
+            besides="the next tick reserves for it",
+        ),
         _done("PostgreSQL goes away while the result is stored", log="store_waits_for_database"),
         _final(
             "PostgreSQL refuses the result", "the database refused the result: …", Fault.OURS, log="outcome_refused"

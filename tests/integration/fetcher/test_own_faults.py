@@ -1,6 +1,7 @@
 """What a fetcher itself has run out of is no fault of a site: no attempt is counted, and it goes on by itself."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,56 @@ def test_a_fetcher_without_descriptors_gives_back_and_goes_on(
     assert told["allowed"], "the fetcher raises its limit"
     assert told["without"] == [State.QUEUED, 0, ""]
     assert told["afterwards"] == [State.DONE, 1, ""]
+
+
+# A process with a network of its own, which has four local ports, asks one address for more at once.
+NETWORK = """
+import ctypes, os, subprocess, sys
+from pathlib import Path
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+try:
+    assert ctypes.CDLL(None).unshare(CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWUSER | CLONE_NEWNET) == 0
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("50000 50003")
+except (AssertionError, AttributeError, OSError, subprocess.CalledProcessError):
+    print('{"unavailable": true}', flush=True)
+    sys.exit()
+"""
+PORTS = """
+import json, time
+from pathlib import Path
+from django.conf import settings
+settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
+settings.WEIR_DEFAULT_RATE = "100/s"
+from structlog.testing import capture_logs
+from demo.fakes import sites
+from tests.integration.fetching import reserve_all
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.models import Fetch
+
+with sites.running(1, Path(sys.argv[1])) as site, capture_logs() as logs:
+    fetcher = Fetcher()
+    request_fetches([site.url(0, f"/slow/300/{number}") for number in range(6)], max_attempts=1)
+    give_up_at = time.monotonic() + 30
+    while Fetch.objects.unfinished().exists():
+        assert time.monotonic() < give_up_at, "a fetch did not end"
+        if slots := reserve_all():
+            fetcher.run_batch(slots)
+        time.sleep(0.02)
+    fetcher.close(3.0)
+ends = sorted(set(Fetch.objects.values_list("state", "attempts", "error")))
+said = [entry["error"] for entry in logs if entry["event"] == "fetcher_has_run_out"]
+print(json.dumps({"ends": ends, "said": said}), flush=True)
+"""
+
+
+def test_a_fetcher_without_local_ports_gives_back_and_goes_on(tmp_path: Path, start_python: StartPython) -> None:
+    """More fetches at once from one address than the host has ports: each is done, though it has one attempt only."""
+    output, _ = start_python(PORTS, tmp_path, before=NETWORK).communicate(timeout=60)
+    told = json.loads(output)
+    if "unavailable" in told:
+        pytest.skip("this host lets nobody have a network of their own")
+    assert told["ends"] == [[State.DONE, 1, ""]]
+    assert len(told["said"]) == 1
+    assert "Cannot assign requested address" in told["said"][0]

@@ -22,6 +22,7 @@ STATES = {
     Becomes.FAILED: State.FAILED,
     Becomes.AGAIN: State.QUEUED,
     Becomes.BACK: State.QUEUED,
+    Becomes.WAITS: State.QUEUED,
     Becomes.ON: State.QUEUED,
     Becomes.CANCELLED: State.CANCELLED,
 }
@@ -30,6 +31,7 @@ SLOTS = {  # used, given back, passed on
     Slot.FREE: (False, True, False),
     Slot.PASSED_ON: (True, False, True),
     Slot.EMPTY: (False, False, True),
+    Slot.NONE: (False, False, False),
 }
 RAN_OUT = "fetcher_has_run_out"
 
@@ -64,19 +66,14 @@ def seen(
         empty_written_tables()
 
 
-def cases() -> Iterator[object]:
-    """Yield the situations that are made here; those that are planned fail until they are so."""
-    for situation in SITUATIONS:
-        marks = [pytest.mark.xfail(strict=True, reason=situation.planned)] if situation.planned else []
-        if situation.what in ALONE:
-            yield pytest.param(situation, id=situation.what, marks=marks)
-
-
-@pytest.mark.parametrize("situation", list(cases()))
+@pytest.mark.parametrize(
+    "situation", [pytest.param(situation, id=situation.what) for situation in SITUATIONS if situation.what in ALONE]
+)
 def test_what_becomes_of_the_fetch(situation: Situation, seen: See) -> None:
     """Its state, its attempts, its slot, what is said, and whether its site is left alone."""
     after = seen(situation.what)
     assert (after.state, after.attempts) == (STATES[situation.becomes], situation.counts), after.error
+    assert after.had_slot == (situation.slot is not Slot.NONE)
     assert (after.slot_used, after.slot_released, after.slot_passed_on) == SLOTS[situation.slot]
     assert re.fullmatch(re.escape(situation.error).replace("…", ".*"), after.error, re.DOTALL), after.error
     assert after.site_rests == situation.site_rests
@@ -85,11 +82,11 @@ def test_what_becomes_of_the_fetch(situation: Situation, seen: See) -> None:
 
 
 def test_every_situation_is_made_once() -> None:
-    """Here, by another test that exists, or not yet; and there is no other one."""
+    """Here, or by another test that exists; and there is no other one."""
     names = [situation.what for situation in SITUATIONS]
     assert len(names) == len(set(names)) > 40
     assert set(ALONE) <= set(names)
     for situation in SITUATIONS:
         file, _, test = situation.proof.partition("::")
         assert not test or f"def {test}(" in (CHECKOUT / file).read_text()
-        assert (situation.what in ALONE) + bool(test) == 1 or situation.planned, situation.what
+        assert (situation.what in ALONE) + bool(test) == 1, situation.what

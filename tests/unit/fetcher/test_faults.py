@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 import pytest
+from aiohappyeyeballs import start_connection
 from aiohttp.client_reqrep import ConnectionKey
 
 from workers.fetches.addresses import AddressRefused
@@ -21,6 +22,7 @@ from workers.fetches.fetcher.http.faults import (
 )
 from workers.fetches.fetcher.http.reachability import OTHERS, ROW, Reachability
 
+TRIED = {(socket.AF_INET, ("192.0.2.9", 80))}
 KEY = ConnectionKey("site.example", 80, False, True, None, None, None)
 
 
@@ -73,8 +75,11 @@ AFTER: list[tuple[Exception, Party, Respect | None]] = [
 ]
 
 
-def judged(error: Exception, *, written: bool, has_route: bool = True) -> Fault:
-    return fault_of(error, written=written, has_route=lambda: has_route)
+def judged(error: Exception, *, written: bool, has_route: bool = True, to_site: bool = False) -> Fault:
+    def tell(addresses: object = None) -> bool:
+        return to_site if addresses == TRIED else has_route
+
+    return fault_of(error, written=written, tried=TRIED, has_route=tell)
 
 
 @pytest.mark.parametrize(("error", "party", "respect"), BEFORE)
@@ -95,6 +100,41 @@ def test_a_host_without_routes_does_not_blame_sites() -> None:
     """One that has routes, but none to this site's family of addresses, does."""
     assert judged(connecting(errno.ENETUNREACH), written=False, has_route=False).party is Party.OURS
     assert judged(connecting(errno.ENETUNREACH), written=False, has_route=True).party is Party.SITE
+
+
+def test_a_host_without_free_ports_does_not_blame_sites() -> None:
+    """It has an address of its own to connect from; where it has none of the site's family, other sites tell."""
+    assert judged(connecting(errno.EADDRNOTAVAIL), written=False, to_site=True).party is Party.OURS
+    assert judged(connecting(errno.EADDRNOTAVAIL), written=False, to_site=False).party is Party.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("numbers", "party"),
+    [
+        ((errno.ENETUNREACH, errno.ECONNREFUSED), Party.SITE),
+        ((errno.ENETUNREACH, errno.EHOSTUNREACH), Party.UNCLEAR),
+        ((errno.ENETUNREACH, errno.EADDRNOTAVAIL), Party.OURS),
+        ((errno.EHOSTUNREACH, errno.ENOBUFS), Party.OURS),
+    ],
+)
+def test_addresses_of_a_site_that_fail_in_different_ways(numbers: tuple[int, ...], party: Party) -> None:
+    """Most sites have addresses of both families, and many hosts a network of one: aiohttp's error stands for both."""
+
+    async def connect() -> None:
+        loop = asyncio.get_running_loop()
+        failing = iter(numbers)
+
+        async def sock_connect(_socket: socket.socket, address: object) -> None:
+            raise OSError(next(failing), f"Connect call failed {address}")
+
+        loop.sock_connect = sock_connect  # type: ignore[assignment,method-assign]
+        addresses = ("192.0.2.9", "192.0.2.10")
+        await start_connection([(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80)) for address in addresses])
+
+    with pytest.raises(OSError, match="Multiple") as raised:
+        asyncio.run(connect())
+    error = aiohttp.ClientConnectorError(KEY, raised.value)
+    assert judged(error, written=False, to_site=True).party is party
 
 
 @pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), AnswerTooLarge("text")])

@@ -4,10 +4,12 @@ Only what is the site's fault counts as an attempt. The table of all situations 
 """
 
 import errno
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from socket import EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM, gaierror
+from typing import Any
 
 import aiohttp
 from django.conf import settings
@@ -19,6 +21,9 @@ OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM,
 OWN_LOOKUP_ERRORS = frozenset({EAI_MEMORY, EAI_SYSTEM})  # what the system's resolver had no memory or descriptors for
 UNCLEAR_LOOKUP_ERRORS = frozenset({EAI_AGAIN, EAI_FAIL})  # our name servers do not answer, or the site's do not
 UNCLEAR_ERRORS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.ETIMEDOUT})
+NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of an error that stands for several: of each address another one
+
+SocketAddress = tuple[int, tuple[Any, ...]]  # the family, and what `connect` is called with
 
 
 class AnswerTooLarge(Exception):
@@ -59,10 +64,13 @@ class Fault:
     permanent: bool = False  # another attempt would end the same
 
 
-def fault_of(error: Exception, *, written: bool, has_route: Callable[[], bool]) -> Fault:
+def fault_of(
+    error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
+) -> Fault:
     """Say who is to blame for this error of aiohttp, of the operating system, or of our own.
 
-    `written` tells whether the request was written, `has_route` whether this host has a route to the Internet.
+    `written` tells whether the request was written, `tried` to which addresses a connection was tried, and `has_route`
+    whether this host has a route to one of the addresses that it is given, or to the Internet.
     """
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
@@ -74,7 +82,7 @@ def fault_of(error: Exception, *, written: bool, has_route: Callable[[], bool]) 
     if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientOSError):
         return Fault(error=_time_out(written=written), party=Party.UNCLEAR, respect=respect)
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    party = _party(cause, written=written, has_route=has_route)
+    party = _party(cause, written=written, tried=tried, has_route=has_route)
     return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=respect)
 
 
@@ -89,15 +97,28 @@ def _lookup_fault(error: Exception) -> Fault:
     return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=Respect.LOOKUP)
 
 
-def _party(error: Exception, *, written: bool, has_route: Callable[[], bool]) -> Party:
-    if isinstance(error, MemoryError):
+def _party(
+    error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
+) -> Party:
+    numbers = _numbers(error)
+    if isinstance(error, MemoryError) or numbers & OWN_ERRORS:
         return Party.OURS
-    number = error.errno if isinstance(error, OSError) else None
-    if number in OWN_ERRORS:
+    if not numbers or numbers - UNCLEAR_ERRORS:
+        return Party.SITE
+    if written:
+        return Party.UNCLEAR
+    if errno.EADDRNOTAVAIL in numbers and has_route(tried):  # so it lacks no address of its own: all ports are in use
         return Party.OURS
-    if number == errno.ENETUNREACH and not written:  # a site may have addresses of a family that this host has not
+    if numbers == {errno.ENETUNREACH}:  # a site may have addresses of a family that this host has not
         return Party.SITE if has_route() else Party.OURS
-    return Party.UNCLEAR if number in UNCLEAR_ERRORS else Party.SITE
+    return Party.UNCLEAR
+
+
+def _numbers(error: Exception) -> set[int]:
+    """Return the system's numbers of an error: several where the addresses of a site failed in different ways."""
+    if not isinstance(error, OSError):
+        return set()
+    return {int(number) for number in NUMBER.findall(str(error))} if error.errno is None else {error.errno}
 
 
 def _time_out(*, written: bool) -> str:

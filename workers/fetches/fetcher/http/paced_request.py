@@ -22,7 +22,7 @@ from django.conf import settings
 from ratelimit import clock
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.bodies import Body, Budget
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect, SocketAddress
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.reachability import Reachability
 from workers.fetches.fetcher.http.unanswered import Unanswered
@@ -62,6 +62,7 @@ class Attempt:
         self.deadline = asyncio.timeout(None)  # begins when the request is written
         self.started_at: float | None = None
         self.is_reused = False  # its connection has carried a request before: the site may be just closing it
+        self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.body = Body(shared.budget, self.job.site_id)
         self._address = ""
         self._held = held

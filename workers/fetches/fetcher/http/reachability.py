@@ -10,18 +10,19 @@ On the loop's thread only.
 import asyncio
 import socket
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 
 from ratelimit import clock
 from ratelimit.pacing import NEVER
-from workers.fetches.fetcher.http.faults import Respect
+from workers.fetches.fetcher.http.faults import Respect, SocketAddress
 
 EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
 OTHERS = 3  # so many other sites must fail, too, before our resolver or uplink is blamed
 ROW = 5  # attempts that fail to connect, in a row, after which a site counts as unreachable
 MOST_SITES = 50_000  # that do not connect, and are remembered
 # Where packets to the whole Internet would go: addresses that are kept free for documentation (RFC 5737, RFC 3849).
-ANYWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+ANYWHERE: tuple[SocketAddress, ...] = ((socket.AF_INET, ("192.0.2.1", 9)), (socket.AF_INET6, ("2001:db8::1", 9)))
 
 
 class Episode:
@@ -78,10 +79,13 @@ class Reachability:
         return self._in_a_row[site_id] >= ROW
 
 
-def has_route() -> bool:
-    """Tell whether this host has a route to the Internet, by IPv4 or IPv6. Asks the kernel; nothing is sent."""
-    for family, address in ANYWHERE:
+def has_route(addresses: Iterable[SocketAddress] = ANYWHERE) -> bool:
+    """Tell whether this host has a route to one of these, and an address of its own for it.
+
+    Asks the kernel, by UDP, whose ports are others than those of TCP; nothing is sent.
+    """
+    for family, address in addresses:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
+            probe.connect(address)
             return True
     return False

@@ -10,6 +10,7 @@ On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from ipaddress import ip_address
@@ -17,6 +18,7 @@ from typing import Any
 
 import aiohttp
 import structlog
+from aiohappyeyeballs import AddrInfoType
 from django.conf import settings
 from yarl import URL
 
@@ -167,7 +169,7 @@ class Session:
         job, written = attempt.job, attempt.started_at is not None
         if isinstance(error, NotPaced):
             return Failure(job=job, error=str(error), permanent=True, slot_used=True)
-        fault = fault_of(error, written=written, has_route=has_route)
+        fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.failure(fault.error, fault.permanent)
         if fault.party is Party.OURS:
             self._rest("fetcher_has_run_out", fault)
@@ -233,6 +235,7 @@ class Session:
 def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
         limit=0,
+        socket_factory=_noted_socket,
         resolver=GuardedResolver(
             allowed=allowed,
             timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
@@ -258,6 +261,13 @@ def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.Cli
             sock_connect=settings.WEIR_FETCH_CONNECT_TIMEOUT,
         ),
     )
+
+
+def _noted_socket(tried: AddrInfoType) -> socket.socket:
+    """Return a socket for a connection to this address, and note the address in the attempt."""
+    family, kind, protocol, _, address = tried
+    current_attempt.get().tried.add((family, address))
+    return socket.socket(family, kind, protocol)
 
 
 def _forget_oldest(known: dict[int, Any]) -> None:
