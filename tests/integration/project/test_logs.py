@@ -2,6 +2,7 @@
 
 import psutil
 import pytest
+from django.conf import LazySettings
 
 from demo.fakes import sites
 from project.celery import app
@@ -32,9 +33,10 @@ def test_a_worker_logs_by_our_level(level: str, lines: int, procfile: Procfile, 
 
 
 def test_a_fetcher_logs_what_it_has_run_out_of(
-    procfile: Procfile, running_sites: sites.Sites, eventually: Eventually
+    procfile: Procfile, running_sites: sites.Sites, eventually: Eventually, settings: LazySettings
 ) -> None:
     """It raises no alarm where nobody reads it: the line is there at the default level."""
+    settings.WEIR_FETCH_ALLOW_NETS = ["127.1.0.0/16"]
     url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
 
     def after_dispatch(condition: object) -> object:

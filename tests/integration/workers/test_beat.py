@@ -127,6 +127,7 @@ def test_ticks_that_no_worker_takes_do_not_pile_up(beats: list[Any], ticks_of_an
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
     tick = ModelEntry(PeriodicTask(name="tick", task=task_names.DISPATCH, interval=second, queue="ticks"), app=app)
     other = ModelEntry(PeriodicTask(name="other", task=task_names.DISPATCH, interval=second, queue=QUEUE), app=app)
+    assert beats[0].tick() >= 0  # it has the lock
     with capture_logs() as logs:
         for _ in range(MOST_WAITING + 20):
             beats[0].apply_entry(tick)
