@@ -18,7 +18,6 @@ from typing import Any
 
 import aiohttp
 import structlog
-from aiohappyeyeballs import AddrInfoType
 from django.conf import settings
 from yarl import URL
 
@@ -263,7 +262,7 @@ def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.Cli
     )
 
 
-def _noted_socket(tried: AddrInfoType) -> socket.socket:
+def _noted_socket(tried: aiohttp.AddrInfoType) -> socket.socket:
     """Return a socket for a connection to this address, and note the address in the attempt."""
     family, kind, protocol, _, address = tried
     current_attempt.get().tried.add((family, address))
