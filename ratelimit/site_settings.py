@@ -30,7 +30,7 @@ _query_within = partial(statements.run_within, "ratelimit")
 # a back-off until the next one counts as the first again (at least).
 SHORTEST_BACK_OFF = 5.0
 LONGEST_BACK_OFF = 3_600.0
-LONGEST_UNREACHABLE = 60.0  # seconds: as a site does not notice attempts to connect to it, it need not be spared them
+LONGEST_UNREACHABLE = 40.0  # seconds, and up to half more: a site does not notice that it is connected to in vain
 LONGEST_ERROR: Final = 300  # characters of Site.backoff_error
 QUIET = 60.0
 # Seconds: how long set_rate waits for other transactions in all, and how long it keeps others waiting for it meanwhile.

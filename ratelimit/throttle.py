@@ -23,16 +23,19 @@ _refuse_transaction = partial(statements.refuse_transaction, "throttle()")
 
 
 @contextmanager
-def throttle(site: str, max_wait: float = 15.0) -> Iterator[int]:
+def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> Iterator[int]:
     """Wait for the site's next slot, which no other process on any host gets; yields the slot's id.
 
-    Send the request first in the body. Raises slots.SlotTooFar, without waiting, where the start is more than
-    `max_wait` seconds away from the call; ValueError for a `max_wait` outside 0 to 100 years; and
-    TransactionManagementError inside a transaction, which would hold its locks during the wait.
+    Send the request first in the body. Where the body has to wait for something before that, let it share no run with
+    other callers of this process: they count their starts from its beginning.
+
+    Raises slots.SlotTooFar, without waiting, where the start is more than `max_wait` seconds away from the call;
+    ValueError for a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would
+    hold its locks during the wait.
     """
     slots.check_max_wait(max_wait)
     _refuse_transaction()
-    caller = Caller(callers_at(site), clock.now() + max_wait)
+    caller = Caller(callers_at(site, shared=shares_runs), clock.now() + max_wait)
     steps.run(caller.start())
     try:
         yield caller.slot_id

@@ -102,7 +102,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def _is_superfluous(self, entry: ScheduleEntry) -> bool:
         queue = (entry.options or {}).get("queue") or broker_link.queue_of(str(entry.task))
-        if not ticks.queue_is_full(queue, ticks.MOST_WAITING):
+        if not ticks.is_superfluous(str(entry.task), queue, ticks.MOST_WAITING):
             self._full.discard(queue)
             return False
         if queue not in self._full:  # once for each time that it fills up

@@ -48,7 +48,8 @@ def waiting(task_name: str) -> int | None:
 def _sent(task_name: str, *, most_waiting: int | None = None, **message: Any) -> bool:
     app: Any = current_app
     try:
-        if most_waiting is not None and ticks.queue_is_full(broker_link.queue_of(task_name), most_waiting):
+        queue = broker_link.queue_of(task_name)
+        if most_waiting is not None and ticks.is_superfluous(task_name, queue, most_waiting):
             return True
         with broker_link.producer() as producer:
             app.send_task(task_name, producer=producer, **message)

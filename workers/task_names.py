@@ -14,3 +14,17 @@ RECONCILE_UNREAD = "unread.reconcile"
 PURGE_NOTIFICATIONS = "unread.purge"
 SEND_EMAILS = "mail.send_emails"
 HEARTBEAT = "workers.heartbeat"
+
+# Those that beat sends: each run does all that is due.
+TICKS = frozenset(
+    {
+        DISPATCH,
+        SWEEP,
+        PURGE_FETCHES,
+        PUBLISH_POSTPONED,
+        FLUSH_UNREAD,
+        RECONCILE_UNREAD,
+        PURGE_NOTIFICATIONS,
+        SEND_EMAILS,
+    }
+)

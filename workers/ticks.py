@@ -9,13 +9,13 @@ tick would expire, and the clock of no host decides anything in Weir.
 
 from typing import Final
 
-from workers import broker_link
+from workers import broker_link, task_names
 
-QUEUES: Final = frozenset({"ticks", "mail"})  # all of their messages are ticks; users' tasks are in `default`
+QUEUES: Final = frozenset({"ticks", "mail"})  # users' tasks are in `default`, and may be routed here as well
 MOST_WAITING: Final = 40
 MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out the tick that sees to all
 
 
-def queue_is_full(queue: str, most: int) -> bool:
-    """Tell whether so many ticks wait in the queue; False of any other queue. Raises broker_link.Unreachable."""
-    return queue in QUEUES and broker_link.waiting_in(queue) >= most
+def is_superfluous(task_name: str, queue: str, most: int) -> bool:
+    """Tell whether the task is a tick, and so many messages wait in its queue. Raises broker_link.Unreachable."""
+    return task_name in task_names.TICKS and queue in QUEUES and broker_link.waiting_in(queue) >= most

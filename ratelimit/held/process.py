@@ -17,7 +17,9 @@ class _Process:
         self._lock = threading.Lock()
         self._sites: dict[str, SiteCallers] = {}
 
-    def callers_at(self, host: str) -> SiteCallers:
+    def callers_at(self, host: str, *, shared: bool) -> SiteCallers:
+        if not shared:
+            return SiteCallers(host, self.keeper)
         with self._lock:
             callers = self._sites.setdefault(host, SiteCallers(host, self.keeper))
             if len(self._sites) > MOST_SITES:
@@ -28,9 +30,12 @@ class _Process:
 _process = _Process()
 
 
-def callers_at(site: str) -> SiteCallers:
-    """Return the callers of this process at the site of this name. Raises InvalidSiteName."""
-    return _process.callers_at(site_names.canonical(site))
+def callers_at(site: str, *, shared: bool = True) -> SiteCallers:
+    """Return the callers of this process at the site of this name; none but the one who asks, where not `shared`.
+
+    Raises InvalidSiteName.
+    """
+    return _process.callers_at(site_names.canonical(site), shared=shared)
 
 
 def forget() -> None:

@@ -86,7 +86,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> list[Message]:
         sent.append((name, tuple(args)))
 
     monkeypatch.setattr(app, "send_task", send_task)
-    monkeypatch.setattr(ticks, "queue_is_full", lambda _queue, _most: False)  # as an empty broker
+    monkeypatch.setattr(ticks, "is_superfluous", lambda *_arguments: False)  # as an empty broker
     return sent
 
 

@@ -90,7 +90,8 @@ def _enter(slot: ExitStack, host: str, max_wait: float, place: Place | None) -> 
     dropped (Ignore), and the task is published again when the row's lease is over.
     """
     try:
-        return slot.enter_context(throttle(host, max_wait))
+        # The row of a task is deleted before the task begins, which takes a round trip.
+        return slot.enter_context(throttle(host, max_wait, shares_runs=place is None))
     except SlotTooFar:
         raise
     except Error as error:

@@ -18,7 +18,7 @@
 WITH patience AS MATERIALIZED (
     SELECT set_config('lock_timeout', %(patience)s, true)
 ), locked AS MATERIALIZED (
-    SELECT id, backed_off_until, backoff_level, %(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot AS is_new
+    SELECT id, backed_off_until, backoff_level, backoff_error, %(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot AS is_new
     FROM patience, ratelimit_site
     WHERE name = %(site)s
     FOR NO KEY UPDATE OF ratelimit_site
@@ -34,6 +34,7 @@ WITH patience AS MATERIALIZED (
         timed.*,
         CASE
             WHEN NOT is_new THEN backoff_level
+            WHEN (backoff_error = '') <> (%(error)s = '') THEN 1  -- a site that is reached again, and refuses
             WHEN backed_off_until < now - make_interval(
                 secs => greatest(%(quiet)s::float8, least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ backoff_level))
             ) THEN 1

@@ -103,3 +103,16 @@ def test_resume_forgives() -> None:
     refuse()
     site_settings.resume(SITE)
     assert Site.objects.get().backoff_level == 0
+
+
+def test_a_site_that_was_down_and_refuses_once_rests_for_the_shortest_time() -> None:
+    """What it was not reached for is another row of back-offs: it may have just been started again."""
+    site_at("100/s")
+    for _ in range(8):
+        site_settings.back_off(SITE, 1.0, error="no connection")
+    assert Site.objects.get().backoff_level == 8
+    pass_by(1.0)
+    refused_s = refuse()
+    assert refused_s is not None
+    assert refused_s <= SHORTEST_BACK_OFF * 1.5
+    assert (Site.objects.get().backoff_level, Site.objects.get().backoff_error) == (1, "")

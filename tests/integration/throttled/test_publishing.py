@@ -65,7 +65,7 @@ def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
     )
 
 
-def refused(site: str, _max_wait: float) -> NoReturn:
+def refused(site: str, _max_wait: float, **_options: object) -> NoReturn:
     """Stand in for `throttle` at a site that other processes have just reserved."""
     raise slots.SlotTooFar(site, 60)
 

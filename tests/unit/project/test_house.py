@@ -29,7 +29,7 @@ REPLACED = {
     "scrub": "full scan",
     "unseat": "requeue",
 }
-TASK_NAMES = {value for name, value in vars(task_names).items() if name.isupper()}
+TASK_NAMES = {value for name, value in vars(task_names).items() if name.isupper() and isinstance(value, str)}
 
 
 def modules(*suffixes: str) -> Iterator[Path]:

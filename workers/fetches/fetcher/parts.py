@@ -103,12 +103,18 @@ class Watchdog:
         self._thread.join()
 
     def _look(self) -> None:
+        try:
+            self._look_until_closed()
+        except Exception as error:  # noqa: BLE001  whatever it is, nobody watches the parts any more
+            end_process("watchdog", "it failed", error)
+
+    def _look_until_closed(self) -> None:
         looked_at = time.monotonic()
         while not self._closed.wait(LOOK_EVERY_S):
             stood_still_s = time.monotonic() - looked_at - LOOK_EVERY_S  # the whole process did: stopped, or suspended
             looked_at = time.monotonic()
             self._each_look()
             for part in self._parts:
-                part.turned_at += max(0.0, stood_still_s)
+                part.turned_at = min(looked_at, part.turned_at + max(0.0, stood_still_s))
                 if part.hangs():
                     end_process(part.name, f"it has made no turn for {looked_at - part.turned_at:.1f} s")

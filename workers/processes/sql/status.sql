@@ -26,7 +26,8 @@ SELECT
     is_silent AND witness.is_there AS is_lost,
     CASE
         WHEN is_silent AND EXISTS (
-            SELECT FROM processes_process AS later WHERE later.name = process.name AND later.id > process.id
+            SELECT FROM processes_process AS later
+            WHERE later.kind = process.kind AND later.name = process.name AND later.id > process.id
         ) THEN 'gone'
         WHEN stopping_at IS NOT NULL THEN 'stopping'
         WHEN is_silent THEN 'silent'

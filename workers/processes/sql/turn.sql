@@ -3,7 +3,7 @@
 -- Promises: `steady_since` is never before a time in which no turn was written for longer than `gap` seconds, whoever was
 -- to blame: the process, its host, the network or PostgreSQL (status.sql relies on it).
 UPDATE processes_process
-SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => %(ago)s::float8)),
+SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => greatest(%(ago)s::float8, 0))),
     steady_since = CASE
         WHEN turned_at > clock_timestamp() - make_interval(secs => %(gap)s::float8) THEN steady_since
         ELSE clock_timestamp() END,

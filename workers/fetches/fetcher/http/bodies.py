@@ -44,6 +44,7 @@ class Budget:
         """Give the bytes back, but so many of them; `reservation` holds these from now on. May be called twice."""
         if not reservation.granted.is_set():
             self._waiting.remove(reservation)
+            self._grant()  # it may have been the first
             return
         freed = reservation.size - but
         reservation.size = but
