@@ -1,18 +1,36 @@
-"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call."""
+"""Runs the statements that stand in `.sql` files: one statement a file, one round trip a call.
+
+Where a caller reads the fields of the rows, a NamedTuple declares them (`row`): the names of all columns, in the order
+of the statement. Each execution compares the two. So a column that was renamed, added or removed in the SQL alone fails
+the first test that executes the statement.
+"""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
-from psycopg.rows import namedtuple_row
+from psycopg.rows import RowFactory, RowMaker, namedtuple_row, no_result
+from typing_extensions import TypeVar
+
+Row = TypeVar("Row", bound=tuple[Any, ...], default=Any)
+
+
+class WrongColumns(TypeError):
+    """A statement does not return the columns that its caller has declared."""
+
+
+class Query(Protocol):
+    """Executes a statement of one package."""
+
+    def __call__(self, name: str, parameters: Mapping[str, object], *, row: type[Row] | None = None) -> list[Row]: ...
 
 
 @cache
@@ -49,31 +67,45 @@ def refuse_transaction(what: str) -> None:
         )
 
 
-def run(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
-    """Execute `<package>/sql/<name>.sql` in a transaction of its own.
+def run(
+    package: str,
+    name: str,
+    parameters: Mapping[str, object],
+    *,
+    row: type[Row] | None = None,
+    prepare: bool = False,
+) -> list[Row]:
+    """Execute `<package>/sql/<name>.sql` in a transaction of its own; returns its rows as instances of `row`.
 
     `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
 
     The statement has committed when this returns. Raises TransactionManagementError inside a transaction: what the
     statement reserves or claims must be committed before it is used, and must not be rolled back afterwards. Database
-    errors are Django's (`django.db.Error`).
+    errors are Django's (`django.db.Error`). WrongColumns comes after the commit.
     """
     refuse_transaction(f"{package}/sql/{name}.sql")
-    return run_within(package, name, parameters, prepare=prepare)
+    return run_within(package, name, parameters, row=row, prepare=prepare)
 
 
-def run_within(package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False) -> list[Any]:
+def run_within(
+    package: str,
+    name: str,
+    parameters: Mapping[str, object],
+    *,
+    row: type[Row] | None = None,
+    prepare: bool = False,
+) -> list[Row]:
     """Execute the statement as `run` does, but in the caller's transaction, if one is open."""
-    return _run_on(connections[DEFAULT_DB_ALIAS], package, name, parameters, prepare=prepare)
+    return _run_on(connections[DEFAULT_DB_ALIAS], package, name, parameters, row=row, prepare=prepare)
 
 
 @contextmanager
-def own_transaction(package: str) -> Iterator[Callable[[str, Mapping[str, object]], list[Any]]]:
+def own_transaction(package: str) -> Iterator[Query]:
     """Run statements of the package in a transaction that is not the caller's, and commits at the end of the block.
 
-    Yields a function that executes one, given its name and its parameters. What it changes stays, also where the caller
-    rolls back; and no other process waits for the caller's transaction. While a transaction is open, this takes a
-    second connection for the time of the block. Database errors are Django's.
+    Yields a function that executes one, as `run` does. What it changes stays, also where the caller rolls back; and no
+    other process waits for the caller's transaction. While a transaction is open, this takes a second connection for
+    the time of the block. Database errors are Django's.
     """
     callers = connections[DEFAULT_DB_ALIAS]
     is_open = callers.in_atomic_block or not callers.get_autocommit()
@@ -81,7 +113,7 @@ def own_transaction(package: str) -> Iterator[Callable[[str, Mapping[str, object
     try:
         database.ensure_connection()
         with database.wrap_database_errors, _raw(database).transaction():
-            yield lambda name, parameters: _run_on(database, package, name, parameters)
+            yield partial(_run_on, database, package)
     finally:
         if database is not callers:
             database.close()
@@ -92,14 +124,52 @@ def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
 
 
 def _run_on(
-    database: BaseDatabaseWrapper, package: str, name: str, parameters: Mapping[str, object], *, prepare: bool = False
-) -> list[Any]:
+    database: BaseDatabaseWrapper,
+    package: str,
+    name: str,
+    parameters: Mapping[str, object],
+    *,
+    row: type[Row] | None = None,
+    prepare: bool = False,
+) -> list[Row]:
     getattr(_thread, "before_each", _nothing)()
     database.ensure_connection()
+    factory = namedtuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
     # Django's own cursors write the values into the text, and cannot prepare it.
-    with database.wrap_database_errors, psycopg.Cursor(_raw(database), row_factory=namedtuple_row) as cursor:
+    with (
+        database.wrap_database_errors,
+        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
+    ):
         cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []
+
+
+@cache
+def _rows_of(row: type[Row], statement: str) -> RowFactory[Row]:
+    """Return what makes instances of `row` of the statement's rows. Costs no more than psycopg's namedtuple_row."""
+    fields: tuple[str, ...] = row._fields  # type: ignore[attr-defined]  # of any NamedTuple
+    declared: list[bytes | None] = [field.encode() for field in fields]
+    make: RowMaker[Row] = row._make  # type: ignore[attr-defined]
+
+    def made(cursor: "psycopg.Cursor[Any]") -> RowMaker[Row]:
+        if (result := cursor.pgresult) is None:
+            return no_result
+        columns = [result.fname(i) for i in range(result.nfields)]
+        if columns != declared:
+            raise WrongColumns(
+                _difference(row.__name__, fields, statement, [str(name or b"", "utf-8") for name in columns])
+            )
+        return make
+
+    return made
+
+
+def _difference(row: str, fields: Sequence[str], statement: str, columns: Sequence[str]) -> str:
+    lacking = [name for name in fields if name not in columns]
+    more = [name for name in columns if name not in fields]
+    if not lacking and not more:
+        return f"{statement} returns the columns of {row} in another order, or twice: {', '.join(columns)}."
+    return f"{statement} returns other columns than {row}: without {lacking}, and with {more}."
 
 
 def _nothing() -> None:

@@ -16,6 +16,7 @@ import socket
 import threading
 from collections import deque
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
@@ -36,6 +37,12 @@ WARN_EVERY_S = 60.0
 REPORT_EVERY_S = 10.0
 REPORT_AT_ONCE = 1.25  # times what was reported last
 LIVES_S = 30.0  # after which a report does not count any more: its process is gone
+
+
+class LongestRoundTrip(NamedTuple):
+    """Of those that holders of slots have reported; 0 where there is none."""
+
+    seconds: float
 
 
 class RoundTrips:
@@ -96,4 +103,4 @@ def added_grace_s(round_trip_s: float) -> float:
 
 def longest_reported_s() -> float:
     """Return the longest round trip that a holder of slots has reported lately."""
-    return float(_query("round_trips/longest", {"lives": LIVES_S})[0].seconds)
+    return _query("round_trips/longest", {"lives": LIVES_S}, row=LongestRoundTrip)[0].seconds

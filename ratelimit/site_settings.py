@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from random import random
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.db import OperationalError, transaction
@@ -46,6 +46,38 @@ class Default(Enum):
 
 
 DEFAULT = Default.DEFAULT
+
+
+class HeldSite(NamedTuple):
+    """A site whose row is locked: the named one, or one above it that covers subdomains."""
+
+    id: int
+    name: str
+    covers_subdomains: bool
+
+
+class RecalledSite(NamedTuple):
+    """A site that was recalled, its clock, and whether that is farther ahead than the rate needs."""
+
+    id: int
+    next_start: datetime
+    is_reserved_ahead: bool
+
+
+class ChangedSite(NamedTuple):
+    """A site that was created, or changed: `is_reserved_ahead` if the change recalled what is reserved."""
+
+    id: int
+    next_start: datetime
+    covers_subdomains: bool
+    is_reserved_ahead: bool | None  # None: it was created
+
+
+class BackedOffSite(NamedTuple):
+    """A site at which nothing starts for some time."""
+
+    id: int
+    wait_s: float
 
 
 class SiteBusy(Exception):
@@ -158,14 +190,14 @@ def back_off(
         "patience": f"{(patience_s or 0) * 1000:.0f}ms",
     }
     try:
-        rows = _query("site_settings/back_off", parameters)
+        rows = _query("site_settings/back_off", parameters, row=BackedOffSite)
     except OperationalError as failure:
         if isinstance(failure.__cause__, LockNotAvailable):
             raise SiteBusy(site) from failure
         raise
     if not rows and not Site.objects.filter(name=site).exists():
         raise UnknownSite(site)
-    return float(rows[0].wait_s) if rows else None
+    return rows[0].wait_s if rows else None
 
 
 def _check_settings(
@@ -189,7 +221,7 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
-def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[Any]:
+def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
     """Change the site; where others hold its locks, let those go first that wait for ours, again and again."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
@@ -207,7 +239,7 @@ def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[Any]:
         time.sleep(LOCKED_AT_MOST_S)
 
 
-def _changed(site: str, parameters: Mapping[str, object]) -> list[Any]:
+def _changed(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
     """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
 
     1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
@@ -217,24 +249,27 @@ def _changed(site: str, parameters: Mapping[str, object]) -> list[Any]:
     """
     above = site_names.ancestors(site)
     _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": f"{LOCKED_AT_MOST_S * 1000:.0f}ms"})
-    held = _query_within("sites/hold", {"site": site, "above": above})
-    rows = _query_within("site_settings/set_rate", parameters)
+    held = _query_within("sites/hold", {"site": site, "above": above}, row=HeldSite)
+    rows = _query_within("site_settings/set_rate", parameters, row=ChangedSite)
     if not rows:
         raise unknown_site(site)
     [changed] = rows
+    itself = RecalledSite(changed.id, changed.next_start, bool(changed.is_reserved_ahead))
     before = next((row for row in held if row.name == site), None)
     covering = next((row.id for row in held if row.name != site), None)
+    loser: int | None
+    gainer: int | None
     if before is None or (changed.covers_subdomains and not before.covers_subdomains):
         loser, gainer = covering, changed.id
     elif before.covers_subdomains and not changed.covers_subdomains:
         loser, gainer = changed.id, covering
     else:
-        return [changed]
-    moved = _query_within("sites/split", {"from": loser, "to": gainer, "above": above})
-    return [*moved, *(row for row in rows if row.id not in {one.id for one in moved})]
+        return [itself]
+    moved = _query_within("sites/split", {"from": loser, "to": gainer, "above": above}, row=RecalledSite)
+    return moved if changed.id in {site.id for site in moved} else [*moved, itself]
 
 
-def _pull_back(reserved_ahead: Sequence[Any]) -> None:
+def _pull_back(reserved_ahead: Sequence[RecalledSite]) -> None:
     """Set back the clocks of sites whose slots were recalled, when no holder relies on them any more."""
     for _ in range(MOST_PULLS):
         if not reserved_ahead:
@@ -245,6 +280,6 @@ def _pull_back(reserved_ahead: Sequence[Any]) -> None:
             row
             for site in reserved_ahead
             if not _query("site_settings/pull_back", {"site": site.id, "reserved_until": site.next_start})
-            for row in _query("site_settings/recall", {"site": site.id})
+            for row in _query("site_settings/recall", {"site": site.id}, row=RecalledSite)
         ]
         reserved_ahead = [row for row in again if row.is_reserved_ahead]

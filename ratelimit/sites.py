@@ -83,12 +83,12 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
                     "long_ago": LONG_AGO,
                 },
             )
-            rows = query("sites/named", {"names": names})
+            rows = query("sites/named", {"names": names}, row=KnownSite)
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise SitesLocked from error
         raise
-    return {row.name: KnownSite(row.id, row.name) for row in rows}
+    return {site.name: site for site in rows}
 
 
 def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str, int]:

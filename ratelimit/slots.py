@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from django.db import OperationalError, connection
 
@@ -21,6 +20,7 @@ from ratelimit import clock, round_trips, site_names
 from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.sites import create_sites, known_sites
+from ratelimit.slot_rows import Estimate, PurgedBatch, RecallRow, ReservedRow, StandingSlot
 
 _query = partial(statements.run, "ratelimit")
 
@@ -120,10 +120,10 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
     connection.ensure_connection()  # which takes several round trips
     while True:
         asked_at = clock.now()
-        rows = _query("slots/reserve", {"site": site, **parameters}, prepare=True)
+        rows = _query("slots/reserve", {"site": site, **parameters}, row=ReservedRow, prepare=True)
         if not rows and count == 1:
             asked_at = clock.now()
-            rows = _query("slots/take_given_back", {"site": site, **parameters})
+            rows = _query("slots/take_given_back", {"site": site, **parameters}, row=ReservedRow)
         answered_at = clock.now()
         if rows:
             measured.note(answered_at - asked_at - rows[0].server_s)
@@ -139,7 +139,7 @@ def _reserve(host: str, count: int, max_wait: float) -> Reservation:
             raise SlotTooFar(site, wait_s)
 
 
-def _reservation(site: str, rows: Sequence[Any], asked_at: float, answered_at: float) -> Reservation:
+def _reservation(site: str, rows: Sequence[ReservedRow], asked_at: float, answered_at: float) -> Reservation:
     first = rows[0]
     return Reservation(
         site=site,
@@ -167,7 +167,7 @@ def confirm(reservation: Reservation) -> bool:
 
 def standing(slot_ids: Sequence[int]) -> set[int]:
     """Return those of the slots that still stand. A recall makes all slots of a run void, or none."""
-    return {row.id for row in _query("slots/confirm", {"slots": list(slot_ids)}, prepare=True)}
+    return {row.id for row in _query("slots/confirm", {"slots": list(slot_ids)}, row=StandingSlot, prepare=True)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,14 +187,14 @@ def recalls(window_s: float) -> list[Recall]:
     """
     connection.ensure_connection()  # which is not to be measured
     asked_at = clock.now()
-    rows = _query("slots/recalls", {"window": window_s}, prepare=True)
+    rows = _query("slots/recalls", {"window": window_s}, row=RecallRow, prepare=True)
     round_trips.of_process.note(clock.now() - asked_at)
     if any(row.is_standby for row in rows):
         raise OperationalError("this database is a standby, which cannot tell what was recalled")
     return [
         Recall(site_id=row.site_id, at=row.at, last_slot=row.recalled_slot, passed_on=row.slot_id)
         for row in rows
-        if row.site_id is not None
+        if row.site_id is not None and row.at is not None
     ]
 
 
@@ -249,8 +249,8 @@ def _wait_s(site: str, count: int) -> float | None:
         "forever": PAUSED_FOREVER,
         "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trips.of_process.expected_s()),
     }
-    rows = _query("slots/estimate", parameters)
-    return float(rows[0].wait_s) if rows else None
+    rows = _query("slots/estimate", parameters, row=Estimate)
+    return rows[0].wait_s if rows else None
 
 
 def _belongs_to(host: str, site: str) -> bool:
@@ -269,10 +269,11 @@ def _covered_or_created(host: str) -> str:
 
 def purge(older_than: timedelta) -> int:
     """Delete the slots whose start is longer ago than `older_than`, in short batches; returns their number."""
-    deleted, after, more = 0, 0, True
+    deleted, after = 0, 0
+    more: bool | None = True
     while more:
         parameters = {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH, "after": after}
-        [batch] = _query("slots/purge", parameters)
+        [batch] = _query("slots/purge", parameters, row=PurgedBatch)
         deleted += batch.deleted
-        after, more = batch.last, batch.more
+        after, more = batch.last or after, batch.more
     return deleted

@@ -15,7 +15,7 @@ all sites.
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from postgres import statements
 from workers import task_names
@@ -27,6 +27,32 @@ SITES_A_LOOK = 10_000  # a look at all of 100,000 would cost PostgreSQL a twenti
 SITES_AT_ONCE = 2_000  # that are activated in one transaction, as their rows are locked meanwhile
 MOST_NAMED = 1_000  # sites in a message to dispatch; where more are activated at once, dispatch looks at all
 _looked_up_to = 0  # the id of a site
+
+
+class QueuedFetch(NamedTuple):
+    """A fetch that a statement has queued, by its site: `activate` must follow."""
+
+    site_id: int
+
+
+class DeactivatedSite(NamedTuple):
+    """A site at which nothing is due."""
+
+    id: int
+
+
+class ActivatedSites(NamedTuple):
+    """How many sites a statement has activated."""
+
+    activated: int
+
+
+class Look(NamedTuple):
+    """What came of a look at sites."""
+
+    activated: list[int]
+    looked_at: int
+    last: int | None  # of those that were looked at
 
 
 def activate(site_ids: Iterable[int]) -> None:
@@ -47,7 +73,7 @@ def wake(site_ids: Iterable[int]) -> None:
 
 def deactivate(site_ids: list[int]) -> None:
     """Deactivate the flags of those sites that have nothing due."""
-    deactivated = [row.id for row in _query("deactivate", {"sites": site_ids})] if site_ids else []
+    deactivated = [row.id for row in _query("deactivate", {"sites": site_ids}, row=DeactivatedSite)] if site_ids else []
     if deactivated:
         _look(sites=deactivated)
 
@@ -56,7 +82,7 @@ def activate_due() -> int:
     """Activate the flags of the sites at which something has become due; returns of how many."""
     activated, more = 0, True
     while more:
-        last: int = _query("activate_due", {"most": SITES_AT_ONCE})[0].activated
+        last = _query("activate_due", {"most": SITES_AT_ONCE}, row=ActivatedSites)[0].activated
         activated, more = activated + last, last == SITES_AT_ONCE
     return activated
 
@@ -68,12 +94,12 @@ def find_overlooked() -> int:
     """
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     look = _look(after=_looked_up_to, most=SITES_A_LOOK)
-    _looked_up_to = look.last if look.looked_at == SITES_A_LOOK else 0
+    _looked_up_to = (look.last or 0) if look.looked_at == SITES_A_LOOK else 0
     return len(look.activated)
 
 
-def _look(*, sites: list[int] | None = None, after: int = 0, most: int | None = None) -> Any:  # noqa: ANN401  a row
-    [look] = _query("activate", {"sites": sites, "after": after, "most": most})
+def _look(*, sites: list[int] | None = None, after: int = 0, most: int | None = None) -> Look:
+    [look] = _query("activate", {"sites": sites, "after": after, "most": most}, row=Look)
     return look
 
 

@@ -19,6 +19,7 @@ again, and a fetcher that takes up work would have to get through all those mess
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -49,6 +50,15 @@ APART = 0.0005  # seconds between the first starts of two idle sites: about what
 PHASES = 500  # after so many sites, the next starts together with the first: APART * PHASES is the longest delay
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
+
+
+class ReservedRun(NamedTuple):
+    """The slots that a site has got, in their order."""
+
+    site_id: int
+    slot_ids: list[int]
+    drained: bool
+    was_split: bool
 
 
 def dispatch(site_ids: list[int] | None = None) -> int:
@@ -85,6 +95,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
                 "after": after,
                 "sites": site_ids,
             },
+            row=ReservedRun,
         )
         sent += _send(row.slot_ids for row in rows if not row.was_split)
         if was_split := [row.slot_ids for row in rows if row.was_split]:

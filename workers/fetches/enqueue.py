@@ -12,7 +12,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from celery import Task
@@ -32,6 +32,16 @@ from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_tar
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
 STORED_LENGTH = 2 * MAX_LENGTH
+
+
+class InsertedFetch(NamedTuple):
+    """What the database decided about a fetch; all None where none was inserted."""
+
+    id: int | None
+    state: str | None
+    created_at: datetime | None
+    not_before: datetime | None
+    finished_at: datetime | None
 
 
 def request_fetch(
@@ -189,6 +199,7 @@ def _queue(wanted: Sequence[dict[str, Any]], not_before: datetime | None, common
             "not_before": not_before,
             **common,
         },
+        row=InsertedFetch,
     )
     # As if read from the database: their times are those of its clock.
     fetches = [

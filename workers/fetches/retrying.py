@@ -9,7 +9,7 @@ it begins at its own URL, not where redirects led. Its `on_done` is called again
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.models import Count, Q, QuerySet
@@ -85,6 +85,14 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
     return retried
 
 
+class RetriedFetches(NamedTuple):
+    """How many fetches were failed, how many of them are queued again, and at which sites."""
+
+    failed: int
+    queued: int
+    sites: list[int]
+
+
 def _retry(ids: Sequence[int]) -> Retried:
     targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids).order_by("pk")))
     again = {fetch_id: target for fetch_id, target in targets.items() if target is not None}
@@ -113,7 +121,7 @@ def _queue(wanted: Sequence[tuple[int, str, int]]) -> Retried:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
-            rows = statements.run_within("workers.fetches", "retry", _columns(wanted))
+            rows = statements.run_within("workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
     except (IntegrityError, OperationalError):  # a key was taken meanwhile; or a row, or a key, is locked for long
         return sum((_queue_one(one) for one in wanted), Retried())
     return _activate_and_count(rows)
@@ -121,7 +129,7 @@ def _queue(wanted: Sequence[tuple[int, str, int]]) -> Retried:
 
 def _queue_one(one: tuple[int, str, int]) -> Retried:
     try:
-        rows = statements.run("workers.fetches", "retry", _columns([one]))
+        rows = statements.run("workers.fetches", "retry", _columns([one]), row=RetriedFetches)
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):
             raise
@@ -133,7 +141,7 @@ def _columns(wanted: Sequence[tuple[int, str, int]]) -> dict[str, list[object]]:
     return {name: [one[i] for one in wanted] for i, name in enumerate(("ids", "hop_urls", "sites"))}
 
 
-def _activate_and_count(rows: list[Any]) -> Retried:
+def _activate_and_count(rows: list[RetriedFetches]) -> Retried:
     """Activate the backlog flags of the sites that have work again; returns how many fetches were queued."""
     [row] = rows
     backlog.activate(row.sites)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.db import transaction
@@ -45,6 +45,17 @@ Place = dict[str, object]
 FIRST_PLACE: Place = {"priority": HIGHEST, "not_before": None, "after": 0}
 _followed: dict[int, datetime] = {}  # by site: the split whose strays this process has had follow
 _places: dict[tuple[int, datetime], Place] = {}  # by site and split: how far this process has gone through the queue
+
+
+class PossibleStray(NamedTuple):
+    """A fetch that is queued at a site, or reserved there, and whether its host still belongs to it is to be found."""
+
+    id: int
+    slot_id: int | None
+    site_id: int
+    url: str
+    priority: int
+    not_before: datetime
 
 
 def follow_all(split_before_s: float = CONFIRMED_FOR_S) -> int:
@@ -89,7 +100,7 @@ def take_out(slot_ids: Iterable[int]) -> int:
 
     Their slots are given back. For dispatch, before any fetcher knows of the slots.
     """
-    return _move(_query("reserved", {"slots": list(slot_ids)}))
+    return _move(_query("reserved", {"slots": list(slot_ids)}, row=PossibleStray))
 
 
 def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
@@ -101,7 +112,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
     moved = 0
     place = _places.pop((site_id, split_until), FIRST_PLACE)
     while True:
-        rows = _query("queue", {"site": site_id, **place, "most": BATCH})
+        rows = _query("queue", {"site": site_id, **place, "most": BATCH}, row=PossibleStray)
         moved += _move(rows)
         if len(rows) < BATCH:
             return moved, True
@@ -112,7 +123,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
             return moved, False
 
 
-def _move(fetches: Sequence[Any]) -> int:
+def _move(fetches: Sequence[PossibleStray]) -> int:
     """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
     if not fetches:
         return 0
@@ -126,7 +137,11 @@ def _move(fetches: Sequence[Any]) -> int:
     if not strays:
         return 0
     names = ("ids", "slots", "losers", "gainers")
-    rows = _query("strays", {name: [stray[i] for stray in strays] for i, name in enumerate(names)})
+    rows = _query(
+        "strays",
+        {name: [stray[i] for stray in strays] for i, name in enumerate(names)},
+        row=backlog.QueuedFetch,
+    )
     backlog.activate(row.site_id for row in rows)
     return len(rows)
 

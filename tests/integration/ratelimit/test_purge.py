@@ -67,9 +67,9 @@ def test_purge_ends_where_everything_was_reserved_lately(monkeypatch: pytest.Mon
     batches: list[int] = []
     run = slots._query
 
-    def counted(name: str, parameters: dict[str, object]) -> list[Any]:
+    def counted(name: str, parameters: dict[str, object], **how: Any) -> list[Any]:
         batches.append(1)
-        return run(name, parameters)
+        return run(name, parameters, **how)
 
     site_at()
     grown_old(5, timedelta(hours=2))

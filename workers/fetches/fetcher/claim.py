@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from django.conf import settings
@@ -30,6 +30,50 @@ _query = partial(statements.run, "workers.fetches.fetcher")
 STORING = 10.0
 
 
+class Clock(NamedTuple):
+    """The database's."""
+
+    now: datetime
+
+
+class ClaimedFetch(NamedTuple):
+    """A fetch of the message's slots: this process holds it if it is `usable`, and it is queued again otherwise."""
+
+    id: int
+    url: str
+    redirects: int
+    attempts: int
+    max_attempts: int
+    is_robots: bool
+    obeys_robots: bool
+    slot_id: int
+    start_time: datetime
+    start_until: datetime
+    use_until: datetime
+    at_once: int | None
+    site_id: int
+    site: str
+    interval_s: float
+    burst: int
+    usable: bool
+    good_id: int | None  # the last good result, to be revalidated
+    etag: str
+    last_modified: str
+
+
+class Successor(NamedTuple):
+    """The fetch that has got the slot of a cancelled one."""
+
+    id: int
+    url: str
+    redirects: int
+    attempts: int
+    max_attempts: int
+    passed_on_at: datetime
+    is_robots: bool
+    obeys_robots: bool
+
+
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     """Claim the fetches that these slots are for, where they still wait for them; returns them in the order of starts.
 
@@ -39,7 +83,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     """
     connection.ensure_connection()  # which is not to be measured
     asked_at = clock.now()
-    database_now: datetime = _query("clock", {})[0].now
+    database_now = _query("clock", {}, row=Clock)[0].now
     answered_at = clock.now()
     round_trips.of_process.note(answered_at - asked_at)
     # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
@@ -53,6 +97,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
             "process": presence.current_id(),
             "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),
         },
+        row=ClaimedFetch,
     )
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
@@ -98,7 +143,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
 
 def successor_of(job: Job) -> tuple[Job, datetime] | None:
     """Return the successor that has the slot of `job`, which was cancelled, and since when; None without one."""
-    rows = _query("successor", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS})
+    rows = _query("successor", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS}, row=Successor)
     if not rows:
         return None
     [row] = rows

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.db import DataError, Error, IntegrityError, connection
@@ -42,6 +42,19 @@ SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions wher
 SITES_RETRY_S = 5.0  # seconds after which a fetch whose redirect led to such a site is requested again
 
 
+class StoredFetch(NamedTuple):
+    """A fetch that was changed, in its new state; `hop_url` is where it is, or was, requested."""
+
+    id: int
+    url: str
+    hop_url: str
+    state: str
+    site_id: int
+    on_done: str
+    is_robots: bool
+    waits_for_robots: bool
+
+
 def store(outcomes: Sequence[Outcome]) -> set[int]:
     """Store outcomes and do what follows from them; returns the ids of the fetches that were changed.
 
@@ -51,7 +64,7 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
-    rows = _query("store", columns)
+    rows = _query("store", columns, row=StoredFetch)
     _update_robots(rows, outcomes)
     backlog.activate(row.site_id for row in rows if row.state == State.QUEUED)
     call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
@@ -114,10 +127,10 @@ def _requeue_successors(slot_ids: Iterable[int]) -> None:
     After `store`, and in a statement of its own: it sees what was cancelled while `store` waited for a lock.
     """
     if slots := list(slot_ids):
-        backlog.activate(row.site_id for row in _query("requeue", {"slots": slots}))
+        backlog.activate(row.site_id for row in _query("requeue", {"slots": slots}, row=backlog.QueuedFetch))
 
 
-def _update_robots(rows: Iterable[Any], outcomes: Iterable[Outcome]) -> None:
+def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:
     """Note what robots.txt files said, ask for those of redirects' targets, and wake fetches whose wait is over."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)

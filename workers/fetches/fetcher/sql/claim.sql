@@ -97,9 +97,10 @@ WITH found AS MATERIALIZED (
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots
 )
 SELECT
-    moved.*,
-    extract(epoch FROM effective_interval)::float8 AS interval_s,
-    good.id AS good_id, good.etag, good.last_modified
+    moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
+    slot_id, start_time, start_until, use_until, at_once, site_id, site,
+    extract(epoch FROM effective_interval)::float8 AS interval_s, burst, usable,
+    good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

@@ -1,0 +1,78 @@
+"""Rows of statements have the class that their caller declares, if the statement returns its columns."""
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from postgres import statements
+from ratelimit.sites import create_sites
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class NamedSite(NamedTuple):
+    """What sites/named.sql returns."""
+
+    id: int
+    name: str
+
+
+class Shorter(NamedTuple):
+    """Lacks a column."""
+
+    id: int
+
+
+class Renamed(NamedTuple):
+    """Names a column as it is called no more."""
+
+    id: int
+    host: str
+
+
+class Turned(NamedTuple):
+    """Has the columns in another order."""
+
+    name: str
+    id: int
+
+
+def named(row: type[Any]) -> list[Any]:
+    return statements.run("ratelimit", "sites/named", {"names": ["a.test"]}, row=row)
+
+
+def test_rows_are_of_the_declared_class() -> None:
+    """A caller that declares the columns gets instances of its class."""
+    site = create_sites(["a.test"])["a.test"]
+    [row] = named(NamedSite)
+    assert isinstance(row, NamedSite)
+    assert row == (site.id, "a.test")
+
+
+@pytest.mark.parametrize(
+    ("row", "difference"),
+    [
+        (Shorter, r"other columns than Shorter: without \[\], and with \['name'\]"),
+        (Renamed, r"other columns than Renamed: without \['host'\], and with \['name'\]"),
+        (Turned, "the columns of Turned in another order, or twice: id, name"),
+    ],
+)
+def test_other_columns_fail_at_the_first_execution(row: type[Any], difference: str) -> None:
+    """A rename in the SQL alone is no silent None: the error names statement, class and columns, also without rows."""
+    with pytest.raises(statements.WrongColumns, match=f"ratelimit/sql/sites/named.sql returns {difference}"):
+        named(row)
+
+
+def test_a_statement_without_columns_has_no_rows() -> None:
+    """What returns nothing cannot be declared to return something."""
+    report = {"holder": "here:1", "seconds": 0.001, "lives": 30.0}
+    assert statements.run("ratelimit", "round_trips/report", report) == []
+    with pytest.raises(statements.WrongColumns, match=r"without \['id'\], and with \[\]"):
+        statements.run("ratelimit", "round_trips/report", report, row=Shorter)
+
+
+def test_the_connection_goes_on_after_wrong_columns() -> None:
+    """The error of one caller is not the next one's."""
+    with pytest.raises(statements.WrongColumns), statements.own_transaction("ratelimit") as query:
+        query("sites/named", {"names": []}, row=Turned)
+    assert named(NamedSite) == []
