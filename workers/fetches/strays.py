@@ -89,7 +89,7 @@ def take_out(slot_ids: Iterable[int]) -> int:
 
     Their slots are given back. For dispatch, before any fetcher knows of the slots.
     """
-    return _move(_query("reserved", {"slots": list(slot_ids)}))
+    return move(_query("reserved", {"slots": list(slot_ids)}))
 
 
 def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
@@ -102,7 +102,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
     place = _places.pop((site_id, split_until), FIRST_PLACE)
     while True:
         rows = _query("queue", {"site": site_id, **place, "most": BATCH})
-        moved += _move(rows)
+        moved += move(rows)
         if len(rows) < BATCH:
             return moved, True
         last = rows[-1]
@@ -112,7 +112,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
             return moved, False
 
 
-def _move(fetches: Sequence[Any]) -> int:
+def move(fetches: Sequence[Any]) -> int:
     """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
     if not fetches:
         return 0
