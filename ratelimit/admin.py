@@ -19,7 +19,7 @@ from ratelimit.rates import format_rate
 class SiteAdmin(ActionsAdmin[Site]):
     """Lists the sites. Two actions pause and resume them; `manage.py sites set` creates them and changes their rates.
 
-    No site is deleted: the next request for its host would create it again, without its clock.
+    No site is deleted here: `manage.py sites delete` looks first whether its clock still counts, and who needs it.
     """
 
     list_display = (

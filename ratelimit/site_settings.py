@@ -18,7 +18,7 @@ from psycopg.errors import LockNotAvailable
 
 from postgres import statements
 from ratelimit import site_names
-from ratelimit.models import FARTHEST_S, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
+from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate
 from ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
@@ -250,7 +250,9 @@ def _changed(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
     above = site_names.ancestors(site)
     _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": f"{LOCKED_AT_MOST_S * 1000:.0f}ms"})
     held = _query_within("sites/hold", {"site": site, "above": above}, row=HeldSite)
-    rows = _query_within("site_settings/set_rate", parameters, row=ChangedSite)
+    rows = _query_within(
+        "site_settings/set_rate", {**parameters, "above": above, "long_ago": LONG_AGO}, row=ChangedSite
+    )
     if not rows:
         raise unknown_site(site)
     [changed] = rows

@@ -236,6 +236,10 @@ class Retention(Group):
     WEIR_RETRY_AFTER_MAX: PositiveSeconds = Field(
         default=DAY_S, description="The longest `Retry-After` that is obeyed; longer ones are cut to it."
     )
+    WEIR_SITE_RETENTION: PositiveSeconds = Field(
+        default=30 * DAY_S,
+        description="How long sites are kept that nobody set and where nothing starts any more (30 days).",
+    )
     WEIR_SLOT_RETENTION: PositiveSeconds = Field(default=3600.0, description="How long past slots are kept.")
     WEIR_STATEMENT_TIMEOUT: Seconds = Field(
         default=60.0,

@@ -53,7 +53,8 @@ class Fetch(models.Model):
     )
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
-    # reservation waits for that row. Sites are never deleted. No index of its own: fetch_queue serves.
+    # reservation waits for that row. The site of a fetch that has ended may be deleted; that of a queued one, for a
+    # moment (maintenance/deleted_sites.py). No index of its own: fetch_queue serves.
     site = models.ForeignKey(
         Site,
         models.PROTECT,

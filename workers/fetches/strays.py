@@ -100,7 +100,7 @@ def take_out(slot_ids: Iterable[int]) -> int:
 
     Their slots are given back. For dispatch, before any fetcher knows of the slots.
     """
-    return _move(_query("reserved", {"slots": list(slot_ids)}, row=PossibleStray))
+    return move(_query("reserved", {"slots": list(slot_ids)}, row=PossibleStray))
 
 
 def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, bool]:
@@ -113,7 +113,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
     place = _places.pop((site_id, split_until), FIRST_PLACE)
     while True:
         rows = _query("queue", {"site": site_id, **place, "most": BATCH}, row=PossibleStray)
-        moved += _move(rows)
+        moved += move(rows)
         if len(rows) < BATCH:
             return moved, True
         last = rows[-1]
@@ -123,7 +123,7 @@ def _follow(site_id: int, split_until: datetime, until: float) -> tuple[int, boo
             return moved, False
 
 
-def _move(fetches: Sequence[PossibleStray]) -> int:
+def move(fetches: Sequence[PossibleStray]) -> int:
     """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
     if not fetches:
         return 0

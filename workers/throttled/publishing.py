@@ -29,7 +29,7 @@ from kombu.utils import json
 
 from postgres import statements
 from ratelimit.models import Site
-from ratelimit.sites import create_sites, known_sites
+from ratelimit.sites import KnownSite, create_sites, known_sites
 from workers import task_names
 from workers.fetches.dispatch import REFILL, TRAVEL
 from workers.publish import publish_signature
@@ -79,6 +79,7 @@ def publish_due() -> int:
         # A worker discards an expired message, and reports it as Celery does. It needs no slot, and no second message.
         PostponedTask.objects.filter(pk__in=[row.id for row in taken if row.is_expired]).delete()
         sent += len(taken)
+        _leave([row.site for row in _query("missing_sites", {"first": first, "sites": SITES_A_STATEMENT})])
         if len(taken) < len(rows):  # the broker is away
             break
         first = rows[-1].site if len(rows) == BATCH else looked[0].next_site
@@ -93,11 +94,25 @@ def _follow_hosts() -> None:
     split = Site.objects.filter(split_until__isnull=False, recalled_at__gt=Now() - SPLIT_LATELY)
     strays = PostponedTask.objects.waiting().filter(site__in=list(split.values_list("name", flat=True)))
     if hosts := set(strays.exclude(host="").values_list("host", flat=True).distinct()):
-        known = known_sites(hosts)
-        if missing := hosts - known.keys():
-            known |= create_sites(missing)
-        for host, site in known.items():
+        for host, site in _sites(hosts).items():
             strays.filter(host=host).exclude(site=site.name).update(site=site.name)
+
+
+def _leave(names: list[str]) -> None:
+    """Have the tasks that wait at sites which were deleted wait at the sites of their hosts."""
+    lost = PostponedTask.objects.waiting().filter(site__in=names)
+    tasks = {(row.host, row.site) for row in lost.distinct("host", "site").only("host", "site")} if names else set()
+    sites = _sites({host or site for host, site in tasks})
+    for host, name in tasks:
+        if (now := sites.get(host or name)) and now.name != name:  # where it has got its own again, there it waits
+            lost.filter(host=host, site=name).update(site=now.name)
+
+
+def _sites(hosts: set[str]) -> dict[str, KnownSite]:
+    known = known_sites(hosts)
+    if missing := hosts - known.keys():
+        known |= create_sites(missing)
+    return known
 
 
 def _take_back_lost() -> None:

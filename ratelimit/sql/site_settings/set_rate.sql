@@ -4,22 +4,35 @@
 -- `next_start` keeps its distance from the last start by the new rate: a faster rate is not bound by the old interval,
 -- and a slower one is kept from the next start on. A longer interval counts once for each start of the burst: a burst
 -- that is used up at the old rate is used up at the new one.
+-- Where its hosts belonged to a site that is deleted, the clock is an interval (and a whole burst) after their last start
+-- there; `above` names the sites above this one.
+-- A person has set it: purge leaves it.
 -- The reserved slots are recalled where a change affects them. `is_reserved_ahead` tells whether the site was reserved
 -- farther ahead than the rate needs.
 -- ON CONFLICT locks the row before the new values are computed, which depend on the old ones. (`given` has the interval
 -- for the insertion; the locked row may have another.) A site that does not obey robots.txt has no crawl delay.
+--
+-- gone  the last start at deleted sites whose hosts belong to this one now
+WITH gone AS MATERIALIZED (
+    SELECT max(last_start) AS last_start
+    FROM ratelimit_deletedsite
+    WHERE name = %(site)s OR name = ANY(%(above)s::text[]) OR right(name, length(%(site)s) + 1) = '.' || %(site)s
+)
 INSERT INTO ratelimit_site AS site
-    (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog)
+    (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog, is_kept, next_start)
 SELECT
     %(site)s, given."interval", coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
-    coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, false
+    coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, false, true,
+    greatest(%(long_ago)s, gone.last_start + coalesce(%(burst)s, 1) * given."interval")
 FROM (
     SELECT coalesce(%(interval)s, (SELECT "interval" FROM ratelimit_site WHERE name = %(site)s)) AS "interval"
 ) AS given
+CROSS JOIN gone
 WHERE given."interval" IS NOT NULL
 ON CONFLICT (name) DO UPDATE SET
     (
         "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, crawl_delay,
+        is_kept,
         next_start,
         recalled_slot,
         recalled_at
@@ -27,7 +40,11 @@ ON CONFLICT (name) DO UPDATE SET
         SELECT
             new."interval", new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots,
             asked.crawl_delay,
-            site.next_start + greatest(longer, new.burst * longer),
+            true,
+            greatest(
+                site.next_start + greatest(longer, new.burst * longer),
+                (SELECT last_start FROM gone) + new.burst * greatest(new."interval", asked.crawl_delay)
+            ),
             CASE WHEN changes THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot END,
             CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
         FROM (SELECT

@@ -2,9 +2,10 @@
 -- `ancestors` name, in pairs, the sites above each. Executed under the lock of lock.sql, in the order of the names (lock
 -- order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there; and it has that site's back-off, and its Crawl-delay, until those of its own robots.txt files are settled.
+-- host was promised there, as it does after that of a deleted site; and it has that site's back-off, and its Crawl-delay, until those of its own robots.txt files are settled.
 --
 -- above  the sites above each host that cover it, or did
+-- gone   the last start that each host may have been given at sites that are deleted
 WITH above AS MATERIALIZED (
     SELECT pair.host, site.*
     FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS pair (host, ancestor)
@@ -18,13 +19,28 @@ WITH above AS MATERIALIZED (
         OFFSET 0
     ) AS site
     WHERE covers_subdomains OR split_until IS NOT NULL
+), gone AS MATERIALIZED (
+    SELECT pair.host, max(deleted.last_start) AS last_start
+    FROM (
+        SELECT * FROM unnest(%(hosts)s::text[], %(ancestors)s::text[]) AS t (host, name)
+        UNION ALL
+        SELECT name, name FROM unnest(%(names)s::text[]) AS t (name)
+    ) AS pair
+    CROSS JOIN LATERAL (  -- row look-up
+        SELECT last_start FROM ratelimit_deletedsite WHERE name = pair.name OFFSET 0
+    ) AS deleted
+    GROUP BY pair.host
 )
 INSERT INTO ratelimit_site (name, "interval", burst, covers_subdomains, has_backlog, crawl_delay, backed_off_until, next_start)
 SELECT
     wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay), max(above.backed_off_until),
-    coalesce(max(above.split_until) + greatest(%(interval)s, max(above.crawl_delay)), %(long_ago)s)
+    coalesce(
+        greatest(max(above.split_until), max(gone.last_start)) + greatest(%(interval)s, max(above.crawl_delay)),
+        %(long_ago)s
+    )
 FROM unnest(%(names)s::text[]) AS wanted (name)
 LEFT JOIN above ON above.host = wanted.name
+LEFT JOIN gone ON gone.host = wanted.name
 GROUP BY wanted.name
 HAVING NOT coalesce(bool_or(above.covers_subdomains), false)
 ORDER BY wanted.name

@@ -49,6 +49,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_FETCH_MAX_BODY", 0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_MAX_IN_FLIGHT", 0, "weir.E003", "greater than 0"),
         ("WEIR_SLOT_RETENTION", 0.0, "weir.E003", "greater than 0"),
+        ("WEIR_SITE_RETENTION", 0.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_RETENTION", -5.0, "weir.E003", "greater than 0"),
         ("WEIR_FETCH_RETENTION", math.nan, "weir.E003", "but is nan"),
         ("WEIR_FETCH_TIMEOUT", math.inf, "weir.E003", "but is inf"),

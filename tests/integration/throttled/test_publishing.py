@@ -421,3 +421,16 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: boo
         looked_at = [node for node in nodes if node.get("Relation Name") == "throttled_postponedtask"]
         assert looked_at
         assert sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_at) < 30, name
+
+
+@pytest.mark.parametrize("has_host", [True, False])
+def test_tasks_of_a_site_that_was_deleted_wait_at_the_site_of_their_host(broker: Broker, *, has_host: bool) -> None:
+    """No site is deleted for them, however long they have waited: without one they would wait for ever."""
+    postponed(broker, 1, 2)
+    if not has_host:
+        PostponedTask.objects.update(host="")
+    Site.objects.filter(name=SITE).delete()
+    assert publish_due() == 0
+    assert Site.objects.filter(name=SITE).exists()
+    assert publish_due() >= 1
+    assert broker.messages

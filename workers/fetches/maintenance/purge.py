@@ -1,4 +1,4 @@
-"""Purge: results, past slots and robots.txt files are deleted after their retention."""
+"""Purge: results, past slots, robots.txt files and idle sites are deleted after their retention."""
 
 from datetime import timedelta
 
@@ -6,18 +6,22 @@ from django.conf import settings
 
 from postgres import batches
 from ratelimit import slots
+from workers.fetches.maintenance import deleted_sites
 from workers.fetches.robots import crawl_delays
 from workers.processes import status
 
 BATCH = 1_000
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
 
+NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open for so long
+
 
 def purge() -> int:
     """Delete fetches that ended, slots that passed and robots.txt files that expired longer ago than their retention.
 
-    Sites lose the Crawl-delays that count no more, and processes that made no turn for an hour their rows. Returns the
-    number of fetches.
+    So are sites that only fetches have made, and that were idle for so long (deleted_sites.py). Other sites lose the
+    Crawl-delays that count no more, and processes that made no turn for an hour their rows. Returns the number of
+    fetches.
 
     In short batches, which skip rows that other transactions have locked; may be killed anywhere.
     """
@@ -25,6 +29,8 @@ def purge() -> int:
     crawl_delays.settle_all()
     status.purge()
     _purge("purge_robots_files", ROBOTS_RETENTION)
+    deleted_sites.delete_idle()
+    _purge("purge_deleted_sites", NOTES_RETENTION)
     return _purge("purge_fetches", settings.WEIR_FETCH_RETENTION)
 
 

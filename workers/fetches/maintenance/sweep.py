@@ -2,7 +2,7 @@
 
 1. The leases of what lost processes hold end now (processes/status.py): a fetcher that is frozen, dead or cut off.
 2. Fetches whose lease ran out are judged and stored like any other: they are queued again, or fail.
-3. Fetches whose host has got another site follow it (strays.py).
+3. Fetches whose host has got another site follow it (strays.py), as do those whose site is deleted (deleted_sites.py).
 4. Sites whose backlog was overlooked are activated and dispatched (backlog.py).
 5. Calls of `on_done` that were not made are repeated (on_done.py).
 """
@@ -16,6 +16,7 @@ from workers import task_names
 from workers.fetches import backlog, strays
 from workers.fetches.fetcher.results.outcomes import lost
 from workers.fetches.fetcher.results.store import store
+from workers.fetches.maintenance import deleted_sites
 from workers.fetches.models import State
 from workers.fetches.on_done import call_overdue
 from workers.processes import status
@@ -50,6 +51,7 @@ def sweep() -> int:
         )
         taken_back += len(rows)
     strays.follow_all()
+    deleted_sites.follow_late()
     if backlog.find_overlooked():
         publish(task_names.DISPATCH)
     call_overdue()

@@ -15,6 +15,7 @@ from ratelimit.rates import format_rate, parse_duration
 from workers import task_names, terminal
 from workers.arguments import at_least_one, from_zero
 from workers.fetches import strays
+from workers.fetches.maintenance import deleted_sites
 from workers.fetches.management import forecast_text
 from workers.fetches.management.forecast_text import WHEN
 from workers.fetches.reports.forecast import forecast
@@ -31,12 +32,12 @@ STYLES = {"paused": "yellow", "backed off": "yellow", "unreachable": "red", "bus
 
 
 class Command(BaseCommand):
-    help = "List the sites (rate, backlog, state), set, pause and resume one, or say when its backlog clears."
+    help = "List the sites (rate, backlog, state), set, pause, resume and delete one, or say when its backlog clears."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
         parser.add_argument("--limit", type=from_zero, default=100, help="list the N busiest; 0 = all (default 100)")
-        actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume,forecast}")
+        actions = parser.add_subparsers(dest="action", metavar="{set,pause,resume,delete,forecast}")
 
         change = actions.add_parser("set", help="create a site, or change it; what is not given stays as it is")
         change.add_argument("host", help="api.example.com, or example.com:8080")
@@ -73,6 +74,9 @@ class Command(BaseCommand):
         resume = actions.add_parser("resume", help="end a pause or a back-off")
         resume.add_argument("host")
 
+        delete = actions.add_parser("delete", help="forget a site that is idle, such as that of a misspelt host")
+        delete.add_argument("host")
+
         expect = actions.add_parser("forecast", help="when a new request would start, and when the backlog clears")
         expect.add_argument("host")
         expect.add_argument("--add", type=from_zero, default=0, metavar="N", help="as if N more requests were queued")
@@ -85,6 +89,9 @@ class Command(BaseCommand):
         try:
             if options["action"] == "forecast":
                 self._forecast(options["host"], options["add"], as_json=options["json"])
+            elif options["action"] == "delete":
+                deleted_sites.delete(options["host"])
+                self.stdout.write(f"{terminal.printable(site_names.canonical(options['host']))} is deleted.")
             else:
                 self._change(options)
                 self.stdout.write(

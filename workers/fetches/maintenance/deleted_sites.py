@@ -1,0 +1,161 @@
+"""Deleted sites: `manage.py sites delete`, the purge of idle ones, and the fetches that come too late for it.
+
+1. A site is deleted in one transaction. Under the advisory lock of sites nobody else changes which site a host belongs
+   to. Then the row is locked, and nothing is reserved there. Then the site is judged by all that was committed until
+   then (sql/delete_sites.sql).
+2. No constraint refers to sites. So a transaction that looked the site up before may be committed afterwards, and queue
+   a fetch at a site that is gone: web code that was slow, a retry, a redirect. It cannot start, as dispatch
+   reserves at the rows of sites. A note of the deleted site is kept for a week (`DeletedSite`).
+3. Sweep looks at these notes, and has such fetches follow their hosts to the sites to which these belong now.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import OperationalError, transaction
+from psycopg.errors import LockNotAvailable
+
+from postgres import statements
+from ratelimit import site_names
+from ratelimit.models import Site
+from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.rates import parse_rate
+from ratelimit.site_settings import SiteBusy
+from ratelimit.sites import LOCK, SitesLocked, unknown_site
+from workers import terminal
+from workers.fetches import strays
+
+log = structlog.get_logger(__name__)
+_query = partial(statements.run, "workers.fetches.maintenance")
+_query_within = partial(statements.run_within, "workers.fetches.maintenance")
+
+PATIENCE_S = 0.5  # seconds: those who look for the lock of sites meanwhile wait, too
+MOST_TRIES = 10  # of `delete`
+BATCH = 500  # sites that are deleted in one transaction
+SITES_A_LOOK = 10_000
+NOTES_A_LOOK = 2_000
+FETCHES_A_LOOK = 5_000
+FOLLOW_FOR_S = 1.0  # seconds after which a sweep leaves the rest to the next one
+_looked_up_to = 0  # the id of a deleted site
+WHY = {
+    "fetches": "it has fetches that have not ended. `manage.py fetches cancel` ends those that are queued.",
+    "paused": "it is paused. `manage.py sites resume` ends the pause.",
+    "backed off": "it is backed off. `manage.py sites resume` ends the back-off.",
+    "split": "fetches that were queued there are following their hosts to other sites. Try again in a few seconds.",
+    "recalled": "its settings were just changed. Try again in a second.",
+    "locked": "other transactions are at work with it. Try again.",
+}
+
+
+def delete(host: str) -> None:
+    """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
+
+    Raises UnknownSite, and SiteBusy, whose text says why the site stays: what is at work there, or the time that has to
+    pass after the last start before another site, with a clock of its own, may ask the host.
+    """
+    name = site_names.canonical(host)
+    site = Site.objects.filter(name=name).values_list("pk", flat=True).first()
+    if site is None:
+        raise unknown_site(host)
+    judged = _deleted_patiently(site)
+    if judged is None:
+        raise SiteBusy(f"{name} stays: {WHY['locked']}")
+    if judged.busy is not None:
+        raise SiteBusy(f"{name} stays: {WHY.get(judged.busy) or _clock(judged.free_in_s)}")
+
+
+def delete_idle() -> int:
+    """Delete the sites that only fetches have made and that were idle for WEIR_SITE_RETENTION; returns how many.
+
+    In short batches. Where other transactions are in the way, the rest is left to the next purge.
+    """
+    deleted, after, is_whole = 0, 0, False
+    try:
+        while not is_whole:
+            [look] = _query(
+                "idle_sites", {"after": after, "most": SITES_A_LOOK, "idle_for": settings.WEIR_SITE_RETENTION}
+            )
+            for start in range(0, len(look.idle), BATCH):
+                rows = _delete(look.idle[start : start + BATCH], settings.WEIR_SITE_RETENTION)
+                deleted += sum(row.busy is None for row in rows)
+            after, is_whole = look.last, look.looked_at < SITES_A_LOOK
+    except SitesLocked:
+        log.warning("idle_sites_wait_for_others")
+    return deleted
+
+
+def follow_late() -> int:
+    """Have fetches that are queued at deleted sites follow their hosts to other sites; returns how many did.
+
+    Each call goes on after the last of the notes that this process looked at. May be called twice, at once.
+    """
+    global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
+    moved, until = 0, time.monotonic() + FOLLOW_FOR_S
+    while True:
+        place = {"after": _looked_up_to, "most": NOTES_A_LOOK}
+        rows = _query("late_fetches", {**place, "batch": FETCHES_A_LOOK})
+        if rows[0].last is not None:
+            _query("late_robots_files", {"after": _looked_up_to, "last": rows[0].last})
+        late = [row for row in rows if row.id is not None]
+        try:
+            moved += strays.move(late)
+        except SitesLocked:  # other transactions are in the way of new sites: the next sweep tries again
+            log.warning("late_fetches_wait_for_sites")
+            return moved
+        if len(late) < FETCHES_A_LOOK:
+            _looked_up_to = rows[0].last if rows[0].looked_at == NOTES_A_LOOK else 0
+            return moved
+        if time.monotonic() >= until:
+            return moved
+
+
+def _deleted_patiently(site: int) -> Any:  # noqa: ANN401  a row
+    """Try to delete the site; returns how it was judged, None where other transactions did not let it go."""
+    for _ in range(MOST_TRIES):
+        try:
+            if rows := _delete([site]):
+                return rows[0]
+        except SitesLocked:
+            pass
+        time.sleep(PATIENCE_S)
+    return None
+
+
+def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[Any]:
+    """Delete those of the sites that are not busy, and that no other transaction has locked; returns all but these.
+
+    Raises SitesLocked where other transactions change or create sites for longer than PATIENCE_S.
+    """
+    try:
+        with transaction.atomic(durable=True):
+            statements.run_within(
+                "ratelimit", "sites/lock", {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"}
+            )
+            held = _query_within("hold_sites", {"sites": list(sites)})
+            above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
+            return _query_within(
+                "delete_sites",
+                {
+                    "sites": [row.id for row in held],
+                    "hosts": [host for host, _ in above],
+                    "ancestors": [ancestor for _, ancestor in above],
+                    "default_interval": parse_rate(settings.WEIR_DEFAULT_RATE),
+                    "confirmed_for": CONFIRMED_FOR_S,
+                    "idle_for": idle_for,
+                },
+            )
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise SitesLocked from error
+        raise
+
+
+def _clock(seconds: float) -> str:
+    return (
+        f"its last start may be too recent for the site that the host gets next. "
+        f"It can be deleted in {terminal.span(seconds)}."
+    )

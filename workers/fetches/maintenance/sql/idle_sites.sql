@@ -1,0 +1,20 @@
+-- Look at the next `most` sites after site `after`: which were created by a fetch, were never set by a person, and have
+-- been idle for `idle_for` seconds? Reads only; delete_sites.sql judges them again under their locks.
+-- Returns one row: the ids of those, how many sites were looked at, and the last of these.
+WITH looked_at AS MATERIALIZED (
+    SELECT id, is_kept, has_backlog, due_at, next_start, created_at
+    FROM ratelimit_site
+    WHERE id > %(after)s
+    ORDER BY id
+    LIMIT %(most)s
+)
+SELECT
+    ARRAY(
+        SELECT id FROM looked_at
+        WHERE NOT is_kept AND NOT has_backlog AND due_at IS NULL
+            AND greatest(next_start, created_at) < statement_timestamp() - make_interval(secs => %(idle_for)s::float8)
+        ORDER BY id
+    ) AS idle,
+    count(*) AS looked_at,
+    max(id) AS last
+FROM looked_at

@@ -1,0 +1,15 @@
+-- Delete robots.txt files of those deleted sites that lie after site `after`, up to site `last`: their answers came after
+-- the deletion, or they were being changed. They would count as known, and no fetcher would find them. A file that
+-- another transaction has locked is left for the next time.
+WITH late AS MATERIALIZED (
+    SELECT file.origin
+    FROM (
+        SELECT site_id FROM ratelimit_deletedsite WHERE site_id > %(after)s AND site_id <= %(last)s OFFSET 0
+    ) AS deleted
+    CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
+        SELECT origin FROM fetches_robotsfile WHERE site_id = deleted.site_id FOR UPDATE SKIP LOCKED
+    ) AS file
+), gone AS (
+    DELETE FROM fetches_robotsfile WHERE origin = ANY(ARRAY(SELECT origin FROM late)) RETURNING 1
+)
+SELECT count(*) AS deleted FROM gone

@@ -1,0 +1,25 @@
+-- Find the sites that do not exist, among the `sites` sites at which tasks wait, in the order of their names from `first`
+-- on: those that publish.sql looks at. Such a site was deleted. Reads only; costs two looks at an index for each site.
+--
+-- waiting  the sites at which tasks wait (index jump, docs/explanation/sql.md)
+WITH RECURSIVE waiting AS (
+    (
+        SELECT site, 1 AS place FROM throttled_postponedtask
+        WHERE published_at IS NULL AND site >= %(first)s
+        ORDER BY site
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT task.site FROM throttled_postponedtask AS task
+        WHERE task.published_at IS NULL AND task.site > waiting.site
+        ORDER BY task.site
+        LIMIT 1
+    ), place + 1
+    FROM waiting
+    WHERE waiting.site IS NOT NULL AND place < %(sites)s
+)
+SELECT waiting.site
+FROM waiting
+LEFT JOIN LATERAL (SELECT id FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS known ON true  -- row look-up
+WHERE waiting.site IS NOT NULL AND known.id IS NULL
