@@ -102,7 +102,7 @@ def set_rate(
 
     A site that is created, or begins or ceases to cover subdomains, splits the site to which its hosts belonged. What
     is reserved there is recalled, too. From half a second after the change, no host is asked sooner after its last
-    request than its new site's interval. Fetches that are queued for these hosts follow within seconds.
+    request than its new site's interval. Fetches that are queued for these hosts follow, a few thousand a second.
 
     Raises InvalidRate, UnknownSite where there is neither a site nor a rate, ValueError for a burst outside 1 to
     10,000, a concurrency below 1 and a grace outside 15 ms to one day, and SiteBusy where other transactions hold the

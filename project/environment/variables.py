@@ -111,7 +111,10 @@ class Pace(Group):
 
 
 class Fetches(Group):
-    """A killed fetcher's fetches wait for the end of their lease: the sum of the three time-outs and ten seconds."""
+    """What a killed fetcher held goes on after some ten seconds, at the latest when its lease ends.
+
+    The lease is the sum of the three time-outs and ten seconds.
+    """
 
     title = "Fetches"
 
