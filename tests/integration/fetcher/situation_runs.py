@@ -98,7 +98,7 @@ Do = Callable[[Fetch], object]
 OK = at.http(b"200 OK", b"page")
 OUT_OF_MEMORY, REFUSED = "/out-of-memory", "/refused"  # pages whose answers cannot be read, or stored
 LOST_CALL = "shop.tasks.lost_call"
-SLOWER_S = 1.1
+KNOWN_S, SLOWER_S = 0.7, 1.1  # how early the connections of a slow site are opened, and how long one takes then
 SLOW_S = 0.9  # longer than a connection is opened ahead of its slot, and than the slot waits
 AHEAD_S = 2.0
 WAITS_S = 3.0
@@ -575,7 +575,7 @@ def without_room(runs: Runs) -> dict[str, Seen]:
         Site.objects.filter(pk=fetch.site_id or 0).update(next_start=now + timedelta(seconds=starts_in_s))
     Site.objects.filter(pk=first.site_id or 0).update(grace=GRACE)
     with override_settings(WEIR_FETCH_MAX_PER_ADDRESS=1), a_fetcher() as fetcher:
-        fetcher._session._shared.openings.note(slow.site_id or 0, AHEAD_S / openings.SPARE)
+        fetcher._session._shared.openings.note(slow.site_id or 0, KNOWN_S / openings.SPARE)
         runs.run(fetcher, runs.dispatched())
     return {ONE_ADDRESS: runs.seen(second), KNOWN_SLOW: runs.seen(slow)}
 

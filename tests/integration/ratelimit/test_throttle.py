@@ -252,9 +252,9 @@ def test_what_a_body_did_stands_where_its_slot_cannot_be_finished(
         assert (body() if kind == "throttle" else run_async(main)) == "sent"
     connection.close()
     assert [(log["event"], log["log_level"], log["slot"]) for log in logs] == [
-        ("slot_not_finished", "warning", Slot.objects.get().pk)
+        ("slot_not_finished", "warning", Slot.objects.latest("pk").pk)
     ]
-    assert states() == ["open"]
+    assert states()[-1] == "open"  # one before it was given back, where the process was held up
     use(kind)  # the site goes on
 
 
