@@ -2,11 +2,14 @@
 
 import os
 from urllib.parse import urlsplit
-from urllib.request import urlopen
+from urllib.request import build_opener, install_opener, urlopen
 
 from celery import shared_task
 
 from workers.throttled.decorator import throttled_task
+
+# What a request needs is made before the first one: `throttle` paces the beginning of a body, not what the body takes.
+install_opener(build_opener())
 
 
 def host_of(url: str) -> str:
