@@ -6,7 +6,9 @@
 --
 -- run       the run, and its site
 -- moved     the site, its clock set back
--- released  the slots (site first)
+-- gone      a slot that was reserved alone, where the clock was set back: it could be taken (take_given_back.sql), and
+--           the next reservation has the same time
+-- released  the slots otherwise (site first)
 WITH run AS MATERIALIZED (
     SELECT site_id, min(id) AS first_slot, max(use_until) AS use_until FROM ratelimit_slot
     WHERE id = ANY(%(slots)s) AND released_at IS NULL AND finished_at IS NULL
@@ -19,9 +21,14 @@ WITH run AS MATERIALIZED (
     WHERE site.id = locked.id
         AND site.next_start = run.use_until + site.effective_interval AND run.first_slot > site.recalled_slot
     RETURNING site.id
+), gone AS (
+    DELETE FROM ratelimit_slot
+    WHERE site_id = ANY(ARRAY(SELECT id FROM moved))  -- after the site
+        AND id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL AND run_size = 1
+    RETURNING id
 )
 UPDATE ratelimit_slot
 SET released_at = clock_timestamp()
-WHERE (SELECT count(*) FROM moved) >= 0  -- after the site
+WHERE (SELECT count(*) FROM gone) = 0
     AND id = ANY(%(slots)s) AND finished_at IS NULL AND released_at IS NULL
 RETURNING id

@@ -28,7 +28,7 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
         site = f"{running.hosts[0]}:{running.port}"
         processes = [("worker", "worker-1"), ("worker", "worker-2"), ("ticks", "ticks"), ("beat", "beat")]
         for kind, name in processes:
-            own = ["--include", "tests.acceptance.throttled.throttled_tasks", "--concurrency", "1"]
+            own = ["--include", "tests.acceptance.throttled.throttled_tasks"]
             options = own if kind == "worker" else []
             cluster.launch(kind, name, *options)
         for kind, name in processes:
@@ -60,4 +60,4 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     assert early(arrivals, intervals) == 0
     assert sorted(numbers) == list(range(TASKS))
     assert max(abs(number - place) for place, number in enumerate(numbers)) <= TASKS / 4, "roughly first in, first out"
-    assert len({worker for _number, worker in asked}) == 2, "both workers must have had tasks"
+    assert len({worker for _number, worker in asked}) > 2, "the children of both workers must have had tasks"

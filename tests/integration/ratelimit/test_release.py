@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ratelimit import site_settings, slots
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.slots import ReservedSlot, SlotTooFar
 from tests.integration.conftest import InThreads
@@ -211,3 +211,13 @@ def test_the_starts_of_a_run_are_not_forgotten() -> None:
     slots.release(*ids)
     slots.unreserve(ids)
     assert Site.objects.get().next_start == reserved_until
+
+
+def test_a_start_that_is_handed_back_is_granted_once() -> None:
+    """The clock is set back, so the slot itself must not be taken besides: both would start at about the same time."""
+    site = site_at("1/10s")
+    take()
+    second = take()
+    slots.hand_back([second.slots[0].id], max(0.0, second.arrival_at - clock.now()))
+    third, fourth = take(), take()
+    assert fourth.slots[0].start_at - third.slots[0].start_at >= site.interval.total_seconds()
