@@ -8,7 +8,6 @@ The thread begins with the first run, and ends a moment after the last one.
 """
 
 import threading
-import time
 from collections.abc import Sequence
 
 import structlog
@@ -28,6 +27,7 @@ class Keeper:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._pause = threading.Event()  # never set
         self._runs: list[HeldRun] = []
         self._thread: threading.Thread | None = None
 
@@ -55,7 +55,7 @@ class Keeper:
             if self._runs:
                 self._turn()
                 busy_at = clock.now()
-            time.sleep(PERIOD_S)
+            self._pause.wait(PERIOD_S)
         connection.close()
 
     def _is_over(self, busy_at: float) -> bool:

