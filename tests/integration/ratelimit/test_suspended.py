@@ -1,11 +1,13 @@
 """A host that is suspended, such as a laptop or a virtual machine: its timers stand still, and other hosts go on."""
 
-import time
+import math
+from typing import Any
 
 import pytest
 
-from ratelimit import clock, site_settings
+from ratelimit import clock, site_settings, slots
 from ratelimit.models import Slot
+from ratelimit.slots import Reservation
 from ratelimit.throttle import throttle
 from tests.integration.conftest import Eventually
 
@@ -13,29 +15,25 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SITE = "site.example"
 HOUR_S = 3_600.0
+ASLEEP_AFTER_S = 0.03  # less than an interval after the second reservation, whose start is waited for
 
 
-@pytest.fixture
-def suspended_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the host suspended for an hour in the first wait of this process."""
-    real, ahead, sleep = clock.now, [0.0], time.sleep
+def test_a_slot_that_passed_meanwhile_is_not_used(eventually: Eventually, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host is suspended for an hour while a start is waited for: that is made in another slot."""
+    site_settings.set_rate(SITE, "5/s")
+    real, asleep_at = clock.now, [math.inf]
+    reserve, reserved = slots.reserve, []
 
-    def suspended(seconds: float) -> None:
-        sleep(seconds)
-        ahead[0] = HOUR_S
+    def reserving(*given: Any, **named: Any) -> Reservation:
+        reserved.append(reserve(*given, **named))
+        if len(reserved) == 2:
+            asleep_at[0] = real() + ASLEEP_AFTER_S
+        return reserved[-1]
 
-    monkeypatch.setattr(clock, "now", lambda: real() + ahead[0])
-    monkeypatch.setattr(time, "sleep", suspended)
-
-
-@pytest.mark.usefixtures("suspended_once")
-def test_a_slot_that_passed_meanwhile_is_not_used(eventually: Eventually) -> None:
-    """It is given back, with all others of its run, and the start is made in another one."""
-    site_settings.set_rate(SITE, "10/s")
-    with throttle(SITE):
-        pass  # without a wait
-    with throttle(SITE, max_wait=2 * HOUR_S):
-        pass
-    eventually(lambda: not Slot.objects.filter(finished_at=None, released_at=None).exists(), "all slots to be noted")
-    first, second = Slot.objects.exclude(finished_at=None).order_by("pk")
-    assert Slot.objects.filter(pk__gt=first.pk, pk__lt=second.pk).exclude(released_at=None).exists()
+    monkeypatch.setattr(clock, "now", lambda: real() + (HOUR_S if real() > asleep_at[0] else 0.0))
+    monkeypatch.setattr(slots, "reserve", reserving)
+    for _ in range(2):
+        with throttle(SITE, max_wait=2 * HOUR_S):
+            pass
+    eventually(lambda: Slot.objects.exclude(finished_at=None).count() == 2, "both starts to be noted")
+    assert len(reserved) == 3
