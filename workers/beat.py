@@ -25,6 +25,7 @@ CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock m
 # PostgreSQL ends the session of a beat that says nothing for so long, and frees the lock: a beat speaks once a second.
 SILENT_FOR: Final = "6s"
 SURE_FOR_S: Final = 5.0  # and for so long after it has spoken, a beat that is held up knows that it holds the lock
+TURN_S: Final = 1.0  # in which a beat sends what is due, before it speaks again
 
 
 class _MayBeLost(Exception):
@@ -57,17 +58,25 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin as a standby."""
         self._full: set[str] = set()  # queues whose ticks wait for their workers
+        self._has_looked = False  # in this turn, whether the schedule was changed
         self._presence = presence.begin(KIND, f"{os.environ.get('HONCHO_PROCESS_NAME') or KIND}@{presence.host()}")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send the tasks that are due, if this beat holds the lock; returns the seconds until the next tick."""
+        """Send all tasks that are due, if this beat holds the lock; returns the seconds until the next tick.
+
+        Celery's tick sends one of them. Each would cost a look at the lock and at the schedule, for which a beat that is
+        far from PostgreSQL has no time.
+        """
         self._presence.turn(holds=int(self._lock is not None))
+        self._has_looked = False
         try:
             if not self._holds_lock():
                 return STANDBY
             self._forget_the_future()
-            interval: float = super().tick(*args, **kwargs)
+            interval, ends_at = 0.0, time.monotonic() + TURN_S
+            while not interval and time.monotonic() < ends_at:
+                interval = super().tick(*args, **kwargs)
         except broker_link.Unreachable as error:
             self._give_way(error)
             return STANDBY
@@ -76,6 +85,13 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             self._free_lock()
             return STANDBY
         return interval
+
+    def schedule_changed(self) -> bool:
+        """Look once a turn whether the schedule was changed; Celery asks for the schedule several times a message."""
+        if self._has_looked:
+            return False
+        self._has_looked = True
+        return bool(super().schedule_changed())
 
     def apply_entry(self, entry: ScheduleEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
         """Send a task that is due, but no tick for which enough others wait.

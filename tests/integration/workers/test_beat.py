@@ -92,6 +92,22 @@ def test_beat_saves_what_it_sent_in_one_round_trip(
     assert len(queries) == 1
 
 
+def test_beat_sends_all_that_is_due_with_one_look_at_the_schedule(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """Far from PostgreSQL, a look for each message would take longer than until the next one is due."""
+    second = IntervalSchedule.objects.get()
+    for number in range(4):
+        PeriodicTask.objects.create(name=f"test {number}", task=task_names.SWEEP, interval=second, queue=QUEUE)
+    first, _ = beats
+    first.tick()
+    eventually(lambda: all(entry.is_due().is_due for entry in first.schedule.values()), "all to be due")
+    with CaptureQueriesContext(connection) as queries:
+        first.tick()
+    assert sent() == 5
+    assert len([query for query in queries if "periodictasks" in query["sql"]]) == 1
+
+
 def test_the_first_that_ticks_holds_the_lock_and_sends(
     beats: list[Any], sent: Callable[[], int], eventually: Eventually
 ) -> None:
