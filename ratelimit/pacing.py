@@ -17,6 +17,7 @@ NEVER = float("-inf")
 # Seconds before the end of a run that are not used: a process may be suspended between reading the clock and writing to
 # the socket, and must still be in time.
 HAND_OVER_MARGIN_S = 0.010
+GRACE_SHARE = 0.04  # of a run: what its hand-over may cost
 CONFIRMED_FOR_S = 0.5  # seconds for which a holder may rely on the answer that a slot stands
 
 

@@ -65,8 +65,8 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send all tasks that are due, if this beat holds the lock; returns the seconds until the next tick.
 
-        Celery's tick sends one of them. Each would cost a look at the lock and at the schedule, for which a beat that is
-        far from PostgreSQL has no time.
+        Celery's tick sends one of them. Each would cost a look at the lock and at the schedule, for which a beat
+        that is far from PostgreSQL has no time.
         """
         self._presence.turn(holds=int(self._lock is not None))
         self._has_looked = False

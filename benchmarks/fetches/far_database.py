@@ -98,8 +98,9 @@ def turn(folder: Path, round_trip_s: float, jitter_s: float) -> Turn:
         _fill(running)
         with own_processes.running(folder / "far_database.log"), _calling() as caller:
             seen = _watched(running)
+            missed = _missed(*seen)  # before the fetchers end, and give back what they hold
             starts = json.loads(caller.communicate()[0])
-        return _judged(f"{round_trip_s * 1e3:g} + {jitter_s * 1e3:g}", running, seen, starts)
+        return _judged(f"{round_trip_s * 1e3:g} + {jitter_s * 1e3:g}", running, seen, missed, starts)
 
 
 @contextmanager
@@ -148,7 +149,7 @@ def _watched(running: sites.Sites) -> tuple[int, int]:
     return from_ns, until_ns
 
 
-def _judged(name: str, running: sites.Sites, seen: tuple[int, int], starts: Sequence[float]) -> Turn:
+def _judged(name: str, running: sites.Sites, seen: tuple[int, int], missed: int, starts: Sequence[float]) -> Turn:
     from_ns, until_ns = seen
     arrivals, _ = site_log.read_arrivals(running.log)
     counted = [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns]
@@ -162,20 +163,21 @@ def _judged(name: str, running: sites.Sites, seen: tuple[int, int], starts: Sequ
         share=len(counted) / (HOSTS * PER_S * (until_ns - from_ns) / judge.NANOSECONDS),
         early=sum(verdict.early_starts for verdict in verdicts),
         lateness_ms=(judge.percentile(late, 50), judge.percentile(late, 99)),
-        missed=_missed(since),
+        missed=missed,
         throttle_share=len(called) / (THROTTLED_PER_S * MEASURED_S),
         throttle_early=sum(later - earlier < 1 / THROTTLED_PER_S for earlier, later in pairwise(starts)),
         first_start_s=starts[0] if starts else float("inf"),
     )
 
 
-def _missed(since: datetime) -> int:
+def _missed(from_ns: int, until_ns: int) -> int:
     """Return how many slots of fetches were given back: nothing could start in them."""
+    times = [datetime.fromtimestamp(ns / judge.NANOSECONDS, UTC) for ns in (from_ns, until_ns)]
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM ratelimit_slot WHERE released_at IS NOT NULL AND start_time >= %s "
+            "SELECT count(*) FROM ratelimit_slot WHERE released_at IS NOT NULL AND start_time BETWEEN %s AND %s "
             "AND site_id <> (SELECT id FROM ratelimit_site WHERE name = %s)",
-            [since, THROTTLED],
+            [*times, THROTTLED],
         )
         return int(cursor.fetchone()[0])
 

@@ -8,9 +8,9 @@ used of the last one: in the end single ones, by which they lose nothing.
 from dataclasses import dataclass
 
 from ratelimit.models import MOST_SLOTS
+from ratelimit.pacing import GRACE_SHARE
 from ratelimit.slots import Reservation
 
-GRACE_SHARE = 0.04  # of a run: what its hand-over may cost
 LONGEST_RUN_S = 2.0  # also where the grace is long: other processes wait for the end of the run
 GROWTH = 4
 CROWDED = 0.5  # of what the caller would wait: where the next start is farther away than that, runs get shorter

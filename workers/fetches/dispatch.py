@@ -2,7 +2,7 @@
 
 1. The backlog flags of sites at which something has become due are activated (backlog.py).
 2. One statement reserves slots, up to the look-ahead, at every site that has work and is reserved for less than REFILL,
-   and gives them to the best queued fetches (sql/dispatch.sql).
+   and gives them to the best queued fetches (sql/dispatch.sql). Far from PostgreSQL, both are longer (horizon).
 3. At sites that were ever split, what was reserved is looked at again: a fetch whose host belongs to another site by
    now is taken out (strays.py).
 4. The slots travel in messages of about a hundred. A run is never split over two messages, because its holder keeps the
@@ -26,7 +26,7 @@ from django.conf import settings
 
 from postgres import statements
 from ratelimit import round_trips
-from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
 from ratelimit.sites import SitesLocked
 from workers import task_names
 from workers.fetches import backlog, strays
@@ -40,16 +40,25 @@ LONGEST_RUN = 2_000  # slots: two seconds of the fastest site
 # Seconds: a site that is reserved less far ahead is due. More than a tick of the schedule, which may be late, and less
 # than the look-ahead, because longer runs are handed over less often.
 REFILL = 1.5
+LONGEST_EXTRA = 5.0  # seconds of look-ahead, for runs that last longer far from PostgreSQL
 SLOTS_A_MESSAGE = 100
 # Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
 MOST_WAITING = 500
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
+ROUND_TRIPS_TO_SEND = 4  # of a tick, before its messages are sent
 ROUND_TRIPS_TO_CLAIM = 3  # of a fetcher, after its message has come
 APART = 0.0005  # seconds between the first starts of two idle sites: about what a fetch costs a fetcher
 PHASES = 500  # after so many sites, the next starts together with the first: APART * PHASES is the longest delay
 # Seconds that a message may be late before sweep takes its fetches back. More would only keep them waiting.
 DELIVERY = 2.0
+
+
+class Horizon(NamedTuple):
+    """How far ahead sites are reserved, in seconds."""
+
+    refill_s: float  # a site that is reserved less far is due
+    lookahead_s: float
 
 
 class ReservedRun(NamedTuple):
@@ -59,6 +68,18 @@ class ReservedRun(NamedTuple):
     slot_ids: list[int]
     drained: bool
     was_split: bool
+
+
+def horizon(round_trip_s: float) -> Horizon:
+    """Return how far ahead to reserve where PostgreSQL is so far away.
+
+    A tick and its fetchers' claims take longer there, and a run is handed over at a longer grace: it lasts longer, so
+    that the grace stays a small part.
+    """
+    takes_s = (ROUND_TRIPS_TO_SEND + ROUND_TRIPS_TO_CLAIM) * round_trip_s
+    longer_s = min(LONGEST_EXTRA, round_trips.added_grace_s(round_trip_s) / GRACE_SHARE)
+    lookahead_s = settings.WEIR_LOOKAHEAD
+    return Horizon(min(REFILL, lookahead_s) + takes_s, lookahead_s + takes_s + longer_s)
 
 
 def dispatch(site_ids: list[int] | None = None) -> int:
@@ -78,13 +99,14 @@ def dispatch(site_ids: list[int] | None = None) -> int:
         backlog.activate_due()
     sent, after, more = 0, 0, True
     round_trips.of_process.warn_if_far(round_trip_s := round_trips.longest_reported_s())
+    ahead = horizon(round_trip_s)
     while more:
         rows = _query(
             "dispatch",
             {
                 "added_grace": round_trips.added_grace_s(round_trip_s),
-                "lookahead": settings.WEIR_LOOKAHEAD,
-                "refill": min(REFILL, settings.WEIR_LOOKAHEAD),
+                "lookahead": ahead.lookahead_s,
+                "refill": ahead.refill_s,
                 "most": SITES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,

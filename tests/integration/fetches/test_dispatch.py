@@ -68,6 +68,17 @@ def test_round_trips_of_fetchers_are_added_to_the_grace(messages: list[Message])
 # --- one site -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("round_trip_s", "seconds"), [(0.0, LOOKAHEAD), (0.1, 5.1), (1.0, 14.0)])
+def test_far_away_sites_are_reserved_further_ahead(round_trip_s: float, seconds: float) -> None:
+    """So runs last longer, and the longer grace stays a small part of them; by five seconds at most."""
+    site_settings.set_rate(SITE, "10/s")
+    RoundTrip.objects.create(holder="fetcher", seconds=round_trip_s, reported_at=database_now())
+    request_fetches([URL] * 200)
+    dispatch()
+    last_start = Slot.objects.latest("start_time").start_time
+    assert (last_start - database_now()).total_seconds() == pytest.approx(seconds, abs=0.3)
+
+
 def test_queued_fetches_get_slots_and_are_sent(messages: list[Message]) -> None:
     """A reserved fetch has its own slot, a lease that outlasts it, and is in a message."""
     site_settings.set_rate(SITE, "10/s")
