@@ -96,7 +96,8 @@ class Seen:
 
 Do = Callable[[Fetch], object]
 OK = at.http(b"200 OK", b"page")
-OUT_OF_MEMORY, REFUSED = "/out-of-memory", "/refused"  # pages whose answers cannot be read, or stored
+# Pages whose answers cannot be read, from their beginning or their middle on, or cannot be stored.
+OUT_OF_MEMORY, UNREADABLE, REFUSED = "/out-of-memory", "/unreadable", "/refused"
 LOST_CALL = "shop.tasks.lost_call"
 KNOWN_S, SLOWER_S = 0.7, 1.1  # how early the connections of a slow site are opened, and how long one takes then
 SLOW_S = 0.9  # longer than a connection is opened ahead of its slot, and than the slot waits
@@ -178,6 +179,9 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the kernel has no memory left (ENOMEM)": lambda sites: refusing(sites, errno.ENOMEM),
     "no memory is left for a connection (MemoryError)": lambda sites: Made(url=sites.failing_to_connect(MemoryError())),
     "no memory is left for an answer (MemoryError)": lambda sites: Made(url=sites.page(OUT_OF_MEMORY)),
+    "no memory is left to read from a connection, in the middle of a body": lambda sites: Made(
+        url=sites.served(at.saying(OK[:-2], then="wait"), UNREADABLE)
+    ),
     # Before the request is written
     "the message comes after its slots have passed": lambda sites: Made(url=sites.page("/ok"), grace=None),
     "the site is paused": lambda sites: Made(
@@ -491,6 +495,9 @@ def unreadable_pages() -> Iterator[None]:
     async def read(body: Body, response: aiohttp.ClientResponse, most: int, deadline: asyncio.Timeout) -> bytes:
         if response.url.path == OUT_OF_MEMORY:
             raise MemoryError
+        if response.url.path == UNREADABLE:
+            connection: Any = response.connection
+            connection.protocol.connection_lost(MemoryError())  # as the event loop calls it
         return await beginning(body, response, most, deadline)
 
     def judged(event: Event, **options: Any) -> Outcome:

@@ -212,6 +212,7 @@ TABLE: dict[str, list[Situation]] = {
         _ran_out("the kernel has no memory left (ENOMEM)"),
         _ran_out("no memory is left for a connection (MemoryError)"),
         _ran_out("no memory is left for an answer (MemoryError)", slot=Slot.USED),
+        _ran_out("no memory is left to read from a connection, in the middle of a body", slot=Slot.USED),
     ],
     "What the process may use": [
         _done(

@@ -75,11 +75,18 @@ AFTER: list[tuple[Exception, Party, Respect | None]] = [
 ]
 
 
-def judged(error: Exception, *, written: bool, has_route: bool = True, to_site: bool = False) -> Fault:
+def judged(
+    error: Exception,
+    *,
+    written: bool,
+    has_route: bool = True,
+    to_site: bool = False,
+    lost_by: BaseException | None = None,
+) -> Fault:
     def tell(addresses: object = None) -> bool:
         return to_site if addresses == TRIED else has_route
 
-    return fault_of(error, written=written, tried=TRIED, has_route=tell)
+    return fault_of(error, written=written, tried=TRIED, has_route=tell, lost_by=lost_by)
 
 
 @pytest.mark.parametrize(("error", "party", "respect"), BEFORE)
@@ -94,6 +101,21 @@ def test_a_fault_after_the_request(error: Exception, party: Party, respect: Resp
     """The site has our request: what it does with that is its own."""
     fault = judged(error, written=True)
     assert (fault.party, fault.respect) == (party, respect)
+
+
+def caused(by: BaseException) -> Exception:
+    error = aiohttp.ClientPayloadError("text")
+    error.__cause__ = by
+    return error
+
+
+@pytest.mark.parametrize("by", [MemoryError(), OSError(errno.ENOBUFS, "text"), caused(MemoryError())])
+def test_a_body_that_this_host_cuts_off_is_not_the_sites_fault(by: Exception) -> None:
+    """Aiohttp says that the body is not whole; why the connection was lost, its connection knows, or the cause."""
+    whole = aiohttp.ClientPayloadError("text")
+    assert judged(whole, written=True, lost_by=by).party is Party.OURS
+    assert judged(caused(by), written=True).party is Party.OURS
+    assert judged(whole, written=True, lost_by=OSError(errno.ECONNRESET, "text")).party is Party.SITE
 
 
 def test_a_host_without_routes_does_not_blame_sites() -> None:

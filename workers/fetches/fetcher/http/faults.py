@@ -65,12 +65,18 @@ class Fault:
 
 
 def fault_of(
-    error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
+    error: Exception,
+    *,
+    written: bool,
+    tried: Collection[SocketAddress],
+    has_route: Callable[..., bool],
+    lost_by: BaseException | None = None,
 ) -> Fault:
     """Say who is to blame for this error of aiohttp, of the operating system, or of our own.
 
     `written` tells whether the request was written, `tried` to which addresses a connection was tried, and `has_route`
-    whether this host has a route to one of the addresses that it is given, or to the Internet.
+    whether this host has a route to one of the addresses that it is given, or to the Internet. `lost_by` is what ended
+    the connection: where the body is cut off by it, aiohttp's error says only that the body is not whole.
     """
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
@@ -83,6 +89,8 @@ def fault_of(
         return Fault(error=_time_out(written=written), party=Party.UNCLEAR, respect=respect)
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     party = _party(cause, written=written, tried=tried, has_route=has_route)
+    if _has_run_out(cause) or _has_run_out(lost_by):
+        party = Party.OURS
     return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=respect)
 
 
@@ -101,8 +109,6 @@ def _party(
     error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
 ) -> Party:
     numbers = _numbers(error)
-    if isinstance(error, MemoryError) or numbers & OWN_ERRORS:
-        return Party.OURS
     if not numbers or numbers - UNCLEAR_ERRORS:
         return Party.SITE
     if written:
@@ -114,7 +120,16 @@ def _party(
     return Party.UNCLEAR
 
 
-def _numbers(error: Exception) -> set[int]:
+def _has_run_out(error: BaseException | None) -> bool:
+    """Tell whether this error, or what caused it, is that we have run out of something."""
+    while error is not None:
+        if isinstance(error, MemoryError) or _numbers(error) & OWN_ERRORS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _numbers(error: BaseException) -> set[int]:
     """Return the system's numbers of an error: several where the addresses of a site failed in different ways."""
     if not isinstance(error, OSError):
         return set()

@@ -65,6 +65,7 @@ class Attempt:
         self.tried: set[SocketAddress] = set()  # the addresses to which a connection was begun
         self.body = Body(shared.budget, self.job.site_id)
         self._address = ""
+        self._closed: asyncio.Future[None] | None = None  # ends when its connection does
         self._held = held
         self._shared = shared
         self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
@@ -86,6 +87,9 @@ class Attempt:
             self._address, port, *_ = connection.transport.get_extra_info("peername")
             self._shared.allowed.check(self._address, port)
         self.is_reused = connection.protocol in _used
+        self._closed = connection.protocol.closed if connection.protocol is not None else None
+        if self._closed is not None and not self.is_reused:
+            self._closed.add_done_callback(_retrieve)
         self._opened_s = clock.now() - self._began_at
         if not self.is_reused:
             self._shared.openings.note(self.job.site_id, self._opened_s)
@@ -117,13 +121,16 @@ class Attempt:
         self._shared.unanswered.began(self.job.site_id, self._address)
         self._held.move(Stage.WRITTEN)
 
+    def connection_lost_by(self) -> BaseException | None:
+        """Return the error by which the connection was lost; None where there was none."""
+        return self._closed.exception() if self._closed is not None and self._closed.done() else None
+
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
         self._missing.cancel()
         self.body.drop()
-        del (
-            self.deadline
-        )  # it leads to the task and its answer, and the connection remembers the attempt that opened it
+        # The connection remembers the attempt that opened it, and the deadline leads to the task and its answer.
+        del self.deadline
         if self.started_at is not None:
             self._shared.unanswered.ended(self.job.site_id, self._address)
 
@@ -152,6 +159,11 @@ class Attempt:
         if self.started_at is None:
             return None, None
         return (self.started_at - self.job.start_at) * 1000, (clock.now() - self.started_at) * 1000
+
+
+def _retrieve(closed: asyncio.Future[None]) -> None:
+    """Have asyncio not complain that nobody has asked why a connection was lost."""
+    closed.exception()
 
 
 async def _loop_is_busy() -> bool:

@@ -168,7 +168,9 @@ class Session:
         job, written = attempt.job, attempt.started_at is not None
         if isinstance(error, NotPaced):
             return Failure(job=job, error=str(error), permanent=True, slot_used=True)
-        fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
+        fault = fault_of(
+            error, written=written, tried=attempt.tried, has_route=has_route, lost_by=attempt.connection_lost_by()
+        )
         failure = attempt.failure(fault.error, fault.permanent)
         if fault.party is Party.OURS:
             self._rest("fetcher_has_run_out", fault)
