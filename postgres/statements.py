@@ -2,7 +2,8 @@
 
 Where a caller reads the fields of the rows, a NamedTuple declares them (`row`): the names of all columns, in the order
 of the statement. Each execution compares the two. So a column that was renamed, added or removed in the SQL alone fails
-the first test that executes the statement.
+the first test that executes the statement. Without one, rows are tuples of objects, which can only be counted: mypy
+refuses to read them.
 """
 
 import threading
@@ -17,10 +18,10 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
-from psycopg.rows import RowFactory, RowMaker, namedtuple_row, no_result
+from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
 from typing_extensions import TypeVar
 
-Row = TypeVar("Row", bound=tuple[Any, ...], default=Any)
+Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
 
 
 class WrongColumns(TypeError):
@@ -134,7 +135,7 @@ def _run_on(
 ) -> list[Row]:
     getattr(_thread, "before_each", _nothing)()
     database.ensure_connection()
-    factory = namedtuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
+    factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
     # Django's own cursors write the values into the text, and cannot prepare it.
     with (
         database.wrap_database_errors,
