@@ -95,9 +95,20 @@ def run_within(
     *,
     row: type[Row] | None = None,
     prepare: bool = False,
+    database: BaseDatabaseWrapper | None = None,
 ) -> list[Row]:
-    """Execute the statement as `run` does, but in the caller's transaction, if one is open."""
-    return _run_on(connections[DEFAULT_DB_ALIAS], package, name, parameters, row=row, prepare=prepare)
+    """Execute the statement as `run` does, but in the transaction that is open, if one is: the caller's, as a rule."""
+    database = database or connections[DEFAULT_DB_ALIAS]
+    getattr(_thread, "before_each", _nothing)()
+    database.ensure_connection()
+    factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
+    # Django's own cursors write the values into the text, and cannot prepare it.
+    with (
+        database.wrap_database_errors,
+        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
+    ):
+        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
+        return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager
@@ -114,7 +125,7 @@ def own_transaction(package: str) -> Iterator[Query]:
     try:
         database.ensure_connection()
         with database.wrap_database_errors, _raw(database).transaction():
-            yield partial(_run_on, database, package)
+            yield partial(run_within, package, database=database)
     finally:
         if database is not callers:
             database.close()
@@ -122,27 +133,6 @@ def own_transaction(package: str) -> Iterator[Query]:
 
 def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
     return cast("psycopg.Connection[Any]", database.connection)
-
-
-def _run_on(
-    database: BaseDatabaseWrapper,
-    package: str,
-    name: str,
-    parameters: Mapping[str, object],
-    *,
-    row: type[Row] | None = None,
-    prepare: bool = False,
-) -> list[Row]:
-    getattr(_thread, "before_each", _nothing)()
-    database.ensure_connection()
-    factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
-    # Django's own cursors write the values into the text, and cannot prepare it.
-    with (
-        database.wrap_database_errors,
-        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
-    ):
-        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
-        return cursor.fetchall() if cursor.description else []
 
 
 @cache
