@@ -5,10 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from demo import programs, users
 from demo.figures import Unread
 from postgres import statements
+
+
+class Flushes(NamedTuple):
+    """How many flushes wrote deltas to PostgreSQL, and how many rows."""
+
+    flushes: int
+    rows_written: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +37,7 @@ class Inboxes:
         drifted = set(state.pop("drifted"))
         if self.program.has_stopped:
             drifted |= users.drifted(users.USER_IDS)
-        row = statements.run("demo", "flushes", {})[0]
+        [row] = statements.run("demo", "flushes", {}, row=Flushes)
         return Unread(
             **state, unread_flushes=row.flushes, unread_rows_written=row.rows_written, unread_drift=len(drifted)
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from demo.fakes import judge, site_log
 from demo.figures import Backlog, Emails, Figures, Totals, Unread, measure
@@ -17,6 +18,23 @@ from postgres import statements
 
 RECENT_S = 5.0  # over which the sites' own rates are shown
 _query = partial(statements.run, "demo")
+
+
+class SiteBacklog(NamedTuple):
+    """A site's fetches: those that dispatch could reserve now, and all that wait for their start."""
+
+    name: str
+    due: int
+    waiting: int
+
+
+class FetchTotals(NamedTuple):
+    """How many fetches have ended, and how late their requests were written; None before the first request."""
+
+    fetched: int
+    failed: int
+    lateness_p50_ms: float | None
+    lateness_p99_ms: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,14 +183,14 @@ class Observer:
 
     def _read_backlogs(self, now_ns: int) -> dict[str, int]:
         """Note which hosts have a backlog now; return how many fetches wait for each host."""
-        rows = {row.name.rpartition(":")[0]: row for row in _query("backlog", {})}
+        rows = {row.name.rpartition(":")[0]: row for row in _query("backlog", {}, row=SiteBacklog)}
         due = frozenset(host for host, row in rows.items() if row.due)
         self._backlogs.append(Backlog(at_ns=now_ns, hosts=due))
         return {host: row.waiting for host, row in rows.items()}
 
 
 def _read_totals() -> Totals:
-    row = _query("totals", {})[0]
+    [row] = _query("totals", {}, row=FetchTotals)
     return Totals(
         fetched=row.fetched,
         failed=row.failed,

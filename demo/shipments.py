@@ -5,12 +5,28 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from demo import programs
 from demo.fakes.mail_server import ACCEPTED, MailServer
 from demo.figures import Emails
 from demo.killer import Killer
 from postgres import statements
+
+
+class EmailCounts(NamedTuple):
+    """How many e-mails were written, and how many of them have each final state."""
+
+    shipped: int
+    sent: int
+    failed: int
+    unknown: int
+
+
+class SentEmail(NamedTuple):
+    """An e-mail that the mail server has accepted, by the database."""
+
+    message_id: str
 
 
 @dataclass(kw_only=True)
@@ -30,8 +46,8 @@ class Shipments:
 
     def look(self) -> Emails:
         """Return the state so far; once the warehouse has stopped, also how many sent e-mails were never received."""
-        row = statements.run("demo", "emails", {})[0]
-        sent = statements.run("demo", "sent_emails", {}) if self.program.has_stopped else []
+        [row] = statements.run("demo", "emails", {}, row=EmailCounts)
+        sent = statements.run("demo", "sent_emails", {}, row=SentEmail) if self.program.has_stopped else []
         twice = self.received_twice()  # the list is read after the database: it holds all e-mails that are sent
         return Emails(
             shipped=row.shipped,

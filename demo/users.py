@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from django.db import transaction
 
@@ -24,6 +25,13 @@ AT_ONCE = 20  # users that are notified, or whose numbers are asked for, togethe
 PAGE = 3
 WRITE_EVERY_S = 0.2
 SEED = 1
+
+
+class UnreadRows(NamedTuple):
+    """How many unread rows a user has, who has one at least."""
+
+    user_id: int
+    unread: int
 
 
 class Users:
@@ -106,7 +114,7 @@ def drifted(user_ids: Collection[int]) -> set[int]:
     Checks the number that is shown, and also the counters: the shown number may have been counted from the rows.
     """
     shown = inbox.unread_counts(user_ids)
-    rows = statements.run("demo", "unread", {"users": list(user_ids)})
+    rows = statements.run("demo", "unread", {"users": list(user_ids)}, row=UnreadRows)
     counted = {row.user_id: row.unread for row in rows}
     return {user for user, number in shown.items() if number != counted.get(user, 0)} | drift.look(
         user_ids

@@ -10,12 +10,31 @@ longer than four looks take, and sends its delta late, notes a doubt itself.
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from notifications import counters
 from postgres import statements
 
+_query = partial(statements.run, "notifications")
+
 LOOKS, APART_S = 4, 1.0
 TRIES = 3  # for numbers that change while they are looked at
+
+
+class CountedUser(NamedTuple):
+    """A user's stored number, with its epoch, and the count of the user's unread rows, at one moment."""
+
+    user_id: int
+    unread_count: int
+    epoch: int
+    rows: int
+
+
+class RepairedUser(NamedTuple):
+    """A user whose stored number was what it was when the drift was found."""
+
+    user_id: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,10 +95,10 @@ def repair(drifts: Collection[Drift]) -> set[int]:
         "epochs": [drift.epoch for drift in drifts],
     }
     # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
-    repaired = {row.user_id for row in statements.run("notifications", "drift/repair", parameters)}
+    repaired = {row.user_id for row in _query("drift/repair", parameters, row=RepairedUser)}
     missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
     parameters = {"users": [drift.user_id for drift in missing], "drifts": [drift.drift for drift in missing]}
-    return repaired | {row.user_id for row in statements.run("notifications", "drift/repair_missing", parameters)}
+    return repaired | {row.user_id for row in _query("drift/repair_missing", parameters, row=RepairedUser)}
 
 
 def _look_once(user_ids: Collection[int], differing: dict[int, Drift]) -> list[int]:
@@ -91,7 +110,7 @@ def _look_once(user_ids: Collection[int], differing: dict[int, Drift]) -> list[i
     before = counters.peek(users)
     if not before.incarnation:
         raise counters.Unreachable("Redis has lost its memory.")
-    rows = statements.run_within("notifications", "drift/look", {"users": users})
+    rows = statements.run_within("notifications", "drift/look", {"users": users}, row=CountedUser)
     after = counters.peek(users)
     moving = []
     for row in rows:

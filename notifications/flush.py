@@ -12,12 +12,26 @@ twice.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from django.db import transaction
 
 from notifications import counters
 from postgres import statements
+
+
+class HighestEpoch(NamedTuple):
+    """The highest epoch that was flushed or is refused; 0 before the first."""
+
+    epoch: int
+
+
+class AppliedEpoch(NamedTuple):
+    """How many epochs, and users' numbers, were written; none where another flusher `is_busy` with the epoch."""
+
+    is_busy: bool
+    epochs: int
+    users: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +63,8 @@ def flush_sealed() -> FlushReport:
 
 def highest_epoch() -> int:
     """Return the highest epoch that was flushed or is refused. Epochs that Redis opens must be above it."""
-    return int(statements.run_within("notifications", "flush/highest_epoch", {}, prepare=True)[0].epoch)
+    [highest] = statements.run_within("notifications", "flush/highest_epoch", {}, row=HighestEpoch, prepare=True)
+    return highest.epoch
 
 
 def refuse_before(epoch: int) -> None:
@@ -63,7 +78,7 @@ def refuse_before(epoch: int) -> None:
         statements.run_within("notifications", "flush/refuse_before", {"epoch": epoch})
 
 
-def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of flush/apply.sql
+def _apply(epoch: int) -> AppliedEpoch:
     deltas = counters.read(epoch)
     parameters = {
         "epoch": epoch,
@@ -72,4 +87,5 @@ def _apply(epoch: int) -> Any:  # noqa: ANN401  the row of flush/apply.sql
     }
     with transaction.atomic(durable=True):
         statements.run_within("notifications", "flush/without_timeout", {})
-        return statements.run_within("notifications", "flush/apply", parameters)[0]
+        [applied] = statements.run_within("notifications", "flush/apply", parameters, row=AppliedEpoch)
+    return applied

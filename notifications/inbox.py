@@ -6,7 +6,7 @@ because Redis is down: what Redis missed is reconciled later, and numbers are co
 
 import time
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
@@ -16,6 +16,22 @@ from postgres import statements
 
 MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
 AT_ONCE = 50_000  # users in one statement
+
+
+class MarkedRows(NamedTuple):
+    """How many notifications were changed."""
+
+    changed: int
+
+
+class StoredNumber(NamedTuple):
+    """What PostgreSQL knows of a user's unread number; `counted` are the rows, where the stored one is not trusted."""
+
+    user_id: int
+    unread_count: int
+    epoch: int
+    is_passed: bool  # Redis' open epoch was flushed already
+    counted: int | None
 
 
 def notify(user_id: int, kind: str, title: str, *, body: str = "", url: str = "") -> Notification:
@@ -59,9 +75,9 @@ def mark_unread(user_id: int, ids: Iterable[int]) -> int:
 
 def _mark(statement: str, parameters: dict[str, Any], sign: int) -> int:
     since = time.monotonic()
-    changed = int(statements.run_within("notifications", statement, parameters, prepare=True)[0].changed)
-    changes.record({parameters["user"]: sign * changed}, using=DEFAULT_DB_ALIAS, since=since)
-    return changed
+    [marked] = statements.run_within("notifications", statement, parameters, row=MarkedRows, prepare=True)
+    changes.record({parameters["user"]: sign * marked.changed}, using=DEFAULT_DB_ALIAS, since=since)
+    return marked.changed
 
 
 def unread_count(user_id: int) -> int:
@@ -96,7 +112,7 @@ def _numbers(users: Collection[int]) -> dict[int, int]:
     return {row.user_id: _shown(row, peek) for row in rows}
 
 
-def _look(users: Collection[int]) -> tuple[counters.Peek, list[Any]]:
+def _look(users: Collection[int]) -> tuple[counters.Peek, list[StoredNumber]]:
     try:
         peek = counters.peek(users)
     except counters.Unreachable as error:
@@ -111,15 +127,16 @@ def _look(users: Collection[int]) -> tuple[counters.Peek, list[Any]]:
             "open_epoch": max(peek.deltas, default=0),
             "most_counted": MOST_COUNTED,
         },
+        row=StoredNumber,
         prepare=True,
     )
     return peek, rows
 
 
-def _shown(row: Any, peek: counters.Peek) -> int:  # noqa: ANN401  a row of inbox/numbers.sql
+def _shown(row: StoredNumber, peek: counters.Peek) -> int:
     if row.counted is not None:
-        return int(row.counted)
-    return max(0, int(row.unread_count) + peek.after(row.epoch, row.user_id))
+        return row.counted
+    return max(0, row.unread_count + peek.after(row.epoch, row.user_id))
 
 
 def page(user_id: int, *, before: int | None = None, limit: int = 20, unread_only: bool = False) -> list[Notification]:

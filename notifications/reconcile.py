@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 
@@ -38,6 +38,50 @@ SHOWN = 20  # users in a line of the log
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "notifications")
+
+
+class BegunPass(NamedTuple):
+    """How far the last pass came, and the lease of this one."""
+
+    trusted: bool
+    changes_until: datetime
+    scanned_until: int
+    lease_until: datetime
+
+
+class OldestDoubt(NamedTuple):
+    """A user whose number may be wrong, and since when."""
+
+    user_id: int
+    noted_at: datetime
+
+
+class ChangedUsers(NamedTuple):
+    """The users of some changes, which followed each other, how many these were, and the time of the last one."""
+
+    changed_at: datetime | None
+    changes: int
+    users: list[int]
+
+
+class SliceEnd(NamedTuple):
+    """The last user of a slice; None where the slice has all that are left."""
+
+    last_user: int | None
+
+
+class ScannedSlice(NamedTuple):
+    """How many users a slice has, and those whose stored number differs from their rows; None where there is none."""
+
+    users: int
+    differing: list[int] | None
+
+
+class FinishedPass(NamedTuple):
+    """Whether Redis is trusted from now on, and how long the last whole full scan took."""
+
+    trusted: bool
+    scan_took: timedelta | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +116,7 @@ def run_pass() -> PassReport | None:
         return None
     if not begun.trusted:
         flush.refuse_before(counters.first_epoch(incarnation))
-    doubts = {row.user_id: row.noted_at for row in _query("doubts/oldest", {"most": AT_ONCE})}
+    doubts = {row.user_id: row.noted_at for row in _query("doubts/oldest", {"most": AT_ONCE}, row=OldestDoubt)}
     changed, changes_until = _changed(begun.changes_until)
     differing, scanned_until = _scan(begun.scanned_until, SCAN_S if begun.trusted else HURRIED_SCAN_S)
     users = {*doubts, *changed, *differing}
@@ -150,7 +194,7 @@ def _recognise_redis() -> tuple[str, str]:
     return incarnation, server_run
 
 
-def _begin(incarnation: str, server_run: str) -> Any:  # noqa: ANN401  the row of reconcile/begin_pass.sql, or None
+def _begin(incarnation: str, server_run: str) -> BegunPass | None:
     parameters = {
         "incarnation": incarnation,
         "server_run": server_run,
@@ -158,11 +202,13 @@ def _begin(incarnation: str, server_run: str) -> Any:  # noqa: ANN401  the row o
         "first_user": FIRST_USER,
         "lease": LEASE_S,
     }
-    rows = _query("reconcile/begin_pass", parameters)
+    rows = _query("reconcile/begin_pass", parameters, row=BegunPass)
     return rows[0] if rows else None
 
 
-def _finish(incarnation: str, lease_until: datetime, changes_until: datetime, scanned_until: int) -> Any:  # noqa: ANN401  the row of reconcile/finish_pass.sql, or None
+def _finish(
+    incarnation: str, lease_until: datetime, changes_until: datetime, scanned_until: int
+) -> FinishedPass | None:
     scan_done = scanned_until == LAST_USER
     parameters = {
         "changes_until": changes_until,
@@ -171,7 +217,7 @@ def _finish(incarnation: str, lease_until: datetime, changes_until: datetime, sc
         "incarnation": incarnation,
         "lease_until": lease_until,
     }
-    rows = _query("reconcile/finish_pass", parameters)
+    rows = _query("reconcile/finish_pass", parameters, row=FinishedPass)
     return rows[0] if rows else None
 
 
@@ -179,7 +225,8 @@ def _changed(after: datetime) -> tuple[set[int], datetime]:
     """Return the users whose notifications changed after this time, and the time up to which changes were read."""
     users: set[int] = set()
     while len(users) < MOST_USERS:
-        page = _query("reconcile/changed", {"after": after, "settled": SETTLED_S, "most": AT_ONCE})[0]
+        place = {"after": after, "settled": SETTLED_S, "most": AT_ONCE}
+        [page] = _query("reconcile/changed", place, row=ChangedUsers)
         users.update(page.users)
         after = page.changed_at or after
         if page.changes < AT_ONCE:
@@ -213,9 +260,10 @@ def _slices(after: int) -> Iterator[_Slice]:
     """
     live = counters.users()
     while after < LAST_USER:
-        bound = _query("reconcile/slice", {"after": after, "users": AT_ONCE, "rows": ROWS_AT_ONCE})[0].last_user
-        until = LAST_USER if bound is None else bound
-        row = _query("reconcile/scan", {"after": after, "until": until})[0]
+        sizes = {"users": AT_ONCE, "rows": ROWS_AT_ONCE}
+        [bound] = _query("reconcile/slice", {"after": after, **sizes}, row=SliceEnd)
+        until = LAST_USER if bound.last_user is None else bound.last_user
+        [row] = _query("reconcile/scan", {"after": after, "until": until}, row=ScannedSlice)
         before, live = live, counters.users()
         differing = {user_id for user_id in before | live if after < user_id <= until}.union(row.differing or ())
         yield _Slice(last_user=until, users=row.users, differing=list(differing))

@@ -2,7 +2,8 @@
 
 Where a caller reads the fields of the rows, a NamedTuple declares them (`row`): the names of all columns, in the order
 of the statement. Each execution compares the two. So a column that was renamed, added or removed in the SQL alone fails
-the first test that executes the statement.
+the first test that executes the statement. Without one, rows are tuples of objects, which can only be counted: mypy
+refuses to read them.
 """
 
 import threading
@@ -17,10 +18,10 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
-from psycopg.rows import RowFactory, RowMaker, namedtuple_row, no_result
+from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
 from typing_extensions import TypeVar
 
-Row = TypeVar("Row", bound=tuple[Any, ...], default=Any)
+Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
 
 
 class WrongColumns(TypeError):
@@ -94,9 +95,20 @@ def run_within(
     *,
     row: type[Row] | None = None,
     prepare: bool = False,
+    database: BaseDatabaseWrapper | None = None,
 ) -> list[Row]:
-    """Execute the statement as `run` does, but in the caller's transaction, if one is open."""
-    return _run_on(connections[DEFAULT_DB_ALIAS], package, name, parameters, row=row, prepare=prepare)
+    """Execute the statement as `run` does, but in the transaction that is open, if one is: the caller's, as a rule."""
+    database = database or connections[DEFAULT_DB_ALIAS]
+    getattr(_thread, "before_each", _nothing)()
+    database.ensure_connection()
+    factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
+    # Django's own cursors write the values into the text, and cannot prepare it.
+    with (
+        database.wrap_database_errors,
+        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
+    ):
+        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
+        return cursor.fetchall() if cursor.description else []
 
 
 @contextmanager
@@ -113,7 +125,7 @@ def own_transaction(package: str) -> Iterator[Query]:
     try:
         database.ensure_connection()
         with database.wrap_database_errors, _raw(database).transaction():
-            yield partial(_run_on, database, package)
+            yield partial(run_within, package, database=database)
     finally:
         if database is not callers:
             database.close()
@@ -121,27 +133,6 @@ def own_transaction(package: str) -> Iterator[Query]:
 
 def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
     return cast("psycopg.Connection[Any]", database.connection)
-
-
-def _run_on(
-    database: BaseDatabaseWrapper,
-    package: str,
-    name: str,
-    parameters: Mapping[str, object],
-    *,
-    row: type[Row] | None = None,
-    prepare: bool = False,
-) -> list[Row]:
-    getattr(_thread, "before_each", _nothing)()
-    database.ensure_connection()
-    factory = namedtuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
-    # Django's own cursors write the values into the text, and cannot prepare it.
-    with (
-        database.wrap_database_errors,
-        psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
-    ):
-        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
-        return cursor.fetchall() if cursor.description else []
 
 
 @cache

@@ -3,8 +3,9 @@
 What PostgreSQL says about a slot was true between the sending of the statement and the arrival of its answer. Starts
 are counted from the arrival, deadlines from the sending. So a round trip is lost of the time by which a start may be
 late, and is added to the grace when slots are reserved: by a process that reserves for itself, its own; by dispatch,
-the longest of those that holders of slots have reported lately. What counts is what nearly all round trips of the last
-minute took at most, with the commit, and without what the server itself took, such as a wait for a lock.
+the longest of those that holders of slots have reported lately. What counts is what nearly all of the last round trips
+took at most (MOST_SAMPLES, as far as they are not older than a minute), with the commit, and without what the server
+itself took, such as a wait for a lock.
 
 A reservation that was made before round trips got longer is given back where its time does not suffice. It is never
 used early: that does not depend on what was measured.
@@ -61,7 +62,7 @@ class RoundTrips:
             self._samples.append((clock.now(), min(max(0.0, seconds), LONGEST_S)))
 
     def expected_s(self) -> float:
-        """Return what nearly all round trips of the last minute took at most; 0 where none was measured."""
+        """Return what nearly all of the last round trips took at most; 0 where none was measured in the last minute."""
         return self._lately(NEARLY_ALL)
 
     def usual_s(self) -> float:

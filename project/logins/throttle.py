@@ -12,13 +12,20 @@ a clock goes on by itself.
 import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
 from postgres import statements
+
+
+class CountedAttempt(NamedTuple):
+    """An attempt that was counted, or comes too soon by `wait_s`."""
+
+    wait_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +41,14 @@ ADDRESS: Final = Allowance(burst=10, interval=timedelta(seconds=30))
 ACCOUNT: Final = Allowance(burst=30, interval=timedelta(seconds=10))
 KNOWN_FOR: Final = timedelta(days=30)
 IPV6_NETWORK: Final = 64  # bits: what one subscriber gets, at least
+_own_transaction = partial(statements.own_transaction, "project.logins")  # not rolled back with the request's
 
 
 def take(address: str, username: str) -> float:
     """Count an attempt; return 0.0, or, if it comes too soon and was not counted, the seconds until one may come."""
     account = _account(username)
     wait_s = _take(f"address {address}", ADDRESS) if address else 0.0
-    if wait_s or _run("is_known", {"key": _pair(account, address)}):
+    if wait_s or _is_known(account, address):
         return wait_s
     return _take(f"account {account}", ACCOUNT)
 
@@ -49,7 +57,8 @@ def remember(request: HttpRequest | None, user: AbstractBaseUser, **_signal: obj
     """Note that the account has logged in from this address: a receiver of Django's signal."""
     if request and (address := network_of(request)):
         key = _pair(_account(user.get_username()), address)
-        _run("remember", {"key": key, "for": KNOWN_FOR})
+        with _own_transaction() as query:
+            query("remember", {"key": key, "for": KNOWN_FOR})
 
 
 def network_of(request: HttpRequest) -> str:
@@ -64,10 +73,17 @@ def network_of(request: HttpRequest) -> str:
     return str(ip_network((address, bits), strict=False))
 
 
+def _is_known(account: str, address: str) -> bool:
+    with _own_transaction() as query:
+        return bool(query("is_known", {"key": _pair(account, address)}))
+
+
 def _take(key: str, allowance: Allowance) -> float:
     tolerance = allowance.interval * (allowance.burst - 1)
-    [row] = _run("take", {"key": key, "interval": allowance.interval, "tolerance": tolerance})
-    return float(row.wait_s)
+    parameters = {"key": key, "interval": allowance.interval, "tolerance": tolerance}
+    with _own_transaction() as query:
+        [attempt] = query("take", parameters, row=CountedAttempt)
+    return attempt.wait_s
 
 
 def _account(username: str) -> str:
@@ -77,9 +93,3 @@ def _account(username: str) -> str:
 
 def _pair(account: str, address: str) -> str:
     return f"{account} {address}"
-
-
-def _run(name: str, parameters: dict[str, object]) -> list[Any]:
-    """Run a statement that has committed when this returns, also where the request's transaction is rolled back."""
-    with statements.own_transaction("project.logins") as execute:
-        return execute(name, parameters)

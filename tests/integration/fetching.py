@@ -8,7 +8,7 @@ from postgres import statements
 from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import claim
-from workers.fetches.dispatch import TRAVEL, dispatch
+from workers.fetches.dispatch import TRAVEL, ReservedRun, dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
@@ -54,6 +54,7 @@ def reserve_all() -> list[int]:
             "confirmed_for": 0,
             "added_grace": 0.0,
         },
+        row=ReservedRun,
     )
     return [slot_id for row in rows for slot_id in row.slot_ids]
 

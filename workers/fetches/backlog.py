@@ -30,7 +30,7 @@ _looked_up_to = 0  # the id of a site
 
 
 class QueuedFetch(NamedTuple):
-    """A fetch that a statement has queued, by its site: `activate` must follow."""
+    """A fetch that a statement has queued, or has made due, by its site: `activate` must follow."""
 
     site_id: int
 

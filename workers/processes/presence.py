@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from django.db import Error, connection
@@ -24,6 +24,12 @@ _query = partial(statements.run, "workers.processes")
 
 TURN_EVERY_S: Final = 2.0
 GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to PostgreSQL, or PostgreSQL was held up
+
+
+class NotedProcess(NamedTuple):
+    """A process whose row was written, or deleted."""
+
+    id: int
 
 
 @dataclass(kw_only=True)
@@ -65,7 +71,7 @@ class Presence:
     def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""
         try:
-            rows = _query(statement, parameters, prepare=True)
+            rows = _query(statement, parameters, row=NotedProcess, prepare=True)
         except Error as error:
             log.warning("turn_not_noted", error=str(error))
             connection.close()

@@ -1,7 +1,8 @@
 """How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back."""
 
+from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from postgres import batches, statements
 from workers.processes.presence import GAP_S
@@ -16,9 +17,27 @@ FORGOTTEN_AFTER_S: Final = 3_600.0
 BATCH: Final = 1_000
 
 
-def processes() -> list[Any]:
-    """Return all processes that are known, as sql/status.sql describes them."""
-    return _query("status", {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S})
+class ProcessStatus(NamedTuple):
+    """A process that is known, and how it does, at the moment at which the database was asked."""
+
+    id: int
+    kind: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    holds: int
+    started_at: datetime
+    turned_at: datetime
+    age_s: float
+    silent_s: float  # since its last turn
+    is_lost: bool  # it is silent, though it could have turned
+    state: str  # alive | stopping | silent | gone
+
+
+def processes() -> list[ProcessStatus]:
+    """Return all processes that are known."""
+    return _query("status", {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}, row=ProcessStatus)
 
 
 def lost() -> dict[int, str]:

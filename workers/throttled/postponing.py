@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from celery import Task
@@ -28,6 +28,19 @@ HEADER = "weir_postponed"
 # Seconds after `max_wait` until a worker that holds a task counts as lost, and the task is published again.
 SILENCE = 30.0
 _query = partial(statements.run, "workers.throttled")
+
+
+class TakenTask(NamedTuple):
+    """A task whose row this worker holds now."""
+
+    host: str
+    not_before: datetime
+
+
+class StartedTask(NamedTuple):
+    """A task whose row is gone; None where the slot is gone, too."""
+
+    use_until_s: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +67,8 @@ def take(row: int, max_wait: float, *, redelivered: bool = False) -> Place | Non
     A message that the broker delivers again (`redelivered`) takes the row from the worker that got the message before.
     """
     token = uuid4()
-    rows = _query("take", {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered})
+    parameters = {"row": row, "token": token, "seconds": max_wait + SILENCE, "redelivered": redelivered}
+    rows = _query("take", parameters, row=TakenTask)
     return Place(row=row, token=token, host=rows[0].host, not_before=rows[0].not_before) if rows else None
 
 
@@ -87,7 +101,7 @@ def start(place: Place, slot: int) -> bool:
     Raises Ignore where this worker no longer holds the row: the task was cancelled, or the lease is over.
     """
     asked_at = clock.now()
-    rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, prepare=True)
+    rows = _query("start", {"row": place.row, "token": place.token, "slot": slot}, row=StartedTask, prepare=True)
     if not rows:
         raise Ignore
     use_until_s = rows[0].use_until_s

@@ -1,7 +1,7 @@
 """Publishing: postponed tasks get a message again when their turn at their site comes.
 
 1. Let the tasks wait again whose message or worker was lost, and have tasks follow their hosts to other sites.
-2. Mark the next tasks of every site that can start soon, in one statement, which commits (sql/publish.sql).
+2. Mark the next tasks of all sites that can start soon, in one statement for some hundred sites (sql/publish.sql).
 3. Send their messages. A task whose message the broker does not accept waits again. If this process dies in between,
    the leases of the marked tasks run out.
 
@@ -20,6 +20,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from random import random
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -53,6 +54,30 @@ SITES_A_STATEMENT = 500  # a site is reckoned once in a tick, or twice where a b
 SPLIT_LATELY = timedelta(minutes=1)  # how long after a split tasks are looked for that have to follow their hosts
 
 
+class WaitingSite(NamedTuple):
+    """A site at which tasks wait."""
+
+    name: str
+    is_missing: bool  # it was deleted
+
+
+class PublishedTask(NamedTuple):
+    """A task that is marked as published: its message is to be sent."""
+
+    id: int
+    signature: str
+    site: str
+    is_expired: bool
+
+
+class LostTask(NamedTuple):
+    """A task that waits again, as its message or its worker was lost."""
+
+    task: str
+    publications: int
+    was_held: bool
+
+
 def publish_due() -> int:
     """Publish the postponed tasks whose turn has come; returns how many messages were sent.
 
@@ -67,22 +92,22 @@ def publish_due() -> int:
         "delivery": DELIVERY,
         "most": MOST_OF_A_SITE,
         "batch": BATCH,
-        "sites": SITES_A_STATEMENT,
     }
     sent = 0
     first: str | None = ""
     while first is not None:
-        looked = _query("publish", {**parameters, "first": first})
-        rows = [row for row in looked if row.id is not None]
+        waiting = _query("waiting_sites", {"first": first, "most": SITES_A_STATEMENT + 1}, row=WaitingSite)
+        sites, rest = waiting[:SITES_A_STATEMENT], waiting[SITES_A_STATEMENT:]
+        rows = _query("publish", {**parameters, "sites": [site.name for site in sites]}, row=PublishedTask)
         taken = list(takewhile(lambda row: _send(row.id, row.signature), rows))
         _wait_again([row.id for row in rows[len(taken) :]])
         # A worker discards an expired message, and reports it as Celery does. It needs no slot, and no second message.
         PostponedTask.objects.filter(pk__in=[row.id for row in taken if row.is_expired]).delete()
         sent += len(taken)
-        _leave([row.site for row in _query("missing_sites", {"first": first, "sites": SITES_A_STATEMENT})])
+        _leave([site.name for site in sites if site.is_missing])
         if len(taken) < len(rows):  # the broker is away
             break
-        first = rows[-1].site if len(rows) == BATCH else looked[0].next_site
+        first = rows[-1].site if len(rows) == BATCH else rest[0].name if rest else None
     return sent
 
 
@@ -118,7 +143,7 @@ def _sites(hosts: set[str]) -> dict[str, KnownSite]:
 def _take_back_lost() -> None:
     more = True
     while more:
-        rows = _query("take_back", {"batch": BATCH, "pause": PAUSE, "longest": LONGEST_PAUSE})
+        rows = _query("take_back", {"batch": BATCH, "pause": PAUSE, "longest": LONGEST_PAUSE}, row=LostTask)
         if rows:
             log.warning(
                 "postponed_tasks_published_again",

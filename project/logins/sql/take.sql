@@ -27,4 +27,4 @@ SELECT CASE
     ELSE greatest(1, extract(epoch FROM (
         SELECT next_attempt - %(tolerance)s - clock_timestamp() FROM logins_rate WHERE key = %(key)s
     )))
-END AS wait_s
+END::float8 AS wait_s

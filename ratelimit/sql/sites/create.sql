@@ -2,7 +2,8 @@
 -- `ancestors` name, in pairs, the sites above each. Executed under the lock of lock.sql, in the order of the names (lock
 -- order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there, as it does after that of a deleted site; and it has that site's back-off, and its Crawl-delay, until those of its own robots.txt files are settled.
+-- host was promised there, as it does after that of a deleted site. It goes on with the back-off of that site and, until
+-- those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
 --
 -- above  the sites above each host that cover it, or did
 -- gone   the last start that each host may have been given at sites that are deleted
@@ -12,8 +13,8 @@ WITH above AS MATERIALIZED (
     CROSS JOIN LATERAL (  -- row look-up
         SELECT
             covers_subdomains, split_until, CASE WHEN has_strays THEN crawl_delay END AS crawl_delay,
-            CASE WHEN split_until IS NOT NULL AND backed_off_until IS NOT NULL
-                THEN least(backed_off_until, split_until) END AS backed_off_until
+            CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END AS backed_off_until,
+            backoff_level, backoff_error, backed_off_slot
         FROM ratelimit_site
         WHERE name = pair.ancestor
         OFFSET 0
@@ -31,9 +32,17 @@ WITH above AS MATERIALIZED (
     ) AS deleted
     GROUP BY pair.host
 )
-INSERT INTO ratelimit_site (name, "interval", burst, covers_subdomains, has_backlog, crawl_delay, backed_off_until, next_start)
+INSERT INTO ratelimit_site (
+    name, "interval", burst, covers_subdomains, has_backlog, crawl_delay,
+    backed_off_until, backoff_level, backoff_error, backed_off_slot,
+    next_start
+)
 SELECT
-    wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay), max(above.backed_off_until),
+    wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay),
+    max(above.backed_off_until),
+    coalesce(max(above.backoff_level), 0),
+    coalesce((array_agg(above.backoff_error ORDER BY above.backed_off_until DESC NULLS LAST))[1], ''),
+    coalesce(max(above.backed_off_slot), 0),
     coalesce(
         greatest(max(above.split_until), max(gone.last_start)) + greatest(%(interval)s, max(above.crawl_delay)),
         %(long_ago)s

@@ -3,14 +3,16 @@
 -- under the lock of lock.sql, with the rows locked (hold.sql).
 -- Promises: no host is asked earlier for having changed its site. What is reserved at either site is recalled. The clock
 -- of `to` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `from`;
--- `to` keeps the back-offs of `from` and of `above`, and the Crawl-delay of `from`, until those of the robots.txt files are settled. `from` notes
--- until when it has promised starts, for the clocks of sites that are created later, and that strays may be queued there.
+-- `to` goes on with the back-offs of `from` and of `above` and, until those of the robots.txt files are settled, with the
+-- Crawl-delay of `from`. `from` notes until when it has promised starts, for the clocks of sites that are created later,
+-- and that strays may be queued there.
 -- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
 --
 -- left_site  the site `from`
--- promised  the last start that the hosts may still be given, and the back-off that they had at a site that was split
--- lost      `from`, changed
--- gained    `to`, changed
+-- promised   the last start that the hosts may still be given, and the back-off that they had: there, or at a site that
+--            was split
+-- lost       `from`, changed
+-- gained     `to`, changed
 WITH left_site AS MATERIALIZED (
     SELECT
         id, crawl_delay, backed_off_until, backoff_level, backoff_error, backed_off_slot,
@@ -18,11 +20,18 @@ WITH left_site AS MATERIALIZED (
     FROM ratelimit_site
     WHERE id = %(from)s::bigint
 ), promised AS MATERIALIZED (
-    SELECT max(until) AS until, max(backed_off_until) AS backed_off_until
+    SELECT
+        max(until) AS until,
+        max(backed_off_until) AS backed_off_until,
+        max(backoff_level) AS backoff_level,
+        (array_agg(backoff_error ORDER BY backed_off_until DESC NULLS LAST))[1] AS backoff_error,
+        max(backed_off_slot) AS backed_off_slot
     FROM (
-        SELECT until, backed_off_until FROM left_site
+        SELECT until, backed_off_until, backoff_level, backoff_error, backed_off_slot FROM left_site
         UNION ALL
-        SELECT split_until, CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END
+        SELECT
+            split_until, CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END,
+            backoff_level, backoff_error, backed_off_slot
         FROM ratelimit_site
         WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
     ) AS promise
@@ -41,12 +50,12 @@ WITH left_site AS MATERIALIZED (
         ),
         crawl_delay = inherited.crawl_delay,
         backed_off_until = greatest(site.backed_off_until, promised.backed_off_until),
-        backoff_level = greatest(site.backoff_level, left_site.backoff_level),
+        backoff_level = greatest(site.backoff_level, promised.backoff_level),
         backoff_error = CASE
-            WHEN left_site.backed_off_until > coalesce(site.backed_off_until, '-infinity') THEN left_site.backoff_error
+            WHEN promised.backed_off_until > coalesce(site.backed_off_until, '-infinity') THEN promised.backoff_error
             ELSE site.backoff_error
         END,
-        backed_off_slot = greatest(site.backed_off_slot, left_site.backed_off_slot),
+        backed_off_slot = greatest(site.backed_off_slot, promised.backed_off_slot),
         recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
     FROM promised
     LEFT JOIN left_site ON true

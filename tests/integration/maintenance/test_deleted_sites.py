@@ -392,10 +392,10 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     request_fetches([f"https://{SHOP}/{n}" for n in range(2_000)])
     old = create()
     delete(A)
-    place: dict[str, object] = {"after": 0, "most": 2_000, "batch": 5_000}
+    place: dict[str, object] = {"after": 0, "last": old.pk}
     room = "workers.fetches.maintenance"
-    assert rows_read(room, "late_fetches", place, "fetches_fetch") == 0
-    assert rows_read(room, "late_robots_files", {"after": 0, "last": old.pk}, "fetches_robotsfile") == 0
+    assert rows_read(room, "late_fetches", {**place, "batch": 5_000}, "fetches_fetch") == 0
+    assert rows_read(room, "late_robots_files", place, "fetches_robotsfile") == 0
     judged: dict[str, object] = {
         "sites": [site(SHOP).pk],
         "hosts": [],

@@ -49,6 +49,16 @@ def test_rows_are_of_the_declared_class() -> None:
     assert row == (site.id, "a.test")
 
 
+def test_rows_that_nobody_declares_can_only_be_counted() -> None:
+    """For mypy their values are objects, and have no names. It complains of a comment that it does not need."""
+    create_sites(["a.test"])
+    [row] = statements.run("ratelimit", "sites/named", {"names": ["a.test"]})
+    assert type(row) is tuple
+    with pytest.raises(AttributeError):
+        _ = row.name  # type: ignore[attr-defined]
+    _number: int = row[0]  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
     ("row", "difference"),
     [

@@ -195,6 +195,29 @@ def test_a_back_off_is_not_forgotten_when_hosts_get_their_sites_later() -> None:
     assert slots.estimate("b.shop.test") > 3590
 
 
+@pytest.mark.parametrize(
+    ("covers_still", "make"),
+    [
+        (True, lambda: site_settings.set_rate(A, "10/s")),
+        (False, lambda: site_settings.set_rate(A, "10/s")),
+        (False, lambda: create_sites([A])),
+    ],
+)
+def test_a_row_of_back_offs_goes_on_at_the_hosts_own_site(make: Callable[[], object], *, covers_still: bool) -> None:
+    """A site that cannot be reached is not tried every five seconds again because its name has got a site."""
+    covering(SHOP, "10/s")
+    slot = slots.reserve(A).slots[0].id
+    for _ in range(3):
+        site_settings.back_off(A, error="no connection")
+    if not covers_still:
+        site_settings.set_rate(SHOP, covers_subdomains=False)
+    make()
+    assert (site(A).backoff_level, site(A).backoff_error) == (3, "no connection")
+    assert site_settings.back_off(A, slot=slot, error="no connection") is None, "it belongs to the last back-off"
+    site_settings.back_off(A, error="no connection")
+    assert site(A).backoff_level == 4
+
+
 def test_a_site_whose_row_is_locked_does_not_keep_other_hosts_from_getting_theirs(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:

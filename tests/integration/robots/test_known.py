@@ -33,9 +33,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     statements: list[tuple[str, int]] = []
     real = robots_files._query
 
-    def noting(name: str, parameters: Any) -> Any:
+    def noting(name: str, parameters: Any, **options: Any) -> Any:
         statements.append((name, len(parameters["origins"])))
-        return real(name, parameters)
+        return real(name, parameters, **options)
 
     monkeypatch.setattr(robots_files, "_query", noting)
     return statements

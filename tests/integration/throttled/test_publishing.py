@@ -44,8 +44,7 @@ PARAMETERS = {
     "delivery": 30.0,
     "most": 200,
     "batch": 500,
-    "sites": 500,
-    "first": "",
+    "sites": [SITE],
 }
 
 
@@ -179,10 +178,10 @@ def test_a_tick_reckons_each_site_once(batch: int, broker: Broker, monkeypatch: 
     read: list[int] = []
     run = publishing._query
 
-    def counted(name: str, parameters: dict[str, object]) -> list[Any]:
+    def counted(name: str, parameters: dict[str, object], **options: Any) -> list[Any]:
         if name == "publish":
             read.append(rows_read("workers.throttled", name, parameters, "ratelimit_site"))
-        return run(name, parameters)
+        return run(name, parameters, **options)
 
     monkeypatch.setattr(publishing, "_query", counted)
     for number in range(21):
@@ -414,6 +413,7 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: boo
         if has_statistics:
             cursor.execute("ANALYZE throttled_postponedtask")
     for name, parameters in (
+        ("waiting_sites", {"first": "", "most": 500}),
         ("publish", PARAMETERS),
         ("take_back", {"batch": 500, "pause": 60.0, "longest": 3600.0}),
     ):

@@ -12,7 +12,7 @@
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -51,6 +51,36 @@ WHY = {
 }
 
 
+class LockedSite(NamedTuple):
+    """A site that is judged, and whose row is locked."""
+
+    id: int
+    name: str
+
+
+class JudgedSite(NamedTuple):
+    """A site that was deleted, or why it stays, and how many seconds its clock keeps it."""
+
+    name: str
+    busy: str | None  # None: it was deleted
+    free_in_s: float
+
+
+class IdleSites(NamedTuple):
+    """The sites that may be idle, of those that were looked at."""
+
+    idle: list[int]
+    looked_at: int
+    last: int | None  # of those that were looked at
+
+
+class NotedSites(NamedTuple):
+    """How many notes of deleted sites were looked at, and the last of these sites."""
+
+    looked_at: int
+    last: int | None
+
+
 def delete(host: str) -> None:
     """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
 
@@ -76,13 +106,12 @@ def delete_idle() -> int:
     deleted, after, is_whole = 0, 0, False
     try:
         while not is_whole:
-            [look] = _query(
-                "idle_sites", {"after": after, "most": SITES_A_LOOK, "idle_for": settings.WEIR_SITE_RETENTION}
-            )
+            place = {"after": after, "most": SITES_A_LOOK}
+            [look] = _query("idle_sites", {**place, "idle_for": settings.WEIR_SITE_RETENTION}, row=IdleSites)
             for start in range(0, len(look.idle), BATCH):
                 rows = _delete(look.idle[start : start + BATCH], settings.WEIR_SITE_RETENTION)
                 deleted += sum(row.busy is None for row in rows)
-            after, is_whole = look.last, look.looked_at < SITES_A_LOOK
+            after, is_whole = look.last or 0, look.looked_at < SITES_A_LOOK
     except SitesLocked:
         log.warning("idle_sites_wait_for_others")
     return deleted
@@ -96,24 +125,28 @@ def follow_late() -> int:
     global _looked_up_to  # noqa: PLW0603  each process makes its own rounds
     moved, until = 0, time.monotonic() + FOLLOW_FOR_S
     while True:
-        place = {"after": _looked_up_to, "most": NOTES_A_LOOK}
-        rows = _query("late_fetches", {**place, "batch": FETCHES_A_LOOK})
-        if rows[0].last is not None:
-            _query("late_robots_files", {"after": _looked_up_to, "last": rows[0].last})
-        late = [row for row in rows if row.id is not None]
+        [notes] = _query("noted_sites", {"after": _looked_up_to, "most": NOTES_A_LOOK}, row=NotedSites)
+        late = _late(_looked_up_to, notes.last) if notes.last is not None else []
         try:
             moved += strays.move(late)
         except SitesLocked:  # other transactions are in the way of new sites: the next sweep tries again
             log.warning("late_fetches_wait_for_sites")
             return moved
         if len(late) < FETCHES_A_LOOK:
-            _looked_up_to = rows[0].last if rows[0].looked_at == NOTES_A_LOOK else 0
+            _looked_up_to = (notes.last or 0) if notes.looked_at == NOTES_A_LOOK else 0
             return moved
         if time.monotonic() >= until:
             return moved
 
 
-def _deleted_patiently(site: int) -> Any:  # noqa: ANN401  a row
+def _late(after: int, last: int) -> list[strays.PossibleStray]:
+    """Return what is queued at these deleted sites, a batch at most, and delete what is known of their robots.txt."""
+    place = {"after": after, "last": last}
+    _query("late_robots_files", place)
+    return _query("late_fetches", {**place, "batch": FETCHES_A_LOOK}, row=strays.PossibleStray)
+
+
+def _deleted_patiently(site: int) -> JudgedSite | None:
     """Try to delete the site; returns how it was judged, None where other transactions did not let it go."""
     for _ in range(MOST_TRIES):
         try:
@@ -125,7 +158,7 @@ def _deleted_patiently(site: int) -> Any:  # noqa: ANN401  a row
     return None
 
 
-def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[Any]:
+def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[JudgedSite]:
     """Delete those of the sites that are not busy, and that no other transaction has locked; returns all but these.
 
     Raises SitesLocked where other transactions change or create sites for longer than PATIENCE_S.
@@ -135,7 +168,7 @@ def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[Any]:
             statements.run_within(
                 "ratelimit", "sites/lock", {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"}
             )
-            held = _query_within("hold_sites", {"sites": list(sites)})
+            held = _query_within("hold_sites", {"sites": list(sites)}, row=LockedSite)
             above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
             return _query_within(
                 "delete_sites",
@@ -147,6 +180,7 @@ def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[Any]:
                     "confirmed_for": CONFIRMED_FOR_S,
                     "idle_for": idle_for,
                 },
+                row=JudgedSite,
             )
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):

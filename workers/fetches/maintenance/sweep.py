@@ -7,14 +7,16 @@
 5. Calls of `on_done` that were not made are repeated (on_done.py).
 """
 
+from functools import partial
 from random import random
+from typing import NamedTuple
 
 import structlog
 
 from postgres import statements
 from workers import task_names
 from workers.fetches import backlog, strays
-from workers.fetches.fetcher.results.outcomes import lost
+from workers.fetches.fetcher.results import outcomes
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.maintenance import deleted_sites
 from workers.fetches.models import State
@@ -22,9 +24,27 @@ from workers.fetches.on_done import call_overdue
 from workers.processes import status
 from workers.publish import publish
 
+_query = partial(statements.run, "workers.fetches.maintenance")
 log = structlog.get_logger(__name__)
 
 BATCH = 1_000
+
+
+class LostFetch(NamedTuple):
+    """A fetch that is held, and whose lease ran out."""
+
+    id: int
+    slot_id: int
+    state: str
+    attempts: int
+    max_attempts: int
+
+
+class LostProcess(NamedTuple):
+    """A process that is lost, and how many fetches it held whose leases were ended."""
+
+    process: int
+    fetches: int
 
 
 def sweep() -> int:
@@ -35,10 +55,10 @@ def sweep() -> int:
     """
     _expire_leases()
     taken_back = 0
-    while rows := statements.run("workers.fetches.maintenance", "lost", {"batch": BATCH}):
+    while rows := _query("lost", {"batch": BATCH}, row=LostFetch):
         store(
             [
-                lost(
+                outcomes.lost(
                     fetch_id=row.id,
                     slot_id=row.slot_id,
                     was_running=row.state == State.RUNNING,
@@ -59,6 +79,6 @@ def sweep() -> int:
 
 
 def _expire_leases() -> None:
-    if lost := status.lost():
-        for row in statements.run("workers.fetches.maintenance", "expire_leases", {"processes": list(lost)}):
-            log.warning("process_lost", process=lost[row.process], fetches=row.fetches)
+    if names := status.lost():
+        for row in _query("expire_leases", {"processes": list(names)}, row=LostProcess):
+            log.warning("process_lost", process=names[row.process], fetches=row.fetches)

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 from django.conf import settings
 
@@ -34,6 +34,41 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 
 MOST_ADDED = 1_000_000
 TICK_S = tick_of(task_names.DISPATCH)
+
+
+class FoundRun(TypedDict):
+    """A run that is not over."""
+
+    at_once: int
+    starts_s: list[float]
+
+
+class FoundSite(NamedTuple):
+    """What dispatch finds at a site, and what a new request does (sql/forecast.sql)."""
+
+    is_new: bool
+    name: str
+    effective_interval: timedelta
+    burst: int
+    max_concurrency: int | None
+    paused_until: datetime | None
+    has_backlog: bool
+    now: datetime
+    state: str
+    backoff_error: str
+    interval_s: float
+    spacing_s: float
+    grace_s: float
+    reserved_for_s: float
+    held_for_s: float
+    queued: int
+    backlog: int
+    ahead: int
+    robots: int
+    asks_robots: bool
+    robots_held_for_s: float
+    robots_error: str
+    held_runs: list[FoundRun]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +110,7 @@ def forecast(host: str, add: int = 0) -> Forecast:
     return _computed(look(first.starts_in_s, first.clears_in_s), add) if first.not_due else first
 
 
-def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> list[Any]:
+def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> FoundSite:
     """Read the site and its queue, with fetches that become due before slots for these starts are reserved.
 
     That is up to the look-ahead before the starts.
@@ -94,11 +129,11 @@ def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s:
         "origins": origins,
         "robots_urls": [origin + PATH for origin in origins],
     }
-    return _query("forecast", parameters)
+    [row] = _query("forecast", parameters, row=FoundSite)
+    return row
 
 
-def _computed(rows: list[Any], add: int) -> Forecast:
-    [row] = rows
+def _computed(row: FoundSite, add: int) -> Forecast:
     held_for_s = math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else row.held_for_s
     site = SiteTiming(
         interval_s=row.interval_s,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
@@ -12,6 +12,36 @@ from psycopg.types.range import Range
 from postgres import statements
 
 _query = partial(statements.run_within, "workers.fetches.reports")
+
+
+class CountedSite(NamedTuple):
+    """One of the sites with most unfinished fetches, and the totals of all; no name where nothing is unfinished."""
+
+    done: int
+    failed: int
+    cancelled: int
+    unfinished: int
+    sites: int  # with unfinished fetches
+    name: str | None
+    interval: timedelta
+    held_up: bool
+    site_unfinished: int
+    site_ended: int
+
+
+class Ending(NamedTuple):
+    """How many fetches ended with this state and status code."""
+
+    state: str
+    status_code: int | None
+    fetches: int
+
+
+class FailedFetch(NamedTuple):
+    """The URL of a fetch that failed, and why it did."""
+
+    url: str
+    error: str
 
 
 @dataclass(kw_only=True, slots=True)
@@ -68,7 +98,7 @@ class Progress:
 
 def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
     """Return how far the fetches are now, with the `most_sites` sites that have most unfinished ones."""
-    rows = _query("progress", {**ids.parameters(), "most": most_sites})
+    rows = _query("progress", {**ids.parameters(), "most": most_sites}, row=CountedSite)
     total = rows[0]
     return Progress(
         done=total.done,
@@ -90,11 +120,11 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
     )
 
 
-def endings(ids: FetchIds) -> list[tuple[str, int | None, int]]:
-    """Return (state, status code, how many) of the fetches that ended, the most frequent first."""
-    return [(row.state, row.status_code, row.fetches) for row in _query("endings", ids.parameters())]
+def endings(ids: FetchIds) -> list[Ending]:
+    """Return how the fetches ended that did, the most frequent ending first."""
+    return _query("endings", ids.parameters(), row=Ending)
 
 
-def failures(ids: FetchIds, most: int | None = None) -> list[tuple[str, str]]:
-    """Return (URL, error) of the first `most` fetches that failed, or of all."""
-    return [(row.url, row.error) for row in _query("failures", {**ids.parameters(), "most": most})]
+def failures(ids: FetchIds, most: int | None = None) -> list[FailedFetch]:
+    """Return the first `most` fetches that failed, or all of them."""
+    return _query("failures", {**ids.parameters(), "most": most}, row=FailedFetch)

@@ -1,6 +1,8 @@
 """Crawl-delays: the longest that the robots.txt files of a site ask for holds for the site, while it counts."""
 
 from collections.abc import Iterable
+from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -9,15 +11,21 @@ from ratelimit import site_settings
 from ratelimit.models import Site
 
 
+class UnsettledSite(NamedTuple):
+    """A site whose Crawl-delay is not what it should be, and what it should be."""
+
+    site_id: int
+    crawl_delay: timedelta | None
+
+
 def settle(site_ids: Iterable[int]) -> None:
     """Give each of these sites the longest Crawl-delay that still counts there, or none where none does.
 
     Where two processes do so at once, the one that has read less recently may write last. A Crawl-delay that counts no
     more then stays until `settle_all` runs; one that is missing is set when a fetcher looks that robots.txt up again.
     """
-    for row in statements.run(
-        "workers.fetches.robots", "crawl_delays", {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
-    ):
+    parameters = {"sites": list(site_ids), "obey": settings.WEIR_OBEY_ROBOTS}
+    for row in statements.run("workers.fetches.robots", "crawl_delays", parameters, row=UnsettledSite):
         site_settings.set_crawl_delay(row.site_id, row.crawl_delay)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import structlog
 from django.conf import settings
@@ -49,6 +49,20 @@ MOST_ORIGINS = 20_000  # that one process remembers
 MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, where they are as long as usual
 
 
+class KnownFile(NamedTuple):
+    """What PostgreSQL knows of the robots.txt of an origin; `rules` is None where the process has the text already."""
+
+    origin: str
+    state: str
+    error: str
+    fetched_at: datetime
+    rules: str | None
+    expires_in_s: float
+    is_due: bool
+    site_id: int
+    site_lacks_delay: bool
+
+
 def ask(site_ids: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
     """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
@@ -70,6 +84,7 @@ def ask(site_ids: Mapping[str, int], *, is_needed_now: bool = False) -> list[int
             "ahead": None if is_needed_now else AHEAD_OF_FETCHES,
             "most": MOST_AHEAD,
         },
+        row=backlog.QueuedFetch,
     )
     return [row.site_id for row in rows]
 
@@ -80,8 +95,10 @@ def wake(site_ids: Mapping[str, int]) -> list[int]:
     Called by the process that has committed what a robots.txt said, and by the process that has committed that fetches
     wait for one: the later of the two finds them. Returns their sites, for the caller to have them dispatched.
     """
-    rows = _query("wake", {"origins": list(site_ids), "sites": list(site_ids.values())}) if site_ids else []
-    return sorted({row.site_id for row in rows})
+    if not site_ids:
+        return []
+    parameters = {"origins": list(site_ids), "sites": list(site_ids.values())}
+    return sorted({row.site_id for row in _query("wake", parameters, row=backlog.QueuedFetch)})
 
 
 def ask_again(origins: Iterable[str]) -> int:
@@ -163,10 +180,11 @@ class RobotsFiles:
         rows = _query(
             "known",
             {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
+            row=KnownFile,
         )
         began_at = time.thread_time()
         for row in sorted(rows, key=lambda row: row.rules is not None):  # first those that need no parsing
-            self._known[row.origin] = _as_known(row, had.get(row.origin), now)
+            self._known[row.origin] = _as_known(row, had, now)
             self._bytes += self._known[row.origin].size
             if time.thread_time() - began_at > PARSE_FOR:
                 break  # the rest is left to later claims
@@ -181,11 +199,11 @@ class RobotsFiles:
             self._bytes -= forgotten.size
 
 
-def _as_known(row: Any, had: Known | None, now: float) -> Known:  # noqa: ANN401  a row of sql/known.sql
+def _as_known(row: KnownFile, had: Mapping[str, Known], now: float) -> Known:
     """Return what a row says; rules that this process `had` already are not parsed again."""
     expires_at = now + row.expires_in_s
-    if row.rules is None and had is not None:
-        return replace(had, looked_up_at=now, expires_at=expires_at)
+    if row.rules is None:
+        return replace(had[row.origin], looked_up_at=now, expires_at=expires_at)
     known = Known(
         state=RobotsState(row.state),
         error=row.error,

@@ -1,11 +1,10 @@
 import socket
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error
 
 from workers import heartbeats
-from workers.processes.status import SILENT_AFTER_S, processes
+from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 
 class Command(BaseCommand):
@@ -53,8 +52,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{', '.join(f'{known.name} (pid {known.pid}) is {known.state}' for known in found)}.")
 
 
-def _is_meant(known: Any, wanted: str) -> bool:  # noqa: ANN401  a row
+def _is_meant(known: ProcessStatus, wanted: str) -> bool:
     if "@" in wanted:
-        return bool(known.name == wanted)
+        return known.name == wanted
     names = {known.kind, str(known.pid), known.name.rpartition("@")[0]}
     return known.host == socket.gethostname() and wanted in names

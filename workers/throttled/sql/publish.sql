@@ -1,15 +1,12 @@
--- Mark as published, for `delivery` seconds, the next tasks of `sites` sites, in the order of their names from `first`
--- on: at most `most` of a site, `batch` in all.
+-- Mark as published, for `delivery` seconds, the next tasks of these sites: at most `most` of a site, `batch` in all.
 -- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now, one
 -- after the other. Before them go the slots that are reserved at the site, and the tasks that were published before and
 -- that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of `lookahead`.
 -- Promises: first in, first out within a site. However many processes execute this at once, no task is published twice,
 -- nor more tasks than there is room for: the process that locks the first task of a site has the site, and the others
 -- skip it (skip locked). The site's row is not locked. It costs one look at an index for each site, whatever the number
--- of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over; each row, or one without a
--- task, names the site after those that were looked at (NULL: there is none).
+-- of its tasks. Returns the tasks in their order, and whether Celery's `expires` is over.
 --
--- waiting    the sites at which tasks wait (index jump)
 -- timed      the clock (one clock)
 -- opened     when a task could start at each, by the rules of ratelimit/sql/slots/reserve.sql
 -- roomy      the sites with room, and for how many tasks
@@ -18,23 +15,7 @@
 -- fitting    whether each may wait so long
 -- chosen     the tasks to publish
 -- published  their rows, marked
-WITH RECURSIVE waiting AS (
-    (
-        SELECT site, 1 AS place FROM throttled_postponedtask
-        WHERE published_at IS NULL AND site >= %(first)s
-        ORDER BY site
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT task.site FROM throttled_postponedtask AS task
-        WHERE task.published_at IS NULL AND task.site > waiting.site
-        ORDER BY task.site
-        LIMIT 1
-    ), place + 1
-    FROM waiting
-    WHERE waiting.site IS NOT NULL AND place <= %(sites)s
-), timed AS MATERIALIZED (
+WITH timed AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), opened AS MATERIALIZED (
     SELECT
@@ -42,7 +23,7 @@ WITH RECURSIVE waiting AS (
         CASE WHEN site.has_backlog THEN %(beside_fetches)s ELSE %(lookahead)s END::float8 AS lookahead,
         greatest(now, site.paused_until, site.backed_off_until) AS soonest,
         greatest(now, site.paused_until, site.backed_off_until, site.next_start) + on_its_way.tasks * step AS arrival
-    FROM waiting
+    FROM unnest(%(sites)s::text[]) AS waiting (site)
     CROSS JOIN timed
     -- Row look-up (docs/explanation/sql.md).
     CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS site
@@ -51,7 +32,6 @@ WITH RECURSIVE waiting AS (
         SELECT count(*) AS tasks FROM throttled_postponedtask AS task
         WHERE task.site = waiting.site AND task.published_at IS NOT NULL AND task.held_by IS NULL
     ) AS on_its_way
-    WHERE waiting.place <= %(sites)s
 ), roomy AS MATERIALIZED (
     SELECT
         opened.*,
@@ -100,9 +80,6 @@ WITH RECURSIVE waiting AS (
     WHERE task.id = chosen.id
     RETURNING task.id, task.site, task.not_before, task.signature, task.expires_at
 )
-SELECT
-    id, signature, site, coalesce(expires_at < clock_timestamp(), false) AS is_expired,
-    (SELECT site FROM waiting WHERE place = %(sites)s + 1) AS next_site
-FROM (SELECT) AS always
-LEFT JOIN published ON true
+SELECT id, signature, site, coalesce(expires_at < clock_timestamp(), false) AS is_expired
+FROM published
 ORDER BY site, not_before, id

@@ -1,5 +1,5 @@
 -- Count how far the fetches with these ids are: totals, and the sites that have most unfinished ones. Reads only.
--- One row a site, with the totals in each; one row with the totals alone where nothing is unfinished.
+-- One row a site, with the totals in each; one row without a site's name where nothing is unfinished.
 -- `first` and `last` are the ends of `ids`: they name the range of the primary key that is read.
 WITH counted AS MATERIALIZED (
     SELECT
@@ -32,6 +32,12 @@ WITH counted AS MATERIALIZED (
     ORDER BY counted.unfinished DESC, site.name
     LIMIT %(most)s
 )
-SELECT *
+SELECT
+    total.*,
+    name,
+    coalesce("interval", interval '0') AS "interval",
+    coalesce(held_up, false) AS held_up,
+    coalesce(site_unfinished, 0) AS site_unfinished,
+    coalesce(site_ended, 0) AS site_ended
 FROM total LEFT JOIN busiest ON true
 ORDER BY site_unfinished DESC, name

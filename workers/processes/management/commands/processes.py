@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from workers import terminal
-from workers.processes.status import SILENT_AFTER_S, processes
+from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 COLUMNS = ("name", "kind", "pid", "version", "up", "last turn", "holds", "state")
 NOT_WELL = 1  # the exit status
@@ -34,13 +34,13 @@ class Command(BaseCommand):
             sys.exit(NOT_WELL)
 
 
-def _as_data(process: Any) -> dict[str, object]:  # noqa: ANN401  a row
+def _as_data(process: ProcessStatus) -> dict[str, object]:
     names = ("id", "name", "kind", "host", "pid", "version", "holds", "state")
     times = {"started_at": process.started_at.isoformat(), "turned_at": process.turned_at.isoformat()}
     return {name: getattr(process, name) for name in names} | times | {"silent_s": round(process.silent_s, 1)}
 
 
-def _as_text(known: list[Any]) -> str:
+def _as_text(known: list[ProcessStatus]) -> str:
     table = terminal.table(*COLUMNS, numbers={"pid", "up", "last turn", "holds"})
     for process in known:
         table.add_row(

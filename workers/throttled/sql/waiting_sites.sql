@@ -1,7 +1,7 @@
--- Find the sites that do not exist, among the `sites` sites at which tasks wait, in the order of their names from `first`
--- on: those that publish.sql looks at. Such a site was deleted. Reads only; costs two looks at an index for each site.
+-- Find the next `most` sites at which tasks wait, in the order of their names from `first` on, and whether each is missing:
+-- such a site was deleted. Reads only; costs two looks at an index for each site.
 --
--- waiting  the sites at which tasks wait (index jump, docs/explanation/sql.md)
+-- waiting  the names of the sites (index jump, docs/explanation/sql.md)
 WITH RECURSIVE waiting AS (
     (
         SELECT site, 1 AS place FROM throttled_postponedtask
@@ -17,9 +17,10 @@ WITH RECURSIVE waiting AS (
         LIMIT 1
     ), place + 1
     FROM waiting
-    WHERE waiting.site IS NOT NULL AND place < %(sites)s
+    WHERE waiting.site IS NOT NULL AND place < %(most)s
 )
-SELECT waiting.site
+SELECT waiting.site AS name, known.id IS NULL AS is_missing
 FROM waiting
 LEFT JOIN LATERAL (SELECT id FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS known ON true  -- row look-up
-WHERE waiting.site IS NOT NULL AND known.id IS NULL
+WHERE waiting.site IS NOT NULL
+ORDER BY waiting.place
