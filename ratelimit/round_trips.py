@@ -97,6 +97,15 @@ class RoundTrips:
 of_process = RoundTrips()
 
 
+def _forget() -> None:
+    """Begin anew: another thread of the parent may have held the lock."""
+    global of_process  # noqa: PLW0603  one for each process
+    of_process = RoundTrips()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def added_grace_s(round_trip_s: float) -> float:
     """Return what such round trips add to the grace of a reservation."""
     return max(0.0, round_trip_s - INCLUDED_S)

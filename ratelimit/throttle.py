@@ -6,10 +6,9 @@
 How a caller gets its slot, and what the callers of a process share, stands in ratelimit.held.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncContextDecorator, ContextDecorator
 from functools import partial
+from typing import Self
 
 from asgiref.sync import sync_to_async
 
@@ -22,9 +21,8 @@ from ratelimit.held.process import callers_at
 _refuse_transaction = partial(statements.refuse_transaction, "throttle()")
 
 
-@contextmanager
-def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> Iterator[int]:
-    """Wait for the site's next slot, which no other process on any host gets; yields the slot's id.
+def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> "Throttle":
+    """Wait for the site's next slot, which no other process on any host gets; `with` yields the slot's id.
 
     Send the request first in the body. Where the body has to wait for something before that, let it share no run with
     other callers of this process: they count their starts from its beginning.
@@ -33,25 +31,66 @@ def throttle(site: str, max_wait: float = 15.0, *, shares_runs: bool = True) -> 
     ValueError for a `max_wait` outside 0 to 100 years; and TransactionManagementError inside a transaction, which would
     hold its locks during the wait.
     """
-    slots.check_max_wait(max_wait)
-    _refuse_transaction()
-    caller = Caller(callers_at(site, shared=shares_runs), clock.now() + max_wait)
-    steps.run(caller.start())
-    try:
-        yield caller.slot_id
-    finally:
-        steps.run(caller.end(clock.now()))
+    return Throttle(site, max_wait, shares_runs=shares_runs)
 
 
-@asynccontextmanager
-async def athrottle(site: str, max_wait: float = 15.0) -> AsyncIterator[int]:
+def athrottle(site: str, max_wait: float = 15.0) -> "AsyncThrottle":
     """Do as throttle() does, without blocking the event loop. Cancelling the wait gives the slot back."""
-    slots.check_max_wait(max_wait)
-    latest = clock.now() + max_wait
-    await sync_to_async(_refuse_transaction)()
-    caller = Caller(callers_at(site), latest)
-    await steps.run_async(caller.start())
-    try:
-        yield caller.slot_id
-    finally:
-        await asyncio.shield(steps.run_async(caller.end(clock.now())))
+    return AsyncThrottle(site, max_wait)
+
+
+class _Use:
+    """One use of a site's slot, by one `with`."""
+
+    def __init__(self, site: str, max_wait: float, *, shares_runs: bool = True) -> None:
+        self._site = site
+        self._max_wait = max_wait
+        self._shares_runs = shares_runs
+        self._caller: Caller | None = None
+
+    def _recreate_cm(self) -> Self:
+        """Return what the next call of a decorated function uses."""
+        return type(self)(self._site, self._max_wait, shares_runs=self._shares_runs)
+
+    def _new_caller(self, latest: float) -> Caller:
+        if self._caller:
+            raise RuntimeError("What throttle() returns is for one `with`: call it again for the next one.")
+        self._caller = Caller(callers_at(self._site, shared=self._shares_runs), latest)
+        return self._caller
+
+
+class Throttle(_Use, ContextDecorator):
+    """What throttle() returns."""
+
+    def __enter__(self) -> int:
+        slots.check_max_wait(self._max_wait)
+        _refuse_transaction()
+        caller = self._new_caller(clock.now() + self._max_wait)
+        steps.run(caller.start())
+        taken = caller.taken
+        slot_id = taken.id
+        taken.has_begun = True  # the last thing before the body: no call may come behind it
+        return slot_id
+
+    def __exit__(self, *_raised: object) -> None:
+        if self._caller:
+            steps.run(self._caller.end(clock.now()))
+
+
+class AsyncThrottle(_Use, AsyncContextDecorator):
+    """What athrottle() returns."""
+
+    async def __aenter__(self) -> int:
+        slots.check_max_wait(self._max_wait)
+        latest = clock.now() + self._max_wait
+        await sync_to_async(_refuse_transaction)()
+        caller = self._new_caller(latest)
+        await steps.run_async(caller.start())
+        taken = caller.taken
+        slot_id = taken.id
+        taken.has_begun = True  # as above
+        return slot_id
+
+    async def __aexit__(self, *_raised: object) -> None:
+        if self._caller:
+            await steps.run_async(self._caller.end(clock.now()))

@@ -4,8 +4,9 @@ import signal
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_init
+from celery.signals import worker_process_init, worker_process_shutdown
 
+from ratelimit.held import process as held
 from workers import heartbeats, task_names
 
 
@@ -19,3 +20,9 @@ def heartbeat(queue: str) -> None:
 def _finish_the_task(**_kwargs: Any) -> None:
     """Ignore SIGTERM: a supervisor sends it to the whole process group, and it would cut a running task off."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+@worker_process_shutdown.connect
+def _give_runs_back(**_kwargs: Any) -> None:
+    """Give back the starts that no task has used: a process of the pool ends without Python's exit handlers."""
+    held.close()

@@ -9,6 +9,7 @@
    did or raised stands.
 """
 
+import os
 from collections.abc import Generator
 from functools import partial
 
@@ -16,10 +17,9 @@ import structlog
 from django.db import Error
 
 from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun, Missed, Unconfirmed, confirm, confirm_ahead
+from ratelimit.held.held_run import HeldRun, Missed, TakenSlot, Unconfirmed, confirm, confirm_ahead
 from ratelimit.held.site_callers import SiteCallers
-from ratelimit.held.steps import Await, Call, Sleep, Step, Steps
-from ratelimit.slots import ReservedSlot
+from ratelimit.held.steps import Call, Sleep, Step, Steps
 
 log = structlog.get_logger(__name__)
 
@@ -27,59 +27,57 @@ log = structlog.get_logger(__name__)
 class Caller:
     """One use of `throttle`, by one thread or task."""
 
+    taken: TakenSlot  # the slot in which the body runs
     _held: HeldRun
-    _slot: ReservedSlot
 
     def __init__(self, callers: SiteCallers, latest: float) -> None:
         self._callers = callers
         self._latest = latest  # no slot is waited for that starts later
         self._has_slot = False
-
-    @property
-    def slot_id(self) -> int:
-        """The slot in which the body runs."""
-        return self._slot.id
+        self._has_left = False
+        self._process = os.getpid()
 
     def start(self) -> Steps:
-        """Return when the body may start; raises slots.SlotTooFar."""
+        """Return when the body may begin, which has to mark that (TakenSlot.has_begun); raises slots.SlotTooFar."""
         try:
             while True:
                 yield from self._get_slot()
                 if (yield from self._wait()):
                     return
                 yield Call(self._give_up)
-        except GeneratorExit:
-            raise
-        except BaseException:
-            if self._has_slot and not self._held.put_back(self._slot):
-                yield Call(partial(slots.release, self._slot.id))
+        except BaseException as error:
+            self._has_left = True
+            if self._has_slot and not self._held.put_back(self.taken) and not isinstance(error, GeneratorExit):
+                yield Call(self._release)
             raise
 
     def end(self, at: float) -> Steps:
-        """Note when the body has ended."""
-        if not self._held.ended(self._slot, at):
+        """Note when the body has ended; a child that was forked in the body leaves that to its parent."""
+        if os.getpid() == self._process and not self._held.ended(self.taken, at):
             yield Call(self._finish)
 
     def _get_slot(self) -> Steps:
-        self._callers.begin_waiting()
         try:
-            while not (self._has_slot or self._callers.take(self._latest, self._take)):
-                if reserving := self._callers.reserving:
-                    yield Await(reserving)
-                else:
-                    yield Call(partial(self._callers.reserve, self._latest, self._take))
+            self._callers.waiting.add(self)
+            if not (self._has_slot or self._callers.take(self._latest, self._got)):
+                yield Call(self._take_or_reserve)
         finally:
-            self._callers.end_waiting()
+            self._callers.waiting.discard(self)
 
-    def _take(self, held: HeldRun, slot: ReservedSlot) -> None:
-        self._held, self._slot, self._has_slot = held, slot, True
+    def _take_or_reserve(self) -> None:
+        self._callers.take_or_reserve(self._latest, self._got)
+        if self._has_left and not self._held.put_back(self.taken):  # a task whose loop was closed meanwhile
+            self._release()
+
+    def _got(self, held: HeldRun, taken: TakenSlot) -> None:
+        self._held, self.taken, self._has_slot = held, taken, True
 
     def _wait(self) -> Generator[Step, None, bool]:
-        """Wait for the slot; return whether the body may start now."""
-        held, slot = self._held, self._slot
+        """Wait for the slot; return whether the body may begin now."""
+        held, taken = self._held, self.taken
         while True:
             try:
-                wait_s = held.try_start(slot)
+                wait_s = held.try_start(taken)
             except Missed:
                 return False
             except Unconfirmed:
@@ -87,7 +85,7 @@ class Caller:
                 continue
             if not wait_s:
                 return True
-            if held.is_confirmed_for(slot):
+            if held.is_confirmed_for(taken):
                 yield Sleep(held, wait_s)
             elif wait_s > (ahead_s := confirm_ahead()):
                 yield Sleep(held, wait_s - ahead_s)
@@ -97,15 +95,22 @@ class Caller:
     def _give_up(self) -> None:
         """Give back a slot that was recalled, or for which the process is too late."""
         self._has_slot = False
-        self._held.forget(self._slot)
-        slots.release(self._slot.id)
-        slots.unreserve([self._slot.id])
+        if not self._held.put_back(self.taken):
+            slots.release(self.taken.id)
+            slots.unreserve([self.taken.id])
+
+    def _release(self) -> None:
+        """Give back a slot that is waited for no more. Raises no database error: it would hide why."""
+        try:
+            slots.release(self.taken.id)
+        except Error as error:
+            log.warning("slot_not_given_back", slot=self.taken.id, error=str(error))
 
     def _finish(self) -> None:
         """Note that the slot was used. Raises no database error: the caller would take it for a failure of the body."""
         began_at = clock.now()
         try:
-            slots.finish(self._slot.id)
+            slots.finish(self.taken.id)
         except Error as error:
-            log.warning("slot_not_finished", slot=self._slot.id, error=str(error))
+            log.warning("slot_not_finished", slot=self.taken.id, error=str(error))
         self._held.noted(clock.now() - began_at)

@@ -1,15 +1,24 @@
 """A run that this process holds: its threads and tasks start in its slots, one after the other.
 
-A start must be noted no earlier than it is made, or the next one comes too soon; and nobody tells when the code in the
-body of a `with` really starts. So a start is *open* until the body ends, or until another thread or task of the process
-runs: by then the one that was let go has passed the point at which its body begins. Whoever comes first notes the start
-by the clock, and the interval counts from there. Therefore a start wakes the next caller in line.
+The interval counts from the moment at which a body begins, and nobody can note that moment: who reads the clock first
+may lose the processor before the body. So a start has two parts:
+
+1. A caller is *let go*. It marks that as the last thing before its body. Until then no other caller is let go.
+2. Who comes first after the mark reads the clock, and notes that as the start: the next caller in line, which each
+   start wakes, the keeper where there is none, or the caller itself at the end of its body.
+
+By then the body has begun. Python runs one thread at a time, and changes threads at calls and loops only: there is none
+between the mark and the body. (Without this lock, on a free-threaded Python, callers share no runs: see process.py.)
+
+A run ends in one of three ways: its time is *over*, it was *recalled*, or it was *stopped* by the keeper, as no caller
+needed it. The states of a run and of its slots are drawn in docs/explanation/paced.md.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ratelimit import clock, round_trips, slots
@@ -19,6 +28,8 @@ from ratelimit.slots import Reservation, ReservedSlot, SlotTooFar
 
 CONFIRM_AHEAD = 0.1  # seconds before a start, and a round trip
 MOST_AHEAD = 0.3
+MARKED_IN_S = 0.001  # the time in which a caller that was let go has marked its start, unless it lost the processor
+BRIEF = 0.05  # of the interval: a body that ends so soon notes its start itself, and wakes nobody for that
 USED_UP = 0.75  # of a run: the rest may be lost to stalls
 # Seconds by which the next caller may be late before the rest of a run is given back: threads of a busy process are
 # late by some of that, and what is given back costs a grace.
@@ -31,18 +42,30 @@ def confirm_ahead() -> float:
 
 
 class Missed(Exception):
-    """The slot cannot be used any more: the run is over, or its slots were recalled."""
+    """The slot cannot be used any more: the run is over, or was recalled."""
 
 
 class Unconfirmed(Exception):
     """The database has to be asked first whether the slot still stands."""
 
 
+@dataclass(eq=False, slots=True)
+class TakenSlot:
+    """A slot in the hands of one caller."""
+
+    slot: ReservedSlot
+    has_begun: bool = False  # the mark: set by the caller as the last thing before its body
+
+    @property
+    def id(self) -> int:
+        return self.slot.id
+
+
 class Rest(NamedTuple):
-    """What a run leaves: its free slots, and the seconds until the interval after its last start is over."""
+    """What a stopped run leaves: its free slots, and when the interval after its last start is over."""
 
     free: list[int]
-    after_s: float
+    free_at: float  # on the clock of holders
 
 
 class HeldRun:
@@ -52,84 +75,103 @@ class HeldRun:
         self.site = reservation.site
         self.size = len(reservation.slots)
         self.interval_s = reservation.run.interval_s
-        self.is_kept = False  # by the keeper, which notes what was used, and gives back what is not
         self._run = reservation.run
         self._grace_s = reservation.grace_s
         self._next_arrival = reservation.arrival_at  # GCRA's, for the site: what `_run` knows begins with the run
         self._first, self._last = reservation.slots[0], reservation.slots[-1]
         self._lock = threading.Lock()
         self._free = deque(reservation.slots)
-        self._taken: set[int] = set()
-        self._used: list[int] = []  # to be noted as used
-        self._open: int | None = None  # the slot whose start is not noted yet
-        self._sleepers: deque[Callable[[], object]] = deque()
-        self._is_void = False
+        self._taken: set[TakenSlot] = set()
+        self._let_go: TakenSlot | None = None  # whose start is not noted yet
+        self._let_go_at = NEVER  # when the last caller was
+        self._is_brief = False  # the last body
+        self._used: list[int] = []  # to be noted in the database
         self._given_back = 0
+        self._is_recalled = False
+        self._sleepers: deque[Callable[[], object]] = deque()
+        self._wake_keeper: Callable[[], object] | None = None
         self._own_s = 0.0  # how long the last caller was busy with noting that its slot was used
         self._quiet_since = clock.now()  # when a caller came or left last
 
-    def take(self, latest: float) -> ReservedSlot | None:
+    def keep(self, wake: Callable[[], object]) -> None:
+        """Note that the keeper notes what was used, and gives back what is not; `wake` has it note a start."""
+        self._wake_keeper = wake
+
+    @property
+    def is_kept(self) -> bool:
+        return self._wake_keeper is not None
+
+    def take(self, latest: float) -> TakenSlot | None:
         """Take the next free slot for a caller; None where there is none. Raises SlotTooFar if it is after `latest`."""
         with self._lock:
             now = clock.now()
-            if self._is_void or not self._free or self._run.is_over(now):
+            if not self._free or self._has_ended(now):
                 return None
             if (start_at := self._run.ready_at(self._free[0].start_at)) > latest:
                 raise SlotTooFar(self.site, start_at - now)
-            return self._taken_at(now)
+            return self._take(now)
 
-    def take_first(self) -> ReservedSlot:
+    def take_first(self) -> TakenSlot:
         """Take the first slot, for the caller that reserved, also where it is too late for it."""
         with self._lock:
-            return self._taken_at(clock.now())
+            return self._take(clock.now())
 
-    def put_back(self, slot: ReservedSlot) -> bool:
-        """Put back what a caller took and does not use; False where the caller has to give it back itself."""
+    def put_back(self, taken: TakenSlot) -> bool:
+        """Put back what a caller took and does not use; False where the caller has to give it back in the database.
+
+        May be called twice.
+        """
         with self._lock:
-            self._taken.discard(slot.id)
-            self._quiet_since = clock.now()
-            if self.is_kept:
-                self._free.appendleft(slot)
+            is_out = taken in self._taken or taken is self._let_go
+            self._taken.discard(taken)
+            if taken is self._let_go:
+                self._let_go = None
+            if is_out and self.is_kept:
+                self._quiet_since = clock.now()
+                self._free.appendleft(taken.slot)
+            elif is_out:
+                self._given_back += 1
             return self.is_kept
 
-    def forget(self, slot: ReservedSlot) -> None:
-        """Note that the caller has given the slot back itself."""
+    def has_free_slots(self) -> bool:
+        """Tell whether a caller may still get a slot of the run."""
         with self._lock:
-            self._taken.discard(slot.id)
-            self._given_back += 1
+            return bool(self._free) and not self._has_ended(clock.now())
 
-    def is_current(self) -> bool:
-        """Tell whether the run may still have a slot for a caller."""
-        with self._lock:
-            return bool(self._free) and not self._is_void and not self._run.is_over(clock.now())
-
-    def try_start(self, slot: ReservedSlot) -> float:
-        """Start in the slot now, and return 0; or return after how many seconds to try again.
+    def try_start(self, taken: TakenSlot) -> float:
+        """Let the caller go, and return 0; or return after how many seconds to try again.
 
         Raises Missed, and Unconfirmed where only the word of the database is missing.
         """
         with self._lock:
             now = clock.now()
-            self._note_open(now)
-            if self._is_void:
+            self._note_start(now)
+            if self._has_ended(now):
                 raise Missed
-            if (wait_s := self._run.ready_at(slot.start_at) - now) > 0:
+            if self._let_go:
+                return MARKED_IN_S
+            if (wait_s := self._run.ready_at(taken.slot.start_at) - now) > 0:
                 return wait_s
             if not self._run.may_start(now):
-                raise Missed if self._run.is_over(now) or self._run.confirmation.is_good_at(now) else Unconfirmed
-            self._taken.discard(slot.id)
-            self._open, self._quiet_since = slot.id, now
-            if self._sleepers:
-                self._sleepers.popleft()()
+                raise Unconfirmed
+            self._taken.discard(taken)
+            self._let_go, self._let_go_at, self._quiet_since = taken, now, now
+            self._wake_who_notes()
             return 0.0
 
-    def ended(self, slot: ReservedSlot, at: float) -> bool:
+    def note_start(self) -> None:
+        """Note the start of a caller that was let go, if its body has begun."""
+        with self._lock:
+            self._note_start(clock.now())
+
+    def ended(self, taken: TakenSlot, at: float) -> bool:
         """Note when the body ended; False where its caller has to note in the database that the slot was used."""
         with self._lock:
-            if self._open == slot.id:
-                self._note_open(at)
+            self._is_brief = self._let_go is taken and at - self._let_go_at < self.interval_s * BRIEF
+            if self._let_go is taken:
+                self._note_start(at)
             if self.is_kept:
-                self._used.append(slot.id)
+                self._used.append(taken.id)
             return self.is_kept
 
     def noted(self, seconds: float) -> None:
@@ -137,12 +179,12 @@ class HeldRun:
         with self._lock:
             self._own_s = seconds
 
-    def is_confirmed_for(self, slot: ReservedSlot) -> bool:
+    def is_confirmed_for(self, taken: TakenSlot) -> bool:
         """Tell whether the last word of the database is good for a start in this slot, also for one a little late."""
         with self._lock:
             if self.is_kept:
                 return True
-            late_start = slot.start_at + CONFIRMED_FOR_S - confirm_ahead() - HAND_OVER_MARGIN_S
+            late_start = taken.slot.start_at + CONFIRMED_FOR_S - confirm_ahead() - HAND_OVER_MARGIN_S
             return self._run.confirmation.is_good_at(min(late_start, self._run.start_until - HAND_OVER_MARGIN_S))
 
     @property
@@ -155,7 +197,7 @@ class HeldRun:
         with self._lock:
             self._run.confirmation.asked_at = max(asked_at, self._run.confirmation.asked_at)
             if not stands:
-                self._is_void = True
+                self._is_recalled = True
                 while self._sleepers:
                     self._sleepers.popleft()()
 
@@ -164,7 +206,7 @@ class HeldRun:
         with self._lock:
             now = clock.now()
             used = self.size - len(self._free) - self._given_back
-            next_at = self._run.ready_at(self._last.start_at + self.interval_s)
+            next_at = max(self._last.start_at, self._let_go_at) + self.interval_s
             return Need(
                 used=used,
                 is_too_small=used >= self.size * USED_UP and now - self._own_s <= next_at + self._grace_s,
@@ -187,8 +229,8 @@ class HeldRun:
         with self._lock:
             now = clock.now()
             return (
-                not self._is_void
-                and bool(self._free or self._taken)
+                bool(self._free or self._taken)
+                and not self._has_ended(now)
                 and self._first.start_at <= now + CONFIRM_AHEAD + confirm_ahead()
                 and now - self._run.confirmation.asked_at > 1.5 * CONFIRM_AHEAD
             )
@@ -203,34 +245,47 @@ class HeldRun:
         """Stop the run where no caller needs it; returns what is to be given back, None where it goes on."""
         with self._lock:
             now = clock.now()
-            waits = self._taken and not self._run.is_over(now)
-            if waits or not (at_once or now >= self._given_up_at()):
+            self._note_start(now)
+            is_over = self._run.is_over(now)
+            is_in_use = self._taken or self._let_go
+            if not is_over and (is_in_use or (not at_once and now < self._needed_until())):
                 return None
-            self._note_open(now)
             free, self._free = [slot.id for slot in self._free], deque()
             self._given_back += len(free)
-            self.is_kept = False
-            return Rest(free, max(0.0, self._next_arrival - now))
+            self._wake_keeper = None
+            # A caller that was let go, and has not marked its start by now, has lost the processor.
+            return Rest(free, self._run.use_until + self.interval_s if self._let_go else self._next_arrival)
 
-    def _given_up_at(self) -> float:
-        if self._is_void:
+    def _has_ended(self, now: float) -> bool:
+        """Tell whether nobody may start in the run any more."""
+        return self._is_recalled or self._run.is_over(now)
+
+    def _needed_until(self) -> float:
+        """Return until when a caller may come that needs the run."""
+        if self._is_recalled:
             return NEVER
         if not self._free:
             return self._run.start_until
         next_at = min(self._run.ready_at(self._free[0].start_at), self._quiet_since + self.interval_s)
         return min(self._run.start_until, max(next_at, self._quiet_since) + max(self._grace_s, PATIENCE_S))
 
-    def _taken_at(self, now: float) -> ReservedSlot:
-        slot = self._free.popleft()
-        self._taken.add(slot.id)
+    def _take(self, now: float) -> TakenSlot:
+        taken = TakenSlot(self._free.popleft())
+        self._taken.add(taken)
         self._quiet_since = now
-        return slot
+        return taken
 
-    def _note_open(self, now: float) -> None:
-        if self._open is not None:
+    def _wake_who_notes(self) -> None:
+        if self._sleepers:
+            self._sleepers.popleft()()
+        elif self._wake_keeper and not self._is_brief:
+            self._wake_keeper()
+
+    def _note_start(self, now: float) -> None:
+        if self._let_go and self._let_go.has_begun:
             self._run.started(now)
             self._next_arrival = max(now, self._next_arrival) + self.interval_s
-            self._open = None
+            self._let_go = None
 
 
 def confirm(runs: Iterable[HeldRun]) -> None:

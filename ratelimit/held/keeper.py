@@ -1,25 +1,28 @@
-"""The keeper: a thread of a process that holds runs of several slots. It asks the database about them for all callers.
+"""The keeper: a thread of a process that holds runs of several slots, and does for all callers what each would do.
 
-- It notes which slots were used.
+- It notes which slots were used. What the database did not take, as it was away, it notes later.
 - It asks whether the runs still stand, as long as there is a caller.
 - What no caller needs, it gives back.
+- It notes a start that no other caller would note soon.
 
 The thread begins with the first run, and ends a moment after the last one.
 """
 
 import threading
-from collections.abc import Sequence
+import time
 
 import structlog
 from django.db import Error, connection
 
 from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun, confirm
+from ratelimit.held.held_run import HeldRun, Rest, confirm
 
 log = structlog.get_logger(__name__)
 
 PERIOD_S = 0.1
+AFTER_ERROR_S = 1.0  # until the next turn: the database is away
 LINGER_S = 0.2  # the next run may come soon: a thread of its own, and a connection, cost more than this
+CLOSING_S = 5.0  # for which a process that ends waits for a turn that has begun
 
 
 class Keeper:
@@ -27,69 +30,102 @@ class Keeper:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pause = threading.Event()  # never set
+        self._turning = threading.Lock()  # one turn at a time: of the thread, or of `close`
+        self._start_made = threading.Event()
         self._runs: list[HeldRun] = []
         self._thread: threading.Thread | None = None
+        self._rests: list[Rest] = []  # to be given back
+        self._used: list[int] = []  # slots that are to be noted as used
 
     def keep(self, held: HeldRun) -> None:
-        """Keep the run until it is over."""
+        """Keep the run until no caller needs it; where no thread can be started, each caller sees to its own slot."""
         with self._lock:
-            held.is_kept = True
-            self._runs.append(held)
-            if self._thread is None:
+            if not (self._thread and self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="keeper-of-runs", daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError as error:
+                    log.warning("keeper_not_started", error=str(error))
+                    return
+            held.keep(self._start_made.set)
+            self._runs.append(held)
 
     def close(self) -> None:
         """Give back what is free, and note what was used: the process ends."""
-        with self._lock:
-            runs, self._runs = self._runs, []
+        if not self._turning.acquire(timeout=CLOSING_S):
+            log.warning("runs_not_given_back", error="the database does not answer")
+            return
         try:
-            _write(runs, at_once=True)
+            self._collect(at_once=True)
+            self._write()
         except Error as error:
-            log.warning("runs_not_given_back", error=str(error))
+            log.warning("runs_not_given_back", slots_not_finished=self._used, error=str(error))
+        finally:
+            self._turning.release()
 
     def _work(self) -> None:
-        busy_at = clock.now()
+        busy_at = time.monotonic()
         while not self._is_over(busy_at):
-            if self._runs:
-                self._turn()
-                busy_at = clock.now()
-            self._pause.wait(PERIOD_S)
+            pause_s = PERIOD_S
+            if self._has_work():
+                pause_s = self._turn()
+                busy_at = time.monotonic()
+            self._pause(pause_s)
         connection.close()
+
+    def _has_work(self) -> bool:
+        return bool(self._runs or self._rests or self._used)
 
     def _is_over(self, busy_at: float) -> bool:
         """Tell whether the thread may end; the next run begins another one."""
         with self._lock:
-            is_over = not self._runs and clock.now() > busy_at + LINGER_S
+            is_over = not self._has_work() and time.monotonic() > busy_at + LINGER_S
             if is_over:
                 self._thread = None
             return is_over
 
-    def _turn(self) -> None:
+    def _turn(self) -> float:
+        """Ask and write; return the seconds until the next turn."""
+        with self._turning:
+            try:
+                confirm(held for held in self._snapshot() if held.needs_confirming())
+                self._collect()
+                self._write()
+            except Error as error:
+                log.warning("held_runs_wait_for_database", error=str(error))
+                connection.close()
+                return AFTER_ERROR_S
+            except Exception:
+                log.exception("held_runs_not_kept")  # callers ask the database themselves
+                return AFTER_ERROR_S
+            return PERIOD_S
+
+    def _pause(self, seconds: float) -> None:
+        """Wait until the next turn, and note starts meanwhile."""
+        until = time.monotonic() + seconds
+        while (left_s := until - time.monotonic()) > 0:
+            if self._start_made.wait(left_s):
+                self._start_made.clear()
+                for held in self._snapshot():
+                    held.note_start()
+
+    def _snapshot(self) -> list[HeldRun]:
         with self._lock:
-            runs = list(self._runs)
-        try:
-            confirm(held for held in runs if held.needs_confirming())
-            _write(runs)
-        except Error as error:
-            log.warning("held_runs_wait_for_database", error=str(error))
-            connection.close()
-        except Exception:
-            log.exception("held_runs_not_kept")  # callers ask the database themselves
+            return list(self._runs)
+
+    def _collect(self, *, at_once: bool = False) -> None:
+        """Stop the runs that no caller needs, and note what is to be written."""
+        runs = self._snapshot()
+        self._rests += [rest for held in runs if (rest := held.stop(at_once=at_once)) and rest.free]
+        self._used += [slot_id for held in runs for slot_id in held.used()]
         with self._lock:
             self._runs = [held for held in self._runs if held.is_kept]
 
-
-def _write(runs: Sequence[HeldRun], *, at_once: bool = False) -> None:
-    """Give back the rest of the runs that have ended, and note which slots were used."""
-    rests = [rest for held in runs if (rest := held.stop(at_once=at_once)) and rest.free]
-    used = [slot_id for held in runs for slot_id in held.used()]
-    try:
-        for rest in rests:
-            slots.hand_back(rest.free, rest.after_s)
-        if used:
-            slots.finish(*used)
-    except Error as error:
-        log.warning("slots_not_finished", slots=used, error=str(error))
-        raise
+    def _write(self) -> None:
+        while self._rests:
+            rest = self._rests[0]
+            slots.hand_back(rest.free, max(0.0, rest.free_at - clock.now()))
+            del self._rests[0]
+        if self._used:
+            slots.finish(*self._used)
+            self._used.clear()

@@ -1,7 +1,12 @@
-"""What this process holds for its callers: by site, with one keeper. A forked child begins with nothing."""
+"""What this process holds for its callers: by site, with one keeper. A forked child begins with nothing.
+
+On a free-threaded Python callers share no runs: there a caller may lose its processor between the mark of its start and
+its body while others go on (see held_run.py).
+"""
 
 import atexit
 import os
+import sys
 import threading
 
 from ratelimit import site_names
@@ -18,13 +23,19 @@ class _Process:
         self._sites: dict[str, SiteCallers] = {}
 
     def callers_at(self, host: str, *, shared: bool) -> SiteCallers:
-        if not shared:
+        if not (shared and _runs_one_thread_at_a_time()):
             return SiteCallers(host, self.keeper)
         with self._lock:
-            callers = self._sites.setdefault(host, SiteCallers(host, self.keeper))
+            callers = self._sites.pop(host, None) or SiteCallers(host, self.keeper)
+            self._sites[host] = callers  # as the last one
             if len(self._sites) > MOST_SITES:
                 del self._sites[next(iter(self._sites))]
             return callers
+
+
+def _runs_one_thread_at_a_time() -> bool:
+    is_locked: bool = getattr(sys, "_is_gil_enabled", lambda: True)()  # from Python 3.13 on
+    return is_locked
 
 
 _process = _Process()

@@ -2,83 +2,63 @@
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from ratelimit import clock, slots
-from ratelimit.held.held_run import HeldRun
+from ratelimit.held.held_run import HeldRun, TakenSlot
 from ratelimit.held.keeper import Keeper
 from ratelimit.held.run_size import RunSize
-from ratelimit.slots import ReservedSlot, SlotTooFar
+from ratelimit.slots import SlotTooFar
 
-Got = Callable[[HeldRun, ReservedSlot], None]
+Got = Callable[[HeldRun, TakenSlot], None]
 
 
 class SiteCallers:
     """Hands the slots of runs out, and reserves where there are none. Thread-safe."""
 
     def __init__(self, host: str, keeper: Keeper) -> None:
+        self.waiting: set[object] = set()  # callers without a slot
         self._host = host
         self._keeper = keeper
         self._lock = threading.Lock()
+        self._reserving = threading.Lock()
         self._runs: list[HeldRun] = []
         self._size = RunSize()
-        self._waiting = 0  # callers without a slot
-        self._reserving: Future[None] | None = None
-
-    @property
-    def reserving(self) -> "Future[None] | None":
-        """What ends when another caller has reserved, if one does: it may have reserved for all."""
-        return self._reserving
-
-    def begin_waiting(self) -> None:
-        with self._lock:
-            self._waiting += 1
-
-    def end_waiting(self) -> None:
-        with self._lock:
-            self._waiting -= 1
 
     def take(self, latest: float, got: Got) -> bool:
         """Hand the next free slot out, if there is one. Raises SlotTooFar where it is after `latest`."""
         with self._lock:
             for held in self._runs:
-                if slot := held.take(latest):
-                    got(held, slot)
+                if taken := held.take(latest):
+                    got(held, taken)
                     return True
             return False
 
-    def reserve(self, latest: float, got: Got) -> None:
-        """Reserve a run, and hand its first slot out; raises what slots.reserve raises.
+    def take_or_reserve(self, latest: float, got: Got) -> None:
+        """Hand the next free slot out, or the first of a new run; raises what slots.reserve raises.
 
-        Hands out nothing where another caller begins to reserve at the same time.
+        Where runs may have several slots, one caller reserves at a time, and the others wait for that.
         """
-        ended: Future[None] = Future()
-        try:
-            with self._lock:
-                if self._reserving:
-                    return
-                if self._size.may_be_longer:  # otherwise callers need not wait for each other
-                    self._reserving = ended
+        if not self._size.may_be_longer:
+            self._reserve(latest, got)
+            return
+        with self._reserving:
             if not self.take(latest, got):
-                got(*self._reserved(max(0.0, latest - clock.now())))
-        finally:
-            if self._reserving is ended:
-                self._reserving = None
-            ended.set_result(None)
+                self._reserve(latest, got)
 
-    def _reserved(self, max_wait: float) -> tuple[HeldRun, ReservedSlot]:
+    def _reserve(self, latest: float, got: Got) -> None:
+        max_wait = max(0.0, latest - clock.now())
         with self._lock:
-            count = self._size.next(self._waiting, self._runs[-1].need() if self._runs else None)
+            count = self._size.next(len(self.waiting), self._runs[-1].need() if self._runs else None)
         reservation = self._reservation(count, max_wait)
         held = HeldRun(reservation)
-        slot = held.take_first()
+        taken = held.take_first()
         if held.size > 1:
             self._keeper.keep(held)
+        got(held, taken)
         with self._lock:
-            wait_s = slot.start_at - clock.now()
+            wait_s = taken.slot.start_at - clock.now()
             self._size.reserved(held.size, reservation, wait_s=wait_s, max_wait=max_wait)
-            self._runs = [*(run for run in self._runs if run.is_current()), held]
-        return held, slot
+            self._runs = [*(run for run in self._runs if run.has_free_slots()), held]
 
     def _reservation(self, count: int, max_wait: float) -> slots.Reservation:
         try:

@@ -1,15 +1,14 @@
 """Steps: what a caller of `throttle` waits for, for a thread and for a task of an event loop alike.
 
 The protocol (ratelimit.held.caller) yields steps. `run` takes them in a thread, `run_async` in a task. What a step
-raises, the protocol gets to hear. A call that was begun is ended, also where the task is cancelled meanwhile: the
-database may have reserved already.
+raises, the protocol gets to hear. A call that was begun is ended, also where the task is cancelled meanwhile, however
+often: the database may have reserved already.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,24 +33,17 @@ class Call:
 
     async def take_async(self) -> None:
         calling = asyncio.ensure_future(sync_to_async(self.function)())
-        try:
-            await asyncio.shield(calling)
-        except asyncio.CancelledError:
-            await asyncio.wait([calling])
-            raise
-
-
-@dataclass(frozen=True, slots=True)
-class Await:
-    """Wait for what another caller of the process does."""
-
-    future: Future[None]
-
-    def take(self) -> None:
-        self.future.result()
-
-    async def take_async(self) -> None:
-        await asyncio.wait([asyncio.wrap_future(self.future)])
+        cancelled: asyncio.CancelledError | None = None
+        while not calling.done():
+            try:
+                await asyncio.wait([calling])
+            except asyncio.CancelledError as cancellation:
+                cancelled = cancellation
+        raised = calling.exception()
+        if cancelled:
+            raise cancelled from raised
+        if raised:
+            raise raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +67,9 @@ class Sleep:
         if self.held.size == 1:
             await asyncio.sleep(self.seconds)
         elif self.held.interval_s > FAST_S or self.seconds > TIMER_S:
-            loop, woken = asyncio.get_running_loop(), asyncio.Event()
-            with self.held.sleeping(partial(loop.call_soon_threadsafe, woken.set)), suppress(TimeoutError):
+            woken = asyncio.Event()
+            wake = partial(_call_soon, asyncio.get_running_loop(), woken.set)
+            with self.held.sleeping(wake), suppress(TimeoutError):
                 async with asyncio.timeout(self._timer_s()):
                     await woken.wait()
         else:
@@ -86,7 +79,7 @@ class Sleep:
         return self.seconds - TIMER_S if self.held.interval_s <= FAST_S else self.seconds
 
 
-Step = Call | Await | Sleep
+Step = Call | Sleep
 Steps = Generator[Step, None, None]
 
 
@@ -117,3 +110,9 @@ def _next(steps: Steps, raised: BaseException | None) -> Step | None:
         return next(steps) if raised is None else steps.throw(raised)
     except StopIteration:
         return None
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    """Have the loop call this. One that was closed with its tasks still waiting has nobody to wake."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)

@@ -1,14 +1,19 @@
 """throttled_task with real workers, broker and beat, judged by the site's own log."""
 
 import json
+import signal
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from demo.fakes import judge, site_log, sites
 from project.celery import app
-from ratelimit import site_settings
+from ratelimit import site_settings, slots
+from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster, early, set_rates, wait_for
-from tests.acceptance.throttled.throttled_tasks import visit
+from tests.acceptance.throttled.throttled_tasks import use_slots, visit
 from workers.throttled.models import PostponedTask
 
 TASKS = 40
@@ -61,3 +66,19 @@ def test_tasks_of_two_workers_keep_their_sites_pace_and_none_is_lost_or_doubled(
     assert sorted(numbers) == list(range(TASKS))
     assert max(abs(number - place) for place, number in enumerate(numbers)) <= TASKS / 4, "roughly first in, first out"
     assert len({worker for _number, worker in asked}) > 2, "the children of both workers must have had tasks"
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+def test_a_worker_that_is_stopped_gives_back_what_its_tasks_did_not_use(pool: str, cluster: Cluster) -> None:
+    """At once: other processes need not wait for the end of a run that nobody uses."""
+    site = "site.example"
+    site_settings.set_rate(site, "10/s", grace=timedelta(seconds=3))
+    cluster.start("worker", "worker", "--include", "tests.acceptance.throttled.throttled_tasks", "--pool", pool)
+    task: Any = use_slots
+    with app.connection_for_write(cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:")) as broker:
+        task.apply_async((site, 3), connection=broker)  # a run of one start, and two of a run of four
+    wait_for(lambda: Slot.objects.exclude(finished_at=None).count() == 3, 20, "the task to end")
+    cluster.processes["worker"].send_signal(signal.SIGTERM)
+    cluster.processes.pop("worker").wait(10)
+    assert not Slot.objects.filter(finished_at=None, released_at=None).exists()
+    assert slots.estimate(site) < 0.5

@@ -1,8 +1,10 @@
 """throttle() and athrottle(): code of any kind starts in its site's slot, and leaves the slot in order."""
 
 import asyncio
+import sys
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import chain, pairwise
@@ -11,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 from structlog.testing import capture_logs
 
@@ -83,12 +85,45 @@ def states() -> list[str]:
 both = pytest.mark.parametrize("kind", ["throttle", "athrottle"])
 
 
+@pytest.fixture
+def busy_threads() -> Iterator[None]:
+    """Have four other threads of this process compute, and Python change threads as often as it can."""
+    ended, switch_s = threading.Event(), sys.getswitchinterval()
+
+    def compute() -> None:
+        while not ended.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=compute) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    for thread in threads:
+        thread.start()
+    yield
+    ended.set()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(switch_s)
+
+
 def test_threads_keep_the_interval_between_them(in_threads: InThreads, eventually: Eventually) -> None:
     """Bodies in several threads start at least an interval apart, and their slots are finished soon."""
     starts = sorted(chain(*in_threads(4, lambda _number: [use_sync() for _ in range(3)])))
     assert len(starts) == 12
     assert min(later - earlier for earlier, later in pairwise(starts)) >= INTERVAL
     eventually(lambda: states().count("finished") == 12 and "open" not in states(), "all slots to be noted")
+
+
+@pytest.mark.usefixtures("busy_threads")
+def test_threads_keep_the_interval_between_them_in_a_busy_process(in_threads: InThreads) -> None:
+    """A thread that was let go may lose Python's lock before its body has begun: the others wait for it."""
+    site_settings.set_rate(SITE, "100/s", grace=timedelta(milliseconds=80))
+
+    def use() -> float:
+        with throttle(SITE):
+            return time.monotonic()  # no call of a Python function, at whose beginning the thread may be changed
+
+    starts = sorted(chain(*in_threads(4, lambda _number: [use() for _ in range(40)])))
+    assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.01
 
 
 def test_tasks_of_one_loop_keep_the_interval_between_them(eventually: Eventually) -> None:
@@ -181,7 +216,7 @@ def test_a_missed_window_costs_a_slow_site_a_minute(kind: str, monkeypatch: pyte
     """Without its interval: no process has used it."""
     site_settings.set_rate(SITE, "1/d")
     site_settings.pause(SITE, timedelta(seconds=0.3))
-    monkeypatch.setattr(Run, "may_start", lambda _run, _now: False)
+    monkeypatch.setattr(Run, "is_over", lambda _run, _now: True)
     with pytest.raises(slots.SlotTooFar) as refused:
         use(kind)
     assert 50 < refused.value.retry_after <= slots.RETRY
@@ -292,6 +327,45 @@ def test_an_interrupted_wait_gives_the_slot_back(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(KeyboardInterrupt):
         use_sync()
     assert states() == ["open", "given back"]
+
+
+def test_why_a_wait_was_interrupted_is_told_where_the_slot_cannot_be_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not that the database was away, too: SystemExit, or a cancellation, must reach its receiver."""
+    slots.reserve(SITE)
+
+    def interrupted(_seconds: float) -> None:
+        raise SystemExit
+
+    def lost(*_slots: int) -> int:
+        raise OperationalError("The database is away.")
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+    monkeypatch.setattr(slots, "release", lost)
+    with capture_logs() as logs, pytest.raises(SystemExit):
+        use_sync()
+    assert [log["event"] for log in logs] == ["slot_not_given_back"]
+
+
+def test_what_throttle_returns_is_for_one_use() -> None:
+    """Two threads that share it would take each other's slots."""
+    once = throttle(SITE)
+    with once:
+        pass
+    with pytest.raises(RuntimeError, match="one `with`"):
+        once.__enter__()
+
+
+def test_a_decorated_function_takes_a_slot_at_each_call() -> None:
+    """As each `with` does."""
+
+    @throttle(SITE)
+    def call() -> float:
+        return clock.now()
+
+    first, second = call(), call()
+    assert second - first >= INTERVAL
 
 
 def test_a_cancelled_wait_gives_the_slot_back() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fetches.reports.simulation import Dispatching, HeldRun, SiteTiming, start_after
+from workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
 
 DISPATCHING = Dispatching(next_tick_s=0.0, tick_s=1.0, refill_s=1.5, lookahead_s=3.0, travel_s=0.125, longest_run=500)
 
@@ -35,7 +35,7 @@ sites = st.builds(
     robots=st.integers(0, 3),
     max_concurrency=st.none() | st.integers(1, 5),
     held_runs=st.lists(
-        st.builds(HeldRun, at_once=st.integers(1, 3), starts_s=st.lists(exactly(0, 3)).map(tuple)), max_size=2
+        st.builds(ReservedRun, at_once=st.integers(1, 3), starts_s=st.lists(exactly(0, 3)).map(tuple)), max_size=2
     ).map(tuple),
 )
 

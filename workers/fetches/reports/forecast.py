@@ -26,7 +26,7 @@ from ratelimit.rates import parse_rate
 from ratelimit.sites import known_sites
 from workers import task_names
 from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
-from workers.fetches.reports.simulation import Dispatching, HeldRun, SiteTiming, start_after
+from workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
 from workers.fetches.robots.rules import PATH
 from workers.schedule import tick_of
 
@@ -144,7 +144,7 @@ def _computed(row: FoundSite, add: int) -> Forecast:
         held_for_s=held_for_s,
         robots=row.robots,
         max_concurrency=row.max_concurrency,
-        held_runs=tuple(HeldRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
+        held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
     )
     # The robots.txt of a new request's origin is queued before the request where it is not known. Where it could not be
     # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldRun:
+class ReservedRun:
     """A run that has been reserved: how many of its fetches may be in flight at once, and its starts."""
 
     at_once: int
@@ -28,7 +28,7 @@ class SiteTiming:
     held_for_s: float = -math.inf  # until a pause or back-off ends
     robots: int = 0  # queued robots.txt files, which go first, in runs of their own
     max_concurrency: int | None = None
-    held_runs: tuple[HeldRun, ...] = ()  # the runs that count for max_concurrency
+    held_runs: tuple[ReservedRun, ...] = ()  # the runs that count for max_concurrency
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,10 @@ def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float
             at_once = site.max_concurrency - sum(_in_flight(run, now) for run in held)
             room = room if at_once > 0 else 0
             starts_s = tuple(max(soonest, arrival + k * site.spacing_s - lead_s) for k in range(room))
-            held = (*(run for run in held if _in_flight(run, now)), HeldRun(at_once=max(at_once, 0), starts_s=starts_s))
+            held = (
+                *(run for run in held if _in_flight(run, now)),
+                ReservedRun(at_once=max(at_once, 0), starts_s=starts_s),
+            )
         if ahead < room:
             return max(soonest, arrival + ahead * site.spacing_s - lead_s)
         if room:
@@ -76,7 +79,7 @@ def start_after(ahead: int, site: SiteTiming, dispatching: Dispatching) -> float
         now += dispatching.tick_s
 
 
-def _in_flight(run: HeldRun, now: float) -> int:
+def _in_flight(run: ReservedRun, now: float) -> int:
     """Return how many of a run's fetches count for max_concurrency."""
     return min(run.at_once, sum(start > now for start in run.starts_s))
 

@@ -1,0 +1,90 @@
+"""What a caller of throttle() leaves behind that is torn out of it: by a fork, or with the loop of its task."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from ratelimit import round_trips, site_settings
+from ratelimit.held import process
+from ratelimit.models import Slot
+from ratelimit.throttle import athrottle, throttle
+from tests.integration.conftest import Eventually, WaitersOf
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SITE = "site.example"
+HANGS_AFTER_S = 10
+
+
+@pytest.fixture(autouse=True)
+def site_at() -> None:
+    """Have a fast site."""
+    site_settings.set_rate(SITE, "100/s")
+
+
+def unsettled() -> int:
+    """Return how many slots are neither used nor given back."""
+    return Slot.objects.filter(finished_at=None, released_at=None).count()
+
+
+def exit_code_of_child(call: Callable[[], None]) -> int:
+    """Return how a child ends that is forked here, and calls this; it is killed if it hangs."""
+    child = os.fork()
+    if not child:  # pragma: no cover  another process
+        signal.alarm(HANGS_AFTER_S)
+        code = 1
+        try:
+            call()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_child_that_is_forked_while_another_thread_measures_does_not_hang() -> None:
+    """The lock of what is measured is not taken into the child as it was."""
+
+    def use() -> None:
+        with throttle(SITE):
+            pass
+        process.close()
+
+    connections.close_all()
+    with round_trips.of_process._lock:
+        assert exit_code_of_child(use) == 0
+
+
+def test_a_child_that_is_forked_in_a_body_leaves_the_slot_to_its_parent() -> None:
+    """It has the parent's connection to the database, on which it must not speak."""
+    left = throttle(SITE)
+    with left:
+        assert exit_code_of_child(lambda: left.__exit__(None, None, None)) == 0
+        assert unsettled() == 1
+    assert unsettled() == 0
+
+
+def test_what_is_reserved_for_a_task_whose_loop_was_closed_is_given_back(
+    other_connection: psycopg.Connection[object], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """Ctrl-C, say, while the statement waits for another transaction: nobody is there for what it reserves."""
+    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+
+    async def use() -> None:
+        async with athrottle(SITE):
+            pytest.fail("It started though its loop was closed.")
+
+    async def main() -> None:
+        waiting = asyncio.create_task(use())
+        await asyncio.to_thread(eventually, lambda: waiters(other_connection), "the reservation to wait")
+        assert not waiting.done()
+
+    asyncio.run(main())
+    other_connection.rollback()
+    eventually(lambda: Slot.objects.exists() and not unsettled(), "the slot to be given back")
+    asyncio.run(sync_to_async(connections.close_all)())
