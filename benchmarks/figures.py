@@ -1,8 +1,12 @@
 """The results of a benchmark: figures with names and units, printed and written as JSON."""
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +16,16 @@ class Figure:
     name: str
     value: float
     unit: str
+
+
+def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print numbers for people, one row a turn."""
+    table = Table(title=title)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=140).print(table)
 
 
 def publish(benchmark: str, figures: list[Figure], folder: Path) -> None:

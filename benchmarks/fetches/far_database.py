@@ -21,12 +21,11 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.fetches import own_processes
-from benchmarks.figures import Figure
-from demo.fakes import judge, site_log, sites
+from benchmarks.fetches.measured import Measured, measured
+from benchmarks.figures import Figure, print_table
+from demo.fakes import judge, sites
 from demo.fakes.distance import distance
 from project import embedded
 from ratelimit import site_settings
@@ -39,7 +38,6 @@ HOSTS, PER_S = 20, 5
 THROTTLED, THROTTLED_PER_S = "throttled.bench", 10
 WARM_UP_S = float(os.environ.get("WEIR_BENCH_WARM_UP", "8"))
 MEASURED_S = float(os.environ.get("WEIR_BENCH_SECONDS", "12"))
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
 HEADINGS = (
     "round trip, ms",
     "used share",
@@ -85,7 +83,8 @@ class Turn:
 def measure(folder: Path) -> list[Figure]:
     """Return the figures of all distances, and print a table of them."""
     turns = [turn(folder, round_trip_ms / 1e3, jitter_ms / 1e3) for round_trip_ms, jitter_ms in DISTANCES]
-    Console(width=140).print(_drawn(turns))
+    title = f"{HOSTS} sites at {PER_S}/s, and throttle at {THROTTLED_PER_S}/s, by distance of PostgreSQL"
+    print_table(title, HEADINGS, map(_row, turns))
     return [figure for one in turns for figure in _figures(one)]
 
 
@@ -97,10 +96,10 @@ def turn(folder: Path, round_trip_s: float, jitter_s: float) -> Turn:
     with sites.running(HOSTS, folder) as running, distance(socket, round_trip_s, jitter_s) as far, _at(far.port):
         _fill(running)
         with own_processes.running(folder / "far_database.log"), _calling() as caller:
-            seen = _watched(running)
-            missed = _missed(*seen)  # before the fetchers end, and give back what they hold
+            time.sleep(WARM_UP_S)
+            seen = measured(running, MEASURED_S)
             starts = json.loads(caller.communicate()[0])
-        return _judged(f"{round_trip_s * 1e3:g} + {jitter_s * 1e3:g}", running, seen, missed, starts)
+        return _judged(f"{round_trip_s * 1e3:g} + {jitter_s * 1e3:g}", running.hosts, seen, starts)
 
 
 @contextmanager
@@ -137,67 +136,34 @@ def _fill(running: sites.Sites) -> None:
     request_fetches([running.url(host, f"/ok/{number}") for number in range(each) for host in range(HOSTS)])
 
 
-def _watched(running: sites.Sites) -> tuple[int, int]:
-    """Return the beginning and the end of the time that counts, in ns of the log's clock."""
-    time.sleep(WARM_UP_S)
-    from_ns = time.time_ns()
-    time.sleep(MEASURED_S)
-    until_ns = time.time_ns()
-    time.sleep(LOG_LAGS_S)
-    if not running.log.exists():
-        raise RuntimeError("No request reached the sites.")
-    return from_ns, until_ns
-
-
-def _judged(name: str, running: sites.Sites, seen: tuple[int, int], missed: int, starts: Sequence[float]) -> Turn:
-    from_ns, until_ns = seen
-    arrivals, _ = site_log.read_arrivals(running.log)
-    counted = [arrival for arrival in arrivals if from_ns <= arrival.at_ns < until_ns]
-    verdicts = judge.verdicts(arrivals, dict.fromkeys(running.hosts, 1 / PER_S)).values()
-    since = datetime.fromtimestamp(from_ns / judge.NANOSECONDS, UTC)  # PostgreSQL is on this host, in truth
+def _judged(name: str, hosts: Sequence[str], seen: Measured, starts: Sequence[float]) -> Turn:
+    since = datetime.fromtimestamp(seen.from_ns / judge.NANOSECONDS, UTC)  # PostgreSQL is on this host, in truth
     ended = Fetch.objects.filter(finished_at__gte=since).values_list("lateness_ms", flat=True)
     late = [ms for ms in ended if ms is not None] or [0.0]
     called = [at for at in starts if at > WARM_UP_S]
     return Turn(
         name=name,
-        share=len(counted) / (HOSTS * PER_S * (until_ns - from_ns) / judge.NANOSECONDS),
-        early=sum(verdict.early_starts for verdict in verdicts),
+        share=seen.used_share(hosts, PER_S),
+        early=seen.early_starts(hosts, PER_S),
         lateness_ms=(judge.percentile(late, 50), judge.percentile(late, 99)),
-        missed=missed,
+        missed=seen.given_back,
         throttle_share=len(called) / (THROTTLED_PER_S * MEASURED_S),
         throttle_early=sum(later - earlier < 1 / THROTTLED_PER_S for earlier, later in pairwise(starts)),
         first_start_s=starts[0] if starts else float("inf"),
     )
 
 
-def _missed(from_ns: int, until_ns: int) -> int:
-    """Return how many slots of fetches were given back: nothing could start in them."""
-    times = [datetime.fromtimestamp(ns / judge.NANOSECONDS, UTC) for ns in (from_ns, until_ns)]
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM ratelimit_slot WHERE released_at IS NOT NULL AND start_time BETWEEN %s AND %s "
-            "AND site_id <> (SELECT id FROM ratelimit_site WHERE name = %s)",
-            [*times, THROTTLED],
-        )
-        return int(cursor.fetchone()[0])
-
-
-def _drawn(turns: Sequence[Turn]) -> Table:
-    drawn = Table(title=f"{HOSTS} sites at {PER_S}/s, and throttle at {THROTTLED_PER_S}/s, by distance of PostgreSQL")
-    for heading in HEADINGS:
-        drawn.add_column(heading, justify="right")
-    for one in turns:
-        drawn.add_row(
-            one.name,
-            f"{one.share:.1%}",
-            str(one.early),
-            *(f"{lateness:.1f}" for lateness in one.lateness_ms),
-            str(one.missed),
-            f"{one.throttle_share:.1%}",
-            str(one.throttle_early),
-            f"{one.first_start_s:.2f}",
-        )
-    return drawn
+def _row(one: Turn) -> tuple[str, ...]:
+    return (
+        one.name,
+        f"{one.share:.1%}",
+        str(one.early),
+        *(f"{lateness:.1f}" for lateness in one.lateness_ms),
+        str(one.missed),
+        f"{one.throttle_share:.1%}",
+        str(one.throttle_early),
+        f"{one.first_start_s:.2f}",
+    )
 
 
 def _figures(one: Turn) -> list[Figure]:

@@ -10,15 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db.models import F
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.fetches import own_processes
-from benchmarks.figures import Figure
-from demo.fakes import judge, site_log, sites
+from benchmarks.fetches.measured import measured
+from benchmarks.figures import Figure, print_table
+from demo.fakes import judge, sites
 from ratelimit import site_settings
-from ratelimit.models import Slot
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -26,7 +22,6 @@ SMALL_SITES, SMALL_PER_S = 20, 5  # 100 small requests a second
 LARGE_SITES, LARGE_PER_S = 4, 1  # and 4 bodies
 LARGE_BYTES = 5_000_000  # just below WEIR_FETCH_MAX_BODY
 MEASURED_S = float(os.environ.get("WEIR_BENCH_SECONDS", "20"))
-LOG_LAGS_S = 0.2  # the log is written every 50 ms
 HEADINGS = (
     "bodies beside",
     "small fetches",
@@ -55,7 +50,7 @@ class Turn:
 def measure(folder: Path) -> list[Figure]:
     """Return the figures of both turns, and print a table of them."""
     turns = [turn(folder, "none", 0), turn(folder, f"{LARGE_SITES * LARGE_PER_S} of 5 MB a second", LARGE_SITES)]
-    Console(width=140).print(_drawn(turns))
+    print_table(f"{SMALL_SITES} sites at {SMALL_PER_S}/s, alone and beside large bodies", HEADINGS, map(_row, turns))
     return [figure for one, name in zip(turns, ("alone", "beside"), strict=True) for figure in _figures(name, one)]
 
 
@@ -72,13 +67,7 @@ def turn(folder: Path, name: str, large_sites: int) -> Turn:
         with own_processes.running(folder / "large_bodies.log"):
             while not Fetch.objects.filter(state=State.DONE).exists():
                 time.sleep(0.05)
-            from_ns = time.time_ns()
-            time.sleep(MEASURED_S)
-            until_ns = time.time_ns()
-            time.sleep(LOG_LAGS_S)
-        arrivals, _ = site_log.read_arrivals(running.log)
-    of_small = [arrival for arrival in arrivals if arrival.host in small]
-    counted = [arrival for arrival in of_small if from_ns <= arrival.at_ns < until_ns]
+            seen = measured(running, MEASURED_S)
     pages = Fetch.objects.filter(url__endswith="/ok", state=State.DONE)
     late = [ms for ms in pages.values_list("lateness_ms", flat=True) if ms is not None]
     done = Fetch.objects.filter(state=State.DONE, url__contains="/big/").count()
@@ -86,11 +75,9 @@ def turn(folder: Path, name: str, large_sites: int) -> Turn:
         name=name,
         fetches=len(late),
         lateness_ms=(judge.percentile(late, 50), judge.percentile(late, 99)),
-        share=len(counted) / (SMALL_SITES * SMALL_PER_S * MEASURED_S),
-        early=sum(
-            verdict.early_starts for verdict in judge.verdicts(of_small, dict.fromkeys(small, 1 / SMALL_PER_S)).values()
-        ),
-        given_back=Slot.objects.filter(released_at__isnull=False, use_until__gt=F("start_time")).count(),
+        share=seen.used_share(small, SMALL_PER_S),
+        early=seen.early_starts(small, SMALL_PER_S),
+        given_back=seen.given_back,
         megabytes_per_s=done * LARGE_BYTES / 1e6 / MEASURED_S,
     )
 
@@ -100,21 +87,16 @@ def _queue(urls: Sequence[str], per_s: int) -> None:
     request_fetches([url for _ in range(round(per_s * (MEASURED_S + 15))) for url in urls])
 
 
-def _drawn(turns: Sequence[Turn]) -> Table:
-    drawn = Table(title=f"{SMALL_SITES} sites at {SMALL_PER_S}/s, alone and beside large bodies")
-    for heading in HEADINGS:
-        drawn.add_column(heading, justify="right")
-    for one in turns:
-        drawn.add_row(
-            one.name,
-            str(one.fetches),
-            *(f"{lateness:.1f}" for lateness in one.lateness_ms),
-            f"{one.share:.1%}",
-            str(one.early),
-            str(one.given_back),
-            f"{one.megabytes_per_s:.1f}",
-        )
-    return drawn
+def _row(one: Turn) -> tuple[str, ...]:
+    return (
+        one.name,
+        str(one.fetches),
+        *(f"{lateness:.1f}" for lateness in one.lateness_ms),
+        f"{one.share:.1%}",
+        str(one.early),
+        str(one.given_back),
+        f"{one.megabytes_per_s:.1f}",
+    )
 
 
 def _figures(name: str, one: Turn) -> list[Figure]:

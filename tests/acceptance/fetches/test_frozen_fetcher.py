@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,21 +29,46 @@ KNOWN_WITHIN_S = 10
 GOES_ON_WITHIN_S = 13  # the next sweep is part of it
 
 
-@pytest.mark.alone
-def test_what_a_frozen_fetcher_held_goes_on(cluster: Cluster, tmp_path: Path) -> None:
-    """SIGSTOP under load, and SIGCONT when others have its fetches: none is early, lost, or fetched without need."""
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """The sites that two fetchers are at work with, and what was asked for."""
+
+    running: sites.Sites
+    intervals: dict[str, float]
+    urls: list[str]
+
+    def repeated(self, held: str = "") -> int:
+        """Return how many requests came a second time, after all fetches; none was early, and each fetch is done."""
+        arrivals, _ = site_log.read_arrivals(self.running.log)
+        repeated, too_early = len(arrivals) - len(self.urls), early(arrivals, self.intervals)
+        print(f"\n{held}requests {len(arrivals)}, early {too_early}, repeated {repeated}")
+        assert too_early == 0
+        assert states() == {State.DONE: len(self.urls)}
+        return repeated
+
+
+@contextmanager
+def fetching(cluster: Cluster, folder: Path, path: str) -> Iterator[Work]:
+    """Have two fetchers at work, which count as witnesses: as if all processes had run for long."""
     cluster.environment |= DEADLINES
-    with sites.running(SITES, tmp_path) as running:
+    with sites.running(SITES, folder) as running:
         intervals = set_rates(running, dict.fromkeys(running.hosts, RATE))
         urls = [
-            running.url(place, f"/ok/{number}")
+            running.url(place, f"/{path}/{number}")
             for place, host in enumerate(running.hosts)
             for number in range(int(SECONDS / intervals[host]))
         ]
         cluster.start_together("ticks", "fetcher-1", "fetcher-2", "beat")
         request_fetches(urls, max_attempts=100)
         wait_for_progress(10 * SITES, 30, "the fetchers to have work")
-        Process.objects.update(steady_since=F("steady_since") - timedelta(hours=1))  # as if they ran for long
+        Process.objects.update(steady_since=F("steady_since") - timedelta(hours=1))
+        yield Work(running=running, intervals=intervals, urls=urls)
+
+
+@pytest.mark.alone
+def test_what_a_frozen_fetcher_held_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    """SIGSTOP under load, and SIGCONT when others have its fetches: none is early, lost, or fetched without need."""
+    with fetching(cluster, tmp_path, "ok") as work:
         frozen = Process.objects.get(name__startswith="fetcher-1@")
 
         cluster.processes["fetcher-1"].send_signal(signal.SIGSTOP)
@@ -60,15 +86,10 @@ def test_what_a_frozen_fetcher_held_goes_on(cluster: Cluster, tmp_path: Path) ->
         wait_for(held.exists, 10, "the fetcher that was thawed to have work again")
         wait_for(all_ended, 60, f"all fetches to end: {states()}")
 
-    arrivals, _ = site_log.read_arrivals(running.log)
-    repeated = len(arrivals) - len(urls)
-    print(
-        f"\nheld {held_then}, known after {known_after_s:.1f} s, taken back after {taken_back_after_s:.1f} s, "
-        f"requests {len(arrivals)}, early {early(arrivals, intervals)}, repeated {repeated}"
+    repeated = work.repeated(
+        f"held {held_then}, known after {known_after_s:.1f} s, taken back after {taken_back_after_s:.1f} s, "
     )
     assert held_then
-    assert early(arrivals, intervals) == 0
-    assert states() == {State.DONE: len(urls)}
     assert repeated <= held_then, "only what was in flight may be requested a second time"
 
 
@@ -80,18 +101,7 @@ def test_nothing_is_taken_back_because_the_database_was_away(cluster: Cluster, t
 
     Nobody could turn, and nobody is blamed for it: who comes back first must not think that the others are dead.
     """
-    cluster.environment |= DEADLINES
-    with sites.running(SITES, tmp_path) as running:
-        intervals = set_rates(running, dict.fromkeys(running.hosts, RATE))
-        urls = [
-            running.url(place, f"/slow/{number}")
-            for place, host in enumerate(running.hosts)
-            for number in range(int(SECONDS / intervals[host]))
-        ]
-        cluster.start_together("ticks", "fetcher-1", "fetcher-2", "beat")
-        request_fetches(urls, max_attempts=100)
-        wait_for_progress(10 * SITES, 30, "the fetchers to have work")
-        Process.objects.update(steady_since=F("steady_since") - timedelta(hours=1))
+    with fetching(cluster, tmp_path, "slow") as work:
         fetchers = [cluster.processes[name].pid for name in ("fetcher-1", "fetcher-2")]
         with frozen(*fetchers):
             with frozen(*database_pids()):
@@ -100,12 +110,8 @@ def test_nothing_is_taken_back_because_the_database_was_away(cluster: Cluster, t
         wait_for(lambda: not silent(), 10, "all to turn again")
         wait_for(all_ended, 90, f"all fetches to end: {states()}")
 
-    arrivals, _ = site_log.read_arrivals(running.log)
-    print(f"\nrequests {len(arrivals)}, early {early(arrivals, intervals)}, repeated {len(arrivals) - len(urls)}")
-    assert early(arrivals, intervals) == 0
-    assert states() == {State.DONE: len(urls)}
     assert "process_lost" not in cluster.log("ticks").read_text()
-    assert len(arrivals) == len(urls)
+    assert work.repeated() == 0
 
 
 def database_pids() -> list[int]:
