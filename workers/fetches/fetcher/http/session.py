@@ -136,7 +136,10 @@ class Session:
                     return await self._exchange(attempt, url)
             except ConnectionClosedEarly:
                 continue
-            except (NotLookedUp, RunOver, aiohttp.ServerDisconnectedError):
+            except NotLookedUp as error:
+                self._say("hosts_not_looked_up", str(error))
+                return self._no_answer(attempt)
+            except (RunOver, aiohttp.ServerDisconnectedError):
                 return self._no_answer(attempt)
             except (*ENDINGS, aiohttp.ClientError, MemoryError, OSError, ValueError) as error:
                 return await self._failure(attempt, error)
@@ -190,11 +193,14 @@ class Session:
         return clock.now() - began_at < OUTAGE_S
 
     def _rest(self, event: str, fault: Fault) -> None:
+        self._rests_until = clock.now() + REST_S
+        self._say(event, fault.error)
+
+    def _say(self, event: str, error: str) -> None:
         now = clock.now()
-        self._rests_until = now + REST_S
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
-            log.error(event, error=fault.error)
+            log.error(event, error=error)
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:
