@@ -85,7 +85,7 @@ class Session:
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
-        # kept it from its site.
+        # kept it from its site. Until it gets an answer, or ends; other fetchers may see that end, so the oldest go.
         self._closed_on: dict[int, int] = {}
         self._outages: dict[int, float] = {}
         self._http = _client_session(allowed, self._shared.reachability)
@@ -110,6 +110,13 @@ class Session:
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
+        event = await self._in_slot(held)
+        if isinstance(event, Answer) or (isinstance(event, Failure) and event.is_last):
+            self._closed_on.pop(held.job.fetch_id, None)
+            self._outages.pop(held.job.fetch_id, None)
+        return event
+
+    async def _in_slot(self, held: HeldJob) -> Event:
         job = held.job
         await asyncio.sleep(job.start_at - self._shared.openings.ahead_s(job.site_id) - clock.now())
         if job.concurrency is None:
