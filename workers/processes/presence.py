@@ -8,9 +8,10 @@ reach PostgreSQL looks the same, and does no work either.
 import importlib.metadata
 import os
 import socket
+import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final
 
@@ -28,7 +29,7 @@ GAP_S: Final = 5.0  # between two turns: longer, and the process, its way to Pos
 
 @dataclass(kw_only=True)
 class Presence:
-    """One a process, used by one thread at a time. Nothing raises: where PostgreSQL is away, the next turn is noted."""
+    """One a process. Thread-safe. Nothing raises: where PostgreSQL is away, the next turn is noted."""
 
     kind: str
     name: str
@@ -36,23 +37,27 @@ class Presence:
     is_handed_over: bool = False  # to a loop that a worker started for its work: it notes the turns from now on
     _noted_at: float = float("-inf")  # of time.monotonic()
     _has_ended: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def turn(self, *, holds: int, ago_s: float = 0.0) -> None:
         """Note that the loop turned `ago_s` ago; does nothing where a turn was noted less than two seconds ago."""
-        if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
-            return
-        self._noted_at = time.monotonic()
-        self._note(holds, ago_s)
+        with self._lock:
+            if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
+                return
+            self._noted_at = time.monotonic()
+            self._note(holds, ago_s)
 
     def stop(self, *, holds: int) -> None:
-        """Note that this process was asked to end, and makes no more turns while it ends what it holds."""
-        self._note(holds, 0.0, stops=True)
+        """Note that this process was asked to end; it goes on to turn while it ends what it holds."""
+        with self._lock:
+            self._note(holds, 0.0, stops=True)
 
     def end(self) -> None:
         """Forget this process, which ends in order."""
-        self._has_ended = True
-        if self.id is not None:
-            self._try("end", {"process": self.id})
+        with self._lock:
+            self._has_ended = True
+            if self.id is not None:
+                self._try("end", {"process": self.id})
 
     def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
         if self.id is not None:

@@ -60,7 +60,7 @@ def test_a_process_that_turns_in_time_is_never_lost() -> None:
 
 
 def test_states_say_what_is_to_be_done() -> None:
-    """A silent process calls for somebody, unless it was asked to end or a later one of its name has its work."""
+    """A silent process calls for somebody, also where it was asked to end; unless a later one of its name runs."""
     known("a@here", silent_s=1)
     known("b@here", silent_s=60)
     known("c@here", silent_s=60, stops=True)
@@ -71,7 +71,7 @@ def test_states_say_what_is_to_be_done() -> None:
     assert states == [
         ("a", "alive"),
         ("b", "silent"),
-        ("c", "stopping"),
+        ("c", "silent"),
         ("d", "gone"),
         ("d", "alive"),
         ("e", "stopping"),
