@@ -30,6 +30,7 @@ from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.sites import SitesLocked
 from workers import task_names
 from workers.fetches import backlog, strays
+from workers.processes.status import longest_round_trip_s
 from workers.publish import publish, waiting
 
 _query = partial(statements.run, "workers.fetches")
@@ -77,7 +78,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     if site_ids is None:
         backlog.activate_due()
     sent, after, more = 0, 0, True
-    round_trips.of_process.warn_if_far(round_trip_s := round_trips.longest_reported_s())
+    round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
     while more:
         rows = _query(
             "dispatch",

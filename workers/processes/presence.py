@@ -19,6 +19,7 @@ import structlog
 from django.db import Error, connection
 
 from postgres import statements
+from ratelimit import round_trips
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.processes")
@@ -60,12 +61,12 @@ class Presence:
                 self._try("end", {"process": self.id})
 
     def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
+        state = {"holds": holds, "round_trip": round_trips.of_process.expected_s()}
         if self.id is not None:
-            turn = {"process": self.id, "holds": holds, "ago": ago_s, "gap": GAP_S, "stops": stops}
-            self.id = self._try("turn", turn)
+            self.id = self._try("turn", {**state, "process": self.id, "ago": ago_s, "gap": GAP_S, "stops": stops})
         if self.id is None and not stops:
             process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
-            self.id = self._try("begin", {**process, "version": _version(), "holds": holds})
+            self.id = self._try("begin", {**state, **process, "version": _version()})
 
     def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""

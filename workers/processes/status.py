@@ -1,7 +1,10 @@
-"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back."""
+"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back.
+
+And how far they are from PostgreSQL, which counts for what is reserved for them (ratelimit/round_trips.py).
+"""
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from postgres import batches, statements
 from workers.processes.presence import GAP_S
@@ -13,7 +16,14 @@ SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a froz
 # back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (8 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
+FAR_FOR_S: Final = 30.0  # after its last turn, the round trips of a process do not count any more
 BATCH: Final = 1_000
+
+
+class LongestRoundTrip(NamedTuple):
+    """Of all processes that turn; 0 where none has measured any."""
+
+    seconds: float
 
 
 def processes() -> list[Any]:
@@ -24,6 +34,12 @@ def processes() -> list[Any]:
 def lost() -> dict[int, str]:
     """Return the ids and names of the processes that are frozen, cut off or dead, though PostgreSQL was there."""
     return {process.id: process.name for process in processes() if process.is_lost}
+
+
+def longest_round_trip_s() -> float:
+    """Return the longest round trip to PostgreSQL that a process has told lately."""
+    rows = statements.run_within("workers.processes", "longest_round_trip", {"lives": FAR_FOR_S}, row=LongestRoundTrip)
+    return rows[0].seconds
 
 
 def purge() -> int:

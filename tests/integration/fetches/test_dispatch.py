@@ -15,7 +15,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from ratelimit import site_settings, slots
-from ratelimit.models import RoundTrip, Site, Slot
+from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
@@ -23,6 +23,7 @@ from workers.fetches import strays
 from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
+from workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -54,8 +55,8 @@ def held() -> list[Fetch]:
 def test_round_trips_of_fetchers_are_added_to_the_grace(messages: list[Message]) -> None:  # noqa: ARG001
     """A fetcher has its whole grace, however far away it is, and the time to claim; the longest report counts."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=30))
-    for holder, seconds in (("near", 0.001), ("far", 0.102)):
-        RoundTrip.objects.create(holder=holder, seconds=seconds, reported_at=database_now())
+    for name, round_trip_s in (("near", 0.001), ("far", 0.102)):
+        Process.objects.create(kind="fetcher", name=name, pid=1, round_trip_s=round_trip_s)
     request_fetches([URL] * 5)
     began_at = database_now()
     assert dispatch() == 5
