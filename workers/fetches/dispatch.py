@@ -89,7 +89,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
                 "most": SITES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
-                "travel": TRAVEL + ROUND_TRIPS_TO_CLAIM * round_trip_s,
+                "travel": travel_time_s(round_trip_s),
                 "apart": APART,
                 "phases": PHASES,
                 "confirmed_for": CONFIRMED_FOR_S,
@@ -104,6 +104,11 @@ def dispatch(site_ids: list[int] | None = None) -> int:
         backlog.deactivate([row.site_id for row in rows if row.drained])
         after, more = (rows[-1].site_id, len(rows) == SITES_A_STATEMENT) if rows else (after, False)
     return sent
+
+
+def travel_time_s(round_trip_s: float) -> float:
+    """Return how many seconds before its start a slot has to be reserved, where round trips of fetchers are so long."""
+    return TRAVEL + ROUND_TRIPS_TO_CLAIM * round_trip_s
 
 
 def _send_split(runs: Sequence[list[int]]) -> int:

@@ -20,14 +20,15 @@ from typing import Any
 from django.conf import settings
 
 from postgres import statements
-from ratelimit import site_names
+from ratelimit import round_trips, site_names
 from ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
 from ratelimit.rates import parse_rate
 from ratelimit.sites import known_sites
 from workers import task_names
-from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
+from workers.fetches.dispatch import LONGEST_RUN, REFILL, travel_time_s
 from workers.fetches.reports.simulation import Dispatching, HeldRun, SiteTiming, start_after
 from workers.fetches.robots.rules import PATH
+from workers.processes.status import longest_round_trip_s
 from workers.schedule import tick_of
 
 _query = partial(statements.run_within, "workers.fetches.reports")
@@ -71,8 +72,9 @@ def forecast(host: str, add: int = 0) -> Forecast:
     name = site_names.canonical(host)
     known = known_sites({name})
     look = partial(_look, known[name].id if known else None, name)
-    first = _computed(look(), add)
-    return _computed(look(first.starts_in_s, first.clears_in_s), add) if first.not_due else first
+    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    first = _computed(look(), add, round_trip_s)
+    return _computed(look(first.starts_in_s, first.clears_in_s), add, round_trip_s) if first.not_due else first
 
 
 def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> list[Any]:
@@ -97,13 +99,13 @@ def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s:
     return _query("forecast", parameters)
 
 
-def _computed(rows: list[Any], add: int) -> Forecast:
+def _computed(rows: list[Any], add: int, round_trip_s: float) -> Forecast:
     [row] = rows
     held_for_s = math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else row.held_for_s
     site = SiteTiming(
         interval_s=row.interval_s,
         spacing_s=row.spacing_s,
-        grace_s=row.grace_s,
+        grace_s=row.grace_s + round_trips.added_grace_s(round_trip_s),
         burst=row.burst,
         reserved_for_s=row.reserved_for_s,
         held_for_s=held_for_s,
@@ -115,7 +117,8 @@ def _computed(rows: list[Any], add: int) -> Forecast:
     # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
-    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s)
+    travel_s = travel_time_s(round_trip_s)
+    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s, travel_s=travel_s)
     last, is_before = row.backlog + add - 1, asks and (add > 0 or row.robots_held_for_s > 0)
     return Forecast(
         site=row.name,
@@ -138,7 +141,7 @@ def _computed(rows: list[Any], add: int) -> Forecast:
     )
 
 
-def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float) -> float:
+def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float, travel_s: float) -> float:
     """Return in how many seconds a fetch with `ahead` others before it starts, if none can start before `from_s`.
 
     Where the backlog flag is inactive, the next request wakes dispatch. Where it is active, or will be by then, the
@@ -154,7 +157,7 @@ def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float
             tick_s=TICK_S,
             refill_s=min(REFILL, settings.WEIR_LOOKAHEAD),
             lookahead_s=settings.WEIR_LOOKAHEAD,
-            travel_s=TRAVEL,
+            travel_s=travel_s,
             longest_run=LONGEST_RUN,
         ),
     )
