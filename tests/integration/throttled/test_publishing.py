@@ -17,6 +17,7 @@ from postgres import statements
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.round_trips import RoundTrips
+from ratelimit.sites import create_sites
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import explain, rows_read
 from tests.integration.throttled import one_worker
@@ -436,6 +437,27 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: boo
         looked_at = [node for node in nodes if node.get("Relation Name") == "throttled_postponedtask"]
         assert looked_at
         assert sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_at) < 30, name
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: bool) -> None:
+    """However many tasks wait, at however many sites: two looks at an index for each site."""
+    names = [f"site-{number:04}.example" for number in range(2_000)]
+    create_sites(names)
+    since = database_now()
+    PostponedTask.objects.bulk_create(
+        PostponedTask(site=name, task="tests.plain", signature="{}", max_wait=10.0, not_before=since)
+        for name in names * 10
+    )
+    with connection.cursor() as cursor:
+        for table in ("throttled_postponedtask", "ratelimit_site"):
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+            if has_statistics:
+                cursor.execute(f"ANALYZE {table}")
+    for first in ("", names[1_000]):
+        parameters: dict[str, object] = {"first": first, "sites": 50}
+        tables = ("throttled_postponedtask", "ratelimit_site")
+        assert rows_read("workers.throttled", "missing_sites", parameters, *tables) <= 2 * 50
 
 
 @pytest.mark.parametrize("has_host", [True, False])
