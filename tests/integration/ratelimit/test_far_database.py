@@ -121,3 +121,19 @@ def test_a_round_trip_is_measured_without_the_wait_for_a_lock(other_connection: 
     threading.Timer(0.6, other_connection.rollback).start()
     slots.reserve(SITE)
     assert round_trips.of_process.expected_s() < 0.5
+
+
+def test_a_slot_that_a_distant_process_gave_back_is_never_counted_as_earlier() -> None:
+    """A near one that takes it, and gives it back before its time, leaves the site free no sooner than the slot was."""
+    site_settings.set_rate(SITE, "1/s")
+    slots.reserve(SITE)
+    round_trips.of_process.note(ROUND_TRIP_S)
+    given_back = slots.reserve(SITE).slots[0]
+    slots.release(given_back.id)
+    round_trips.of_process = RoundTrips()
+    taken = slots.reserve(SITE)
+    [slot] = taken.slots
+    assert slot.start_at == pytest.approx(given_back.start_at, abs=0.05)
+    assert slot.start_at <= taken.arrival_at <= slot.start_at + 2 * ROUND_TRIP_S
+    slots.hand_back([slot.id], taken.arrival_at - clock.now())
+    assert slots.reserve(SITE).slots[0].start_at >= slot.start_at
