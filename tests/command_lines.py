@@ -1,6 +1,7 @@
 """Checks shell lines without running them: every program of ours exists and takes the options it is given.
 
-The web server must also be told to believe no headers: `project.asgi` does that.
+The web server must also be told to believe no headers (`project.asgi` does that), and workers to send no heartbeats to
+whoever watches Celery's events: the loop that sends them waits for the broker.
 """
 
 import importlib
@@ -101,6 +102,8 @@ def _check_celery(arguments: list[str]) -> None:
             context = celery.commands[name].make_context(name, options, parent=parent)
             if context.args:
                 raise NoSuchCommandError(f"celery {name} does not take {shlex.join(context.args)}")
+            if not context.params.get("without_heartbeat", True):
+                raise NoSuchCommandError("its loop would wait for a broker that says nothing: add --without-heartbeat")
         case _:
             raise NoSuchCommandError(f"celery needs -A: {shlex.join(arguments)}")
 

@@ -380,6 +380,7 @@ def test_a_silent_queue_fails_the_check(monkeypatch: pytest.MonkeyPatch) -> None
         "celery -A project worker --pool prefrok",
         "celery -A project worker --no-such-option",
         "celery -A projekt beat",
+        "celery -A project worker",
         "uvicorn project.asgi:app --no-proxy-headers",
         "uvicorn project.asgi:application",
         "make tests",
