@@ -20,4 +20,4 @@ COPY . .
 RUN DJANGO_SECRET_KEY=only-for-this-step python manage.py collectstatic --no-input
 USER weir
 EXPOSE 8000
-CMD ["uvicorn", "project.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-access-log"]
+CMD ["uvicorn", "project.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--no-access-log", "--no-proxy-headers"]

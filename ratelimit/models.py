@@ -186,14 +186,3 @@ class Slot(models.Model):
 
     def __str__(self) -> str:
         return f"slot {self.pk} of site {self.site_id} at {self.start_time:%H:%M:%S.%f}"
-
-
-class RoundTrip(models.Model):
-    """How far PostgreSQL is from a process that holds slots which others reserve: dispatch adds it to the grace."""
-
-    holder = models.CharField(max_length=300, primary_key=True, help_text="host and process")
-    seconds = models.FloatField(help_text="what nearly all of its round trips took at most")
-    reported_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"{self.seconds * 1000:.1f} ms from {self.holder}"

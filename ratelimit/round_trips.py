@@ -2,10 +2,10 @@
 
 What PostgreSQL says about a slot was true between the sending of the statement and the arrival of its answer. Starts
 are counted from the arrival, deadlines from the sending. So a round trip is lost of the time by which a start may be
-late, and is added to the grace when slots are reserved: by a process that reserves for itself, its own; by dispatch,
-the longest of those that holders of slots have reported lately. What counts is what nearly all of the last round trips
-took at most (MOST_SAMPLES, as far as they are not older than a minute), with the commit, and without what the server
-itself took, such as a wait for a lock.
+late, and is added to the grace when slots are reserved: by a process that reserves for itself, its own; by one that
+reserves for others, the longest that one of them has told. What counts is what nearly all of the last round trips took
+at most (MOST_SAMPLES, as far as they are not older than a minute), with the commit, and without what the server itself
+took, such as a wait for a lock.
 
 A reservation that was made before round trips got longer is given back where its time does not suffice. It is never
 used early: that does not depend on what was measured.
@@ -13,19 +13,14 @@ used early: that does not depend on what was measured.
 
 import math
 import os
-import socket
 import threading
 from collections import deque
-from functools import partial
-from typing import NamedTuple
 
 import structlog
 
-from postgres import statements
 from ratelimit import clock
 
 log = structlog.get_logger(__name__)
-_query = partial(statements.run, "ratelimit")
 
 WINDOW_S = 60.0
 MOST_SAMPLES = 400
@@ -35,15 +30,6 @@ INCLUDED_S = 0.002  # that a grace allows for by itself
 LONGEST_S = 1.0  # more is an outage, not a distance
 FAR_S = 0.05  # from here on, callers of `throttle` get less than 95 % of the rate of a fast site
 WARN_EVERY_S = 60.0
-REPORT_EVERY_S = 10.0
-REPORT_AT_ONCE = 1.25  # times what was reported last
-LIVES_S = 30.0  # after which a report does not count any more: its process is gone
-
-
-class LongestRoundTrip(NamedTuple):
-    """Of those that holders of slots have reported; 0 where there is none."""
-
-    seconds: float
 
 
 class RoundTrips:
@@ -53,8 +39,6 @@ class RoundTrips:
         self._lock = threading.Lock()
         self._samples: deque[tuple[float, float]] = deque(maxlen=MOST_SAMPLES)
         self._warned_at = -math.inf
-        self._reported_at = -math.inf
-        self._reported_s = 0.0
 
     def note(self, seconds: float) -> None:
         """Note how long a round trip took."""
@@ -68,18 +52,6 @@ class RoundTrips:
     def usual_s(self) -> float:
         """Return what a round trip usually takes: a stall of this process makes one long, but no distance."""
         return self._lately(0.5) if len(self._samples) >= FEWEST else 0.0
-
-    def report(self) -> None:
-        """Tell PostgreSQL how far it is from this process, which holds slots that others reserve; at most once in 10 s.
-
-        At once where it got farther.
-        """
-        now, expected_s = clock.now(), self.expected_s()
-        got_farther = expected_s > max(INCLUDED_S, self._reported_s * REPORT_AT_ONCE)
-        if got_farther or now > self._reported_at + REPORT_EVERY_S:
-            holder = f"{socket.gethostname()}:{os.getpid()}"
-            _query("round_trips/report", {"holder": holder, "seconds": expected_s, "lives": LIVES_S})
-            self._reported_at, self._reported_s = now, expected_s
 
     def _lately(self, share: float) -> float:
         with self._lock:
@@ -109,8 +81,3 @@ os.register_at_fork(after_in_child=_forget)
 def added_grace_s(round_trip_s: float) -> float:
     """Return what such round trips add to the grace of a reservation."""
     return max(0.0, round_trip_s - INCLUDED_S)
-
-
-def longest_reported_s() -> float:
-    """Return the longest round trip that a holder of slots has reported lately."""
-    return _query("round_trips/longest", {"lives": LIVES_S}, row=LongestRoundTrip)[0].seconds

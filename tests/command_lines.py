@@ -1,4 +1,8 @@
-"""Checks shell lines without running them: every program of ours exists and takes the options it is given."""
+"""Checks shell lines without running them: every program of ours exists and takes the options it is given.
+
+The web server must also be told to believe no headers (`project.asgi` does that), and workers to send no heartbeats to
+whoever watches Celery's events: the loop that sends them waits for the broker.
+"""
 
 import importlib
 import importlib.util
@@ -22,7 +26,7 @@ FOREIGN = {"docker", "export", "grep", "pg_isready", "pip", "source", "useradd",
 
 
 class NoSuchCommandError(AssertionError):
-    """The line would not run; the message says why."""
+    """The line would not run, or not as it must; the message says why."""
 
 
 def check_line(line: str) -> None:
@@ -98,6 +102,8 @@ def _check_celery(arguments: list[str]) -> None:
             context = celery.commands[name].make_context(name, options, parent=parent)
             if context.args:
                 raise NoSuchCommandError(f"celery {name} does not take {shlex.join(context.args)}")
+            if not context.params.get("without_heartbeat", True):
+                raise NoSuchCommandError("its loop would wait for a broker that says nothing: add --without-heartbeat")
         case _:
             raise NoSuchCommandError(f"celery needs -A: {shlex.join(arguments)}")
 
@@ -106,6 +112,8 @@ def _check_uvicorn(arguments: list[str]) -> None:
     context = uvicorn.main.make_context("uvicorn", arguments)
     module, _, name = context.params["app"].partition(":")
     getattr(importlib.import_module(module), name)
+    if context.params["proxy_headers"]:
+        raise NoSuchCommandError("uvicorn would believe whoever connects from 127.0.0.1: add --no-proxy-headers")
 
 
 def _check_make(arguments: list[str]) -> None:

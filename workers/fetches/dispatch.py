@@ -30,6 +30,7 @@ from ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
 from ratelimit.sites import SitesLocked
 from workers import task_names
 from workers.fetches import backlog, strays
+from workers.processes.status import longest_round_trip_s
 from workers.publish import publish, waiting
 
 _query = partial(statements.run, "workers.fetches")
@@ -57,6 +58,7 @@ DELIVERY = 2.0
 class Horizon(NamedTuple):
     """How far ahead sites are reserved, in seconds."""
 
+    travel_s: float  # before its start, a slot is reserved at the latest: a message takes so long to its claim
     refill_s: float  # a site that is reserved less far is due
     lookahead_s: float
 
@@ -79,7 +81,11 @@ def horizon(round_trip_s: float) -> Horizon:
     takes_s = (ROUND_TRIPS_TO_SEND + ROUND_TRIPS_TO_CLAIM) * round_trip_s
     longer_s = min(LONGEST_EXTRA, round_trips.added_grace_s(round_trip_s) / GRACE_SHARE)
     lookahead_s = settings.WEIR_LOOKAHEAD
-    return Horizon(min(REFILL, lookahead_s) + takes_s, lookahead_s + takes_s + longer_s)
+    return Horizon(
+        travel_s=TRAVEL + ROUND_TRIPS_TO_CLAIM * round_trip_s,
+        refill_s=min(REFILL, lookahead_s) + takes_s,
+        lookahead_s=lookahead_s + takes_s + longer_s,
+    )
 
 
 def dispatch(site_ids: list[int] | None = None) -> int:
@@ -98,7 +104,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     if site_ids is None:
         backlog.activate_due()
     sent, after, more = 0, 0, True
-    round_trips.of_process.warn_if_far(round_trip_s := round_trips.longest_reported_s())
+    round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
     ahead = horizon(round_trip_s)
     while more:
         rows = _query(
@@ -110,7 +116,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
                 "most": SITES_A_STATEMENT,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
-                "travel": TRAVEL + ROUND_TRIPS_TO_CLAIM * round_trip_s,
+                "travel": ahead.travel_s,
                 "apart": APART,
                 "phases": PHASES,
                 "confirmed_for": CONFIRMED_FOR_S,

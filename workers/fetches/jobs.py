@@ -75,6 +75,11 @@ class Failure:
         """Tell whether the settings forbid the request: nothing was written, and nothing ever will be."""
         return self.permanent and not self.slot_used and self.lateness_ms is None
 
+    @property
+    def is_last(self) -> bool:
+        """Tell whether no attempt is left."""
+        return self.permanent or self.job.attempts + 1 >= self.job.max_attempts
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Snoozed:

@@ -24,6 +24,9 @@ class Process(models.Model):
     holds = models.IntegerField(
         default=0, help_text="fetches that it claimed, tasks that it runs, or 1 for the beat that has the lock"
     )
+    round_trip_s = models.FloatField(
+        db_default=0.0, help_text="what nearly all of its round trips to PostgreSQL took at most"
+    )
 
     class Meta:
         verbose_name_plural = "processes"

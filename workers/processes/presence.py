@@ -8,9 +8,10 @@ reach PostgreSQL looks the same, and does no work either.
 import importlib.metadata
 import os
 import socket
+import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ import structlog
 from django.db import Error, connection
 
 from postgres import statements
+from ratelimit import round_trips
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.processes")
@@ -34,7 +36,7 @@ class NotedProcess(NamedTuple):
 
 @dataclass(kw_only=True)
 class Presence:
-    """One a process, used by one thread at a time. Nothing raises: where PostgreSQL is away, the next turn is noted."""
+    """One a process. Thread-safe. Nothing raises: where PostgreSQL is away, the next turn is noted."""
 
     kind: str
     name: str
@@ -42,31 +44,35 @@ class Presence:
     is_handed_over: bool = False  # to a loop that a worker started for its work: it notes the turns from now on
     _noted_at: float = float("-inf")  # of time.monotonic()
     _has_ended: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def turn(self, *, holds: int, ago_s: float = 0.0) -> None:
         """Note that the loop turned `ago_s` ago; does nothing where a turn was noted less than two seconds ago."""
-        if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
-            return
-        self._noted_at = time.monotonic()
-        self._note(holds, ago_s)
+        with self._lock:
+            if self._has_ended or time.monotonic() < self._noted_at + TURN_EVERY_S:
+                return
+            self._noted_at = time.monotonic()
+            self._note(holds, ago_s)
 
     def stop(self, *, holds: int) -> None:
-        """Note that this process was asked to end, and makes no more turns while it ends what it holds."""
-        self._note(holds, 0.0, stops=True)
+        """Note that this process was asked to end; it goes on to turn while it ends what it holds."""
+        with self._lock:
+            self._note(holds, 0.0, stops=True)
 
     def end(self) -> None:
         """Forget this process, which ends in order."""
-        self._has_ended = True
-        if self.id is not None:
-            self._try("end", {"process": self.id})
+        with self._lock:
+            self._has_ended = True
+            if self.id is not None:
+                self._try("end", {"process": self.id})
 
     def _note(self, holds: int, ago_s: float, *, stops: bool = False) -> None:
+        state = {"holds": holds, "round_trip": round_trips.of_process.expected_s()}
         if self.id is not None:
-            turn = {"process": self.id, "holds": holds, "ago": ago_s, "gap": GAP_S, "stops": stops}
-            self.id = self._try("turn", turn)
+            self.id = self._try("turn", {**state, "process": self.id, "ago": ago_s, "gap": GAP_S, "stops": stops})
         if self.id is None and not stops:
             process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
-            self.id = self._try("begin", {**process, "version": _version(), "holds": holds})
+            self.id = self._try("begin", {**state, **process, "version": _version()})
 
     def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""

@@ -1,4 +1,7 @@
-"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back."""
+"""How the processes do: which go on, which are silent, and which are lost, so that what they hold may be taken back.
+
+And how far they are from PostgreSQL, which counts for what is reserved for them (ratelimit/round_trips.py).
+"""
 
 from datetime import datetime
 from functools import partial
@@ -14,6 +17,7 @@ SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a froz
 # back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (8 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
+FAR_FOR_S: Final = 30.0  # after its last turn, the round trips of a process do not count any more
 BATCH: Final = 1_000
 
 
@@ -35,6 +39,12 @@ class ProcessStatus(NamedTuple):
     state: str  # alive | stopping | silent | gone
 
 
+class LongestRoundTrip(NamedTuple):
+    """Of all processes that turn; 0 where none has measured any."""
+
+    seconds: float
+
+
 def processes() -> list[ProcessStatus]:
     """Return all processes that are known."""
     return _query("status", {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}, row=ProcessStatus)
@@ -43,6 +53,12 @@ def processes() -> list[ProcessStatus]:
 def lost() -> dict[int, str]:
     """Return the ids and names of the processes that are frozen, cut off or dead, though PostgreSQL was there."""
     return {process.id: process.name for process in processes() if process.is_lost}
+
+
+def longest_round_trip_s() -> float:
+    """Return the longest round trip to PostgreSQL that a process has told lately."""
+    rows = statements.run_within("workers.processes", "longest_round_trip", {"lives": FAR_FOR_S}, row=LongestRoundTrip)
+    return rows[0].seconds
 
 
 def purge() -> int:

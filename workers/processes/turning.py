@@ -1,5 +1,10 @@
-"""The turns of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool."""
+"""The turns of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
+A worker that stops waits for the broker and for its pool, and its loop turns no more. Then a thread makes the turns: so
+a worker that ends what it holds is told from one that was killed meanwhile.
+"""
+
+import threading
 from typing import Any
 
 from celery import bootsteps
@@ -27,15 +32,17 @@ class Turning(bootsteps.StartStopStep):
         known.turn(holds=0)
         self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, _turn, (known,))
 
-    def stop(self, _worker: Any) -> None:  # noqa: ANN401  as above
-        """Say so: from now on the pool is waited for, and the loop makes no turn."""
+    def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
+        """Say that the worker stops. Called before any step does, which wait for the broker and for the pool."""
         if self._timer is not None:
             self._timer.cancel()
         if known := presence.of_this_process():
             known.stop(holds=len(state.active_requests))
+            if not known.is_handed_over:
+                threading.Thread(target=_turn_until_the_end, args=(known,), name="turning", daemon=True).start()
 
-    def terminate(self, worker: Any) -> None:  # noqa: ANN401  as above
-        self.stop(worker)
+
+_ends = threading.Event()
 
 
 def _turn(known: presence.Presence) -> None:
@@ -45,7 +52,14 @@ def _turn(known: presence.Presence) -> None:
         known.turn(holds=len(state.active_requests))
 
 
+def _turn_until_the_end(known: presence.Presence) -> None:
+    while not _ends.wait(presence.TURN_EVERY_S):
+        known.turn(holds=len(state.active_requests))
+    connection.close()
+
+
 @worker_shutdown.connect
 def _end(**_signal: object) -> None:
+    _ends.set()
     if known := presence.of_this_process():
         known.end()

@@ -29,10 +29,13 @@ from django.db.models.functions import Now
 from kombu.utils import json
 
 from postgres import statements
+from ratelimit import round_trips
 from ratelimit.models import Site
 from ratelimit.sites import KnownSite, create_sites, known_sites
+from ratelimit.slots import OWN_ROUND_TRIPS
 from workers import task_names
 from workers.fetches.dispatch import REFILL, TRAVEL
+from workers.processes.status import longest_round_trip_s
 from workers.publish import publish_signature
 from workers.schedule import tick_of
 from workers.throttled.models import PostponedTask
@@ -44,6 +47,7 @@ log = structlog.get_logger(__name__)
 TICK = tick_of(task_names.PUBLISH_POSTPONED)  # seconds; dispatch has the same
 # Seconds: a tick that looks so far publishes before dispatch refills the site, early enough for the task to reserve.
 LOOKAHEAD = REFILL + TICK + TRAVEL
+ROUND_TRIPS_TO_RESERVE = 3  # of a worker, after its message has come
 FETCHES_FIRST = 0.5  # the share of the ticks that let dispatch come first at sites where fetches wait
 # Seconds after which a message counts as lost. If it comes later, and its task has started since, it does nothing.
 DELIVERY = 30.0
@@ -85,10 +89,13 @@ def publish_due() -> int:
     """
     _take_back_lost()
     _follow_hosts()
+    round_trip_s = longest_round_trip_s()
+    lookahead = LOOKAHEAD + ROUND_TRIPS_TO_RESERVE * round_trip_s
     behind_dispatch = max(0.0, min(REFILL, settings.WEIR_LOOKAHEAD) - TICK)
     parameters = {
-        "lookahead": LOOKAHEAD,
-        "beside_fetches": behind_dispatch if random() < FETCHES_FIRST else LOOKAHEAD,  # noqa: S311  a lot
+        "lookahead": lookahead,
+        "beside_fetches": behind_dispatch if random() < FETCHES_FIRST else lookahead,  # noqa: S311  a lot
+        "added_grace": OWN_ROUND_TRIPS * round_trips.added_grace_s(round_trip_s),
         "delivery": DELIVERY,
         "most": MOST_OF_A_SITE,
         "batch": BATCH,

@@ -1,10 +1,16 @@
-"""A supervisor's order to stop reaches every process of a group at once, a pool's children too."""
+"""An order to stop: it may reach every process of a group at once; and a process may die before it has stopped."""
 
 import os
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 
+import psycopg
+import pytest
 import redis
-from django.db import connection, transaction
+from django.db import connection
 
 from project import embedded
 from project.celery import app
@@ -12,25 +18,34 @@ from tests.acceptance.conftest import Cluster, states, wait_for
 from workers import task_names
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.models import State
+from workers.processes.models import Process
+from workers.processes.status import SILENT_AFTER_S, processes
+
+KNOWN_WITHIN_S = 10
+
+
+@contextmanager
+def a_task_that_waits(cluster: Cluster) -> Iterator[None]:
+    """Have a task of the process `ticks` wait for a lock, until the block ends."""
+    request_fetch("http://127.1.0.1:1/")
+    cluster.start("ticks", "ticks")
+    with psycopg.connect(**{**connection.get_connection_params(), "cursor_factory": psycopg.Cursor}) as other:
+        other.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
+        with app.connection_for_write(f"redis+socket://{embedded.valkey_socket(cluster.broker_home)}") as broker:
+            app.send_task(task_names.DISPATCH, connection=broker)
+
+        def waits_for_the_lock() -> bool:
+            waiting = "SELECT FROM pg_locks WHERE relation = 'ratelimit_site'::regclass AND NOT granted"
+            return bool(other.execute(waiting).rowcount)
+
+        wait_for(waits_for_the_lock, 20, f"the task to wait for the lock: {cluster.log('ticks')}")
+        yield
 
 
 def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_running(cluster: Cluster) -> None:
     """The task goes on to its very end, a message to the fetchers, and the worker ends in order after it."""
-    broker_socket = embedded.valkey_socket(cluster.broker_home)
-    request_fetch("http://127.1.0.1:1/")
-    cluster.start("ticks", "ticks")
-    worker, log = cluster.processes["ticks"], cluster.log("ticks")
-
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE ratelimit_site IN ACCESS EXCLUSIVE MODE")
-        with app.connection_for_write(f"redis+socket://{broker_socket}") as broker:
-            app.send_task(task_names.DISPATCH, connection=broker)
-
-        def waits_for_the_lock() -> bool:
-            cursor.execute("SELECT FROM pg_locks WHERE relation = 'ratelimit_site'::regclass AND NOT granted")
-            return bool(cursor.rowcount)
-
-        wait_for(waits_for_the_lock, 20, f"the task to wait for the lock: {log}")
+    with a_task_that_waits(cluster):
+        worker, log = cluster.processes["ticks"], cluster.log("ticks")
         os.killpg(worker.pid, signal.SIGTERM)
         wait_for(lambda: "Warm shutdown" in log.read_text(), 10, f"the worker to stop: {log}")
         assert worker.poll() is None
@@ -38,6 +53,23 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
     assert worker.wait(20) == 0
     assert "WorkerLost" not in log.read_text()
     assert "Traceback" not in log.read_text()
-    with redis.Redis(unix_socket_path=str(broker_socket)) as client:
+    assert not cluster.logged("broker_is_left"), "it answers"
+    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
         assert client.llen("fetch") == 1
     assert states() == {State.RESERVED: 1}
+
+
+@pytest.mark.alone
+def test_one_that_is_killed_while_it_stops_is_silent_like_any_other(cluster: Cluster) -> None:
+    """While it waits for its task it turns, however long that takes; ten seconds after its death it is known."""
+    with a_task_that_waits(cluster):
+        cluster.processes["ticks"].send_signal(signal.SIGTERM)
+        wait_for(lambda: processes()[0].state == "stopping", 10, "the worker to stop")
+        began_at = Process.objects.get().turned_at
+        went_on = Process.objects.filter(turned_at__gt=began_at + timedelta(seconds=SILENT_AFTER_S))
+        wait_for(went_on.exists, 2 * SILENT_AFTER_S, "the worker to turn while it stops")
+        assert processes()[0].state == "stopping"
+        cluster.kill("ticks")
+        killed_at = time.monotonic()
+        wait_for(lambda: processes()[0].state == "silent", KNOWN_WITHIN_S, "the killed worker to be known")
+    print(f"\nknown after {time.monotonic() - killed_at:.1f} s")

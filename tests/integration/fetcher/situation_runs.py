@@ -602,10 +602,11 @@ def without_threads(runs: Runs) -> dict[str, Seen]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resolver, "MOST_LOOKUPS", 1)
         patch.setattr(reachability, "EVIDENCE_S", EVIDENCE_S)  # for the look-up that hangs
-        with a_fetcher() as fetcher:
+        with capture_logs() as logs, a_fetcher() as fetcher:
             runs.run(fetcher, runs.dispatched())
             told.set()
-    return {"look-ups of other names have all threads of the resolver": runs.seen(fetch)}
+    events = [entry["event"] for entry in logs]
+    return {"look-ups of other names have all threads of the resolver": runs.seen(fetch, events)}
 
 
 @makes("the fetcher stops (SIGTERM)", "the fetcher stops (SIGTERM) before the answer")

@@ -154,7 +154,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _offline("no name server answers for any site (EAI_AGAIN)"),
         _offline("no name server answers in time for any site"),
-        _back("look-ups of other names have all threads of the resolver", Fault.OURS),
+        _back("look-ups of other names have all threads of the resolver", Fault.OURS, log="hosts_not_looked_up"),
         _ran_out("the resolver has run out of memory (EAI_MEMORY)"),
         _ran_out("the resolver cannot open what it needs (EAI_SYSTEM)"),
     ],

@@ -21,8 +21,10 @@ from tests.integration.conftest import Eventually, WaitersOf
 from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher import fetcher as fetcher_module
 from workers.fetches.fetcher import recall_watcher
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch, FetchBody, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -149,6 +151,35 @@ def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queu
     thread.join(1)
     successor.refresh_from_db()
     assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
+
+
+def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
+    running_sites: sites.Sites,
+    fetcher: Fetcher,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    eventually: Eventually,
+) -> None:
+    """Its lease ends; the fetcher goes on, and has room for as many as before."""
+
+    def away(_job: Job) -> None:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(fetcher_module, "successor_of", away)
+    site(running_sites, 0, "1/2s")
+    first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
+    slot_ids = reserve_all()
+    request_fetch(running_sites.url(0, "/ok/successor"))
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
+    assert cancel(cancelled.pk)
+    eventually(lambda: "successor_not_looked_up" in caplog.text, "the log line")
+    thread.join(5)
+    assert not thread.is_alive()
+    eventually(lambda: not fetcher._held, "the room of the cancelled fetch")
+    site(running_sites, 1, "10/s")
+    assert fetched(request_fetch(running_sites.url(1, "/ok/other")), fetcher).state == State.DONE
 
 
 def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(

@@ -51,6 +51,7 @@ def run(start_python: StartPython, *, patience: str = "", before: str = "", afte
         ("loop", {"after": "fetcher._on_loop(out_of_memory)"}),
         ("loop", {"after": "fetcher._on_loop(hang)"}),
         ("claimer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._claimer.submit(hang)"}),
+        ("claimer", {"after": "fetcher._claimer.leave(out_of_memory)"}),
         ("writer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._writer._gather = hang"}),
     ],
 )

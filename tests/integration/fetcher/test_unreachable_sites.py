@@ -1,16 +1,17 @@
 """Sites that cannot be reached: their own fault backs them off, and that of our network costs nothing."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from django.core.management import call_command
 
+from demo.fakes import sites
 from ratelimit import site_settings
 from ratelimit.models import Site
 from ratelimit.pacing import NEVER
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import reserve_all
+from tests.integration.fetching import fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.http import reachability
@@ -19,17 +20,26 @@ from workers.fetches.reports.forecast import forecast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+BringBack = Callable[[Mapping[str, str]], None]
+
 
 @pytest.fixture
-def without_name_servers(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Take the name servers away; returns a function that brings them back."""
-    real = socket.getaddrinfo
+def without_name_servers(monkeypatch: pytest.MonkeyPatch) -> BringBack:
+    """Take the name servers away; returns a function that brings back some, which know these addresses only."""
 
     def refuse(*_arguments: object, **_options: object) -> None:
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
+    def bring_back(addresses: Mapping[str, str]) -> None:
+        def answer(host: str, *_arguments: object, **_options: object) -> list[tuple[object, ...]]:
+            if host not in addresses:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (addresses[host], 0))]
+
+        monkeypatch.setattr(socket, "getaddrinfo", answer)
+
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    return lambda: monkeypatch.setattr(socket, "getaddrinfo", real)
+    return bring_back
 
 
 def wait_until_given_back(count: int, eventually: Eventually) -> list[Fetch]:
@@ -62,6 +72,23 @@ def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
     fetcher.run_batch(reserve_all())
     eventually(Fetch.objects.filter(state=State.FAILED, error__contains="name resolution").exists, "the failure")
     assert fetcher._session._rests_until == NEVER
+
+
+def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_first(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually, without_name_servers: BringBack
+) -> None:
+    """It is spared for an hour again, as an operator may retry it; and nothing of it is remembered."""
+    names = [f"site-{number}.example" for number in range(4)]
+    fetches = request_fetches([f"http://{name}:{running_sites.port}/ok" for name in names], max_attempts=1)
+    fetcher.run_batch(reserve_all())
+    wait_until_given_back(4, eventually)
+    fetcher._session._closed_on |= dict.fromkeys(fetcher._session._outages, 1)
+    assert set(fetcher._session._outages) == {fetch.pk for fetch in fetches}
+    without_name_servers(dict.fromkeys(names[1:], running_sites.hosts[0]))
+    states = [fetched(fetch, fetcher).state for fetch in fetches]
+    assert states == [State.FAILED] + [State.DONE] * 3
+    assert not fetcher._session._outages
+    assert not fetcher._session._closed_on
 
 
 def test_a_site_that_refuses_connections_is_left_alone(

@@ -15,7 +15,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from ratelimit import site_settings, slots
-from ratelimit.models import RoundTrip, Site, Slot
+from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, Message, database_now, waiting_for_nobody
 from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
@@ -23,6 +23,7 @@ from workers.fetches import strays
 from workers.fetches.dispatch import APART, SLOTS_A_MESSAGE, TRAVEL, dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
+from workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -54,8 +55,8 @@ def held() -> list[Fetch]:
 def test_round_trips_of_fetchers_are_added_to_the_grace(messages: list[Message]) -> None:  # noqa: ARG001
     """A fetcher has its whole grace, however far away it is, and the time to claim; the longest report counts."""
     site_settings.set_rate(SITE, "10/s", grace=timedelta(milliseconds=30))
-    for holder, seconds in (("near", 0.001), ("far", 0.102)):
-        RoundTrip.objects.create(holder=holder, seconds=seconds, reported_at=database_now())
+    for name, round_trip_s in (("near", 0.001), ("far", 0.102)):
+        Process.objects.create(kind="fetcher", name=name, pid=1, round_trip_s=round_trip_s)
     request_fetches([URL] * 5)
     began_at = database_now()
     assert dispatch() == 5
@@ -65,18 +66,18 @@ def test_round_trips_of_fetchers_are_added_to_the_grace(messages: list[Message])
     assert planned[0].start_time > began_at + timedelta(seconds=TRAVEL + 3 * 0.102)
 
 
-# --- one site -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("round_trip_s", "seconds"), [(0.0, LOOKAHEAD), (0.1, 5.1), (1.0, 14.0)])
 def test_far_away_sites_are_reserved_further_ahead(round_trip_s: float, seconds: float) -> None:
     """So runs last longer, and the longer grace stays a small part of them; by five seconds at most."""
     site_settings.set_rate(SITE, "10/s")
-    RoundTrip.objects.create(holder="fetcher", seconds=round_trip_s, reported_at=database_now())
+    Process.objects.create(kind="fetcher", name="far", pid=1, round_trip_s=round_trip_s)
     request_fetches([URL] * 200)
     dispatch()
     last_start = Slot.objects.latest("start_time").start_time
     assert (last_start - database_now()).total_seconds() == pytest.approx(seconds, abs=0.3)
+
+
+# --- one site -----------------------------------------------------------------------------------------------------
 
 
 def test_queued_fetches_get_slots_and_are_sent(messages: list[Message]) -> None:

@@ -407,6 +407,19 @@ def test_looking_for_late_fetches_and_judging_a_site_read_no_queue() -> None:
     assert rows_read(room, "delete_sites", judged, "fetches_fetch") <= 2
 
 
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_looking_for_idle_sites_reads_the_next_ones_only(has_statistics: bool) -> None:
+    """However many there are: purge looks at all of them, so many at a time."""
+    create_sites([f"site-{n}.test" for n in range(5_000)])
+    if has_statistics:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE ratelimit_site")
+    middle = Site.objects.order_by("pk")[2_500].pk
+    for after in (0, middle):
+        parameters: dict[str, object] = {"after": after, "most": 500, "idle_for": 60.0}
+        assert rows_read("workers.fetches.maintenance", "idle_sites", parameters, "ratelimit_site") == 500
+
+
 def test_a_deleted_site_is_remembered_for_a_week() -> None:
     """No transaction that looked it up is open for longer."""
     for age, name in ((6, "six.test"), (8, "eight.test")):

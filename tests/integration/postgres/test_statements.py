@@ -75,10 +75,9 @@ def test_other_columns_fail_at_the_first_execution(row: type[Any], difference: s
 
 def test_a_statement_without_columns_has_no_rows() -> None:
     """What returns nothing cannot be declared to return something."""
-    report = {"holder": "here:1", "seconds": 0.001, "lives": 30.0}
-    assert statements.run("ratelimit", "round_trips/report", report) == []
+    assert statements.run("workers.processes", "end", {"process": 1}) == []
     with pytest.raises(statements.WrongColumns, match=r"without \['id'\], and with \[\]"):
-        statements.run("ratelimit", "round_trips/report", report, row=Shorter)
+        statements.run("workers.processes", "end", {"process": 1}, row=Shorter)
 
 
 def test_the_connection_goes_on_after_wrong_columns() -> None:

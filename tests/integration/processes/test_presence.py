@@ -8,10 +8,12 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
+from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import database_now
 from workers.processes import presence
 from workers.processes.models import Process
 from workers.processes.presence import GAP_S, TURN_EVERY_S, Presence
+from workers.processes.status import longest_round_trip_s
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,6 +53,14 @@ def test_a_turn_says_when_the_loop_turned(here: Presence) -> None:
     row = turn(here, holds=7, ago_s=20.0)
     assert timedelta(seconds=19) < database_now() - row.turned_at < timedelta(seconds=22)
     assert row.holds == 7
+
+
+def test_a_turn_says_how_far_postgresql_is(here: Presence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one, too: dispatch is not to reserve runs that are over before this process knows of them."""
+    for round_trip_s in (0.02, 0.06):
+        monkeypatch.setattr(RoundTrips, "expected_s", lambda _round_trips, it=round_trip_s: it)
+        assert turn(here).round_trip_s == round_trip_s
+        assert longest_round_trip_s() == round_trip_s
 
 
 def test_turns_are_written_every_two_seconds(here: Presence) -> None:

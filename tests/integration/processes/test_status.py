@@ -8,14 +8,25 @@ import pytest
 from tests.integration.conftest import database_now
 from workers.processes.models import Process
 from workers.processes.presence import GAP_S
-from workers.processes.status import FORGOTTEN_AFTER_S, SILENT_AFTER_S, WITNESS_AFTER_S, lost, processes, purge
+from workers.processes.status import (
+    FAR_FOR_S,
+    FORGOTTEN_AFTER_S,
+    SILENT_AFTER_S,
+    WITNESS_AFTER_S,
+    longest_round_trip_s,
+    lost,
+    processes,
+    purge,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LONG = 1_000.0
 
 
-def known(name: str, *, silent_s: float, steady_s: float = LONG, stops: bool = False) -> Process:
+def known(
+    name: str, *, silent_s: float, steady_s: float = LONG, stops: bool = False, round_trip_s: float = 0.0
+) -> Process:
     """Have a process whose last turn was so long ago, and that had no gap for so long before now."""
     now = database_now()
     return Process.objects.create(
@@ -27,6 +38,7 @@ def known(name: str, *, silent_s: float, steady_s: float = LONG, stops: bool = F
         turned_at=now - timedelta(seconds=silent_s),
         steady_since=now - timedelta(seconds=steady_s),
         stopping_at=now if stops else None,
+        round_trip_s=round_trip_s,
     )
 
 
@@ -60,7 +72,7 @@ def test_a_process_that_turns_in_time_is_never_lost() -> None:
 
 
 def test_states_say_what_is_to_be_done() -> None:
-    """A silent process calls for somebody, unless it was asked to end or a later one of its name has its work."""
+    """A silent process calls for somebody, also where it was asked to end; unless a later one of its name runs."""
     known("a@here", silent_s=1)
     known("b@here", silent_s=60)
     known("c@here", silent_s=60, stops=True)
@@ -71,12 +83,21 @@ def test_states_say_what_is_to_be_done() -> None:
     assert states == [
         ("a", "alive"),
         ("b", "silent"),
-        ("c", "stopping"),
+        ("c", "silent"),
         ("d", "gone"),
         ("d", "alive"),
         ("e", "stopping"),
     ]
     assert set(lost().values()) == {"b@here", "c@here", "d@here"}
+
+
+def test_the_longest_round_trip_of_those_that_turn_counts() -> None:
+    """A process that says nothing any more has nothing to be in time for."""
+    assert longest_round_trip_s() == 0
+    known("near@here", silent_s=1, round_trip_s=0.001)
+    known("far@here", silent_s=1, round_trip_s=0.04)
+    known("dead@here", silent_s=FAR_FOR_S + 1, round_trip_s=0.2)
+    assert longest_round_trip_s() == 0.04
 
 
 def test_the_dead_are_forgotten_after_an_hour() -> None:

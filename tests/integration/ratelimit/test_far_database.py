@@ -17,7 +17,7 @@ from django.db import connection
 from demo.fakes.distance import Distance, distance
 from project import embedded
 from ratelimit import clock, round_trips, site_settings, slots
-from ratelimit.models import LONG_AGO, RoundTrip, Site, Slot
+from ratelimit.models import Site, Slot
 from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import StartPython
 
@@ -123,27 +123,17 @@ def test_a_round_trip_is_measured_without_the_wait_for_a_lock(other_connection: 
     assert round_trips.of_process.expected_s() < 0.5
 
 
-def test_what_holders_report_lately_counts_for_dispatch() -> None:
-    """The longest counts; a process that says nothing any more does not."""
-    assert round_trips.longest_reported_s() == 0
-    for seconds in (0.02, 0.04):
-        round_trips.of_process = RoundTrips()
-        round_trips.of_process.note(seconds)
-        round_trips.of_process.report()
-        assert round_trips.longest_reported_s() == seconds
-    assert RoundTrip.objects.count() == 1  # it is the same process
-    RoundTrip.objects.update(reported_at=LONG_AGO)
-    assert round_trips.longest_reported_s() == 0
-
-
-def test_a_process_reports_seldom_but_at_once_where_it_got_farther() -> None:
-    """Dispatch must not go on to reserve runs that cannot be used."""
-    trips = RoundTrips()
-    trips.note(0.010)
-    trips.report()
-    trips.note(0.011)
-    trips.report()
-    assert round_trips.longest_reported_s() == 0.010
-    trips.note(0.060)
-    trips.report()
-    assert round_trips.longest_reported_s() == 0.060
+def test_a_slot_that_a_distant_process_gave_back_is_never_counted_as_earlier() -> None:
+    """A near one that takes it, and gives it back before its time, leaves the site free no sooner than the slot was."""
+    site_settings.set_rate(SITE, "1/s")
+    slots.reserve(SITE)
+    round_trips.of_process.note(ROUND_TRIP_S)
+    given_back = slots.reserve(SITE).slots[0]
+    slots.release(given_back.id)
+    round_trips.of_process = RoundTrips()
+    taken = slots.reserve(SITE)
+    [slot] = taken.slots
+    assert slot.start_at == pytest.approx(given_back.start_at, abs=0.05)
+    assert slot.start_at <= taken.arrival_at <= slot.start_at + 2 * ROUND_TRIP_S
+    slots.hand_back([slot.id], taken.arrival_at - clock.now())
+    assert slots.reserve(SITE).slots[0].start_at >= slot.start_at

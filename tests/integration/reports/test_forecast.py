@@ -19,10 +19,11 @@ from ratelimit.site_names import InvalidSiteName
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.plans import plan_of
 from tests.integration.robots.conftest import known
-from workers.fetches.dispatch import TRAVEL, dispatch
+from workers.fetches.dispatch import TRAVEL, dispatch, horizon
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.reports.forecast import TICK_S, forecast
+from workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -117,6 +118,18 @@ def test_starts_are_forecast(rate: str, queued: int, options: dict[str, Any], in
     found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
     assert (told.queued, told.ahead, told.not_due) == (left, left, 0)
     assert told.starts_in_s == pytest.approx(found[new.pk], abs=near)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
+
+
+@pytest.mark.parametrize(("rate", "queued"), [("100/s", 400), ("5/s", 60), ("1/s", 12)])
+def test_starts_are_forecast_where_fetchers_are_far_from_postgresql(rate: str, queued: int) -> None:
+    """Dispatch adds their round trips to each run, and to the time that a message takes."""
+    Process.objects.create(kind="fetcher", name="far@away", pid=1, round_trip_s=0.1)
+    site_settings.set_rate(SITE, rate)
+    assert forecast(SITE).starts_in_s == horizon(0.1).travel_s
+    fetches = request_fetches([URL] * queued)
+    told = forecast(SITE)
+    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
     assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
 
 

@@ -15,7 +15,9 @@ from structlog.testing import capture_logs
 
 from postgres import statements
 from ratelimit import site_settings, slots
-from ratelimit.models import Site
+from ratelimit.models import Site, Slot
+from ratelimit.round_trips import RoundTrips
+from ratelimit.sites import create_sites
 from tests.integration.conftest import InThreads, database_now
 from tests.integration.plans import explain, rows_read
 from tests.integration.throttled import one_worker
@@ -30,6 +32,7 @@ from tests.integration.throttled.one_worker import (
     work,
 )
 from workers import broker_link
+from workers.processes.models import Process
 from workers.throttled import postponing, publishing, tasks
 from workers.throttled.models import PostponedTask
 from workers.throttled.publishing import publish_due
@@ -41,6 +44,7 @@ HOUR = timedelta(hours=1)
 PARAMETERS = {
     "lookahead": 2.6,
     "beside_fetches": 0.5,
+    "added_grace": 0.0,
     "delivery": 30.0,
     "most": 200,
     "batch": 500,
@@ -93,6 +97,18 @@ def test_only_those_go_out_that_can_start_soon_in_their_order(broker: Broker) ->
     Site.objects.update(next_start=F("next_start") - timedelta(seconds=1))
     assert publish_due() == 1
     assert sent(broker) == [1, 2, 3]
+
+
+def test_fewer_go_out_where_workers_are_far_from_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as can start soon by what the workers then reserve: each adds its round trips to its own run."""
+    site_settings.set_rate(SITE, "10/s")
+    waiting(50)
+    Process.objects.create(kind="fetcher", name="far@away", pid=1, round_trip_s=0.1)
+    published = publish_due()
+    monkeypatch.setattr(RoundTrips, "expected_s", lambda _round_trips: 0.1)
+    ids = [slots.reserve(SITE, max_wait=60).slots[0].id for _ in range(published + 1)]
+    first, *_, last, next_one = [Slot.objects.get(pk=pk).start_time for pk in ids]
+    assert last - first <= timedelta(seconds=publishing.LOOKAHEAD + 3 * 0.1) < next_one - first
 
 
 def test_what_a_worker_holds_takes_its_room_by_its_slot(broker: Broker) -> None:
@@ -421,6 +437,27 @@ def test_ten_thousand_tasks_of_a_slow_site_are_not_looked_at(has_statistics: boo
         looked_at = [node for node in nodes if node.get("Relation Name") == "throttled_postponedtask"]
         assert looked_at
         assert sum(node["Actual Rows"] * node["Actual Loops"] for node in looked_at) < 30, name
+
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: bool) -> None:
+    """However many tasks wait, at however many sites: two looks at an index for each site."""
+    names = [f"site-{number:04}.example" for number in range(2_000)]
+    create_sites(names)
+    since = database_now()
+    PostponedTask.objects.bulk_create(
+        PostponedTask(site=name, task="tests.plain", signature="{}", max_wait=10.0, not_before=since)
+        for name in names * 10
+    )
+    with connection.cursor() as cursor:
+        for table in ("throttled_postponedtask", "ratelimit_site"):
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+            if has_statistics:
+                cursor.execute(f"ANALYZE {table}")
+    for first in ("", names[1_000]):
+        parameters: dict[str, object] = {"first": first, "sites": 50}
+        tables = ("throttled_postponedtask", "ratelimit_site")
+        assert rows_read("workers.throttled", "missing_sites", parameters, *tables) <= 2 * 50
 
 
 @pytest.mark.parametrize("has_host", [True, False])

@@ -4,7 +4,7 @@ import queue
 
 import pytest
 
-from ratelimit import clock, round_trips, slots
+from ratelimit import clock, slots
 from ratelimit.slots import Recall
 from workers.fetches.fetcher.recall_watcher import WINDOW, RecallWatcher
 
@@ -19,7 +19,6 @@ def test_it_asks_for_what_was_recalled_while_the_host_was_suspended(monkeypatch:
         return []
 
     monkeypatch.setattr(slots, "recalls", recalls)
-    monkeypatch.setattr(round_trips.of_process, "report", lambda: None)
     watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
     try:
         assert windows.get(timeout=10) < WINDOW + 60

@@ -184,6 +184,10 @@ class Claimer:
         self._calls.put(call)
         return result
 
+    def leave(self, do: Callable[..., None], *arguments: object, **options: object) -> None:
+        """Have `do` called in the claimer's thread, where nobody waits for it: an error in it ends the process."""
+        self._calls.put(partial(do, *arguments, **options))
+
     def close(self, timeout: float) -> bool:
         """Make the calls that are left, and end; returns False when that takes longer than `timeout` seconds."""
         self._calls.put(None)

@@ -26,6 +26,7 @@ from functools import partial
 import structlog
 import uvloop
 from django.conf import settings
+from django.db import Error
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
@@ -187,12 +188,17 @@ class Fetcher:
         if self._stopping:
             return  # nothing is started any more
         for held in self._in_flight.apply(recalls):
-            self._claimer.submit(self._begin_successor, held.job, slot_is_free=held.stage is Stage.PASSED_ON)
+            self._claimer.leave(self._begin_successor, held.job, slot_is_free=held.stage is Stage.PASSED_ON)
         self._confirmation.asked_at = asked_at
 
     def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
         """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
-        if (found := reconnecting(successor_of, job)) is None:
+        try:
+            found = reconnecting(successor_of, job)
+        except Error:  # sweep takes the successor back when its lease ends
+            log.exception("successor_not_looked_up", fetch=job.fetch_id, slot=job.slot_id)
+            return
+        if found is None:
             return
         successor, since = found
         self._free_room(-1)  # the successor takes a place

@@ -1,7 +1,7 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
 It also backs off the sites that have refused more requests, or cannot be reached, which recalls their slots in all
-fetchers, and reports how long the round trips of this process take, which dispatch adds to the grace.
+fetchers.
 
 A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 import structlog
 from django.db import Error, connection
 
-from ratelimit import clock, round_trips, site_settings, sites, slots
+from ratelimit import clock, site_settings, sites, slots
 from ratelimit.slots import Recall
 from workers.fetches.fetcher.http.retry_after import Refusal, merged
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
@@ -69,7 +69,6 @@ class RecallWatcher:
                     self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
                     heard_at, ask_at = asked_at, asked_at + PERIOD
                     self._note_turn()
-                    round_trips.of_process.report()
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()

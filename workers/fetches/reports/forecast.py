@@ -20,14 +20,15 @@ from typing import NamedTuple, TypedDict
 from django.conf import settings
 
 from postgres import statements
-from ratelimit import site_names
+from ratelimit import round_trips, site_names
 from ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
 from ratelimit.rates import parse_rate
 from ratelimit.sites import known_sites
 from workers import task_names
-from workers.fetches.dispatch import LONGEST_RUN, REFILL, TRAVEL
+from workers.fetches.dispatch import LONGEST_RUN, Horizon, horizon
 from workers.fetches.reports.simulation import Dispatching, ReservedRun, SiteTiming, start_after
 from workers.fetches.robots.rules import PATH
+from workers.processes.status import longest_round_trip_s
 from workers.schedule import tick_of
 
 _query = partial(statements.run_within, "workers.fetches.reports")
@@ -105,17 +106,22 @@ def forecast(host: str, add: int = 0) -> Forecast:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
     name = site_names.canonical(host)
     known = known_sites({name})
-    look = partial(_look, known[name].id if known else None, name)
-    first = _computed(look(), add)
-    return _computed(look(first.starts_in_s, first.clears_in_s), add) if first.not_due else first
+    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    ahead = horizon(round_trip_s)
+    look = partial(_look, known[name].id if known else None, name, ahead.lookahead_s)
+    computed = partial(_computed, add=add, added_grace_s=round_trips.added_grace_s(round_trip_s), ahead=ahead)
+    first = computed(look())
+    return computed(look(first.starts_in_s, first.clears_in_s)) if first.not_due else first
 
 
-def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s: float = 0.0) -> FoundSite:
+def _look(
+    site_id: int | None, name: str, lookahead_s: float, starts_in_s: float = 0.0, clears_in_s: float = 0.0
+) -> FoundSite:
     """Read the site and its queue, with fetches that become due before slots for these starts are reserved.
 
     That is up to the look-ahead before the starts.
     """
-    reserved_in_s = (seconds - settings.WEIR_LOOKAHEAD for seconds in (starts_in_s, clears_in_s))
+    reserved_in_s = (seconds - lookahead_s for seconds in (starts_in_s, clears_in_s))
     starts_within, clears_within = (min(max(0.0, seconds), FARTHEST_S) for seconds in reserved_in_s)
     origins = [f"https://{name}", f"http://{name}"]
     parameters = {
@@ -133,12 +139,12 @@ def _look(site_id: int | None, name: str, starts_in_s: float = 0.0, clears_in_s:
     return row
 
 
-def _computed(row: FoundSite, add: int) -> Forecast:
+def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon) -> Forecast:
     held_for_s = math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else row.held_for_s
     site = SiteTiming(
         interval_s=row.interval_s,
         spacing_s=row.spacing_s,
-        grace_s=row.grace_s,
+        grace_s=row.grace_s + added_grace_s,
         burst=row.burst,
         reserved_for_s=row.reserved_for_s,
         held_for_s=held_for_s,
@@ -150,7 +156,7 @@ def _computed(row: FoundSite, add: int) -> Forecast:
     # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
-    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s)
+    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s, ahead=ahead)
     last, is_before = row.backlog + add - 1, asks and (add > 0 or row.robots_held_for_s > 0)
     return Forecast(
         site=row.name,
@@ -173,8 +179,8 @@ def _computed(row: FoundSite, add: int) -> Forecast:
     )
 
 
-def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float) -> float:
-    """Return in how many seconds a fetch with `ahead` others before it starts, if none can start before `from_s`.
+def _start_after(fetches: int, site: SiteTiming, *, is_active: bool, from_s: float, ahead: Horizon) -> float:
+    """Return in how many seconds a fetch with so many `fetches` before it starts, if none can start before `from_s`.
 
     Where the backlog flag is inactive, the next request wakes dispatch. Where it is active, or will be by then, the
     site waits for a tick.
@@ -182,14 +188,14 @@ def _start_after(ahead: int, site: SiteTiming, *, is_active: bool, from_s: float
     if site.held_for_s == math.inf:
         return math.inf
     return start_after(
-        ahead,
+        fetches,
         site,
         Dispatching(
             next_tick_s=from_s + (TICK_S / 2 if is_active or from_s else 0.0),  # on average
             tick_s=TICK_S,
-            refill_s=min(REFILL, settings.WEIR_LOOKAHEAD),
-            lookahead_s=settings.WEIR_LOOKAHEAD,
-            travel_s=TRAVEL,
+            refill_s=ahead.refill_s,
+            lookahead_s=ahead.lookahead_s,
+            travel_s=ahead.travel_s,
             longest_run=LONGEST_RUN,
         ),
     )

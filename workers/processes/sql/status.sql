@@ -1,5 +1,5 @@
--- Read all processes, and how each of them does: alive, stopping, silent (no turn for `silent` seconds), or gone (silent,
--- and replaced by a later process of its name).
+-- Read all processes, and how each of them does: alive, stopping, silent (no turn for `silent` seconds, stopping or not),
+-- or gone (silent, and replaced by a later process of its name).
 -- Promises: `is_lost` is true only of a process that could have turned: it is silent, and some witness has made its turns
 -- for `witness` seconds without a gap. After a time in which PostgreSQL was away, or in which the whole machine was
 -- suspended, there is no witness until all others have had that long to make a turn.
@@ -29,8 +29,8 @@ SELECT
             SELECT FROM processes_process AS later
             WHERE later.kind = process.kind AND later.name = process.name AND later.id > process.id
         ) THEN 'gone'
-        WHEN stopping_at IS NOT NULL THEN 'stopping'
         WHEN is_silent THEN 'silent'
+        WHEN stopping_at IS NOT NULL THEN 'stopping'
         ELSE 'alive'
     END AS state
 FROM process, witness

@@ -1,5 +1,5 @@
--- Note the last turn of a process, `ago` seconds ago, and what it holds. Returns the row's id; nothing, where the row
--- was purged because the process made no turn for too long.
+-- Note the last turn of a process, `ago` seconds ago, what it holds, and how long its round trips take. Returns the row's
+-- id; nothing, where the row was purged because the process made no turn for too long.
 -- Promises: `steady_since` is never before a time in which no turn was written for longer than `gap` seconds, whoever was
 -- to blame: the process, its host, the network or PostgreSQL (status.sql relies on it).
 UPDATE processes_process
@@ -8,6 +8,7 @@ SET turned_at = greatest(turned_at, clock_timestamp() - make_interval(secs => gr
         WHEN turned_at > clock_timestamp() - make_interval(secs => %(gap)s::float8) THEN steady_since
         ELSE clock_timestamp() END,
     holds = %(holds)s,
+    round_trip_s = %(round_trip)s,
     stopping_at = CASE WHEN %(stops)s::bool THEN coalesce(stopping_at, clock_timestamp()) ELSE stopping_at END
 WHERE id = %(process)s
 RETURNING id

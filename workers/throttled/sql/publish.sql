@@ -2,6 +2,7 @@
 -- They are those that would start within `lookahead` seconds, and within their own `max_wait`, if they reserved now, one
 -- after the other. Before them go the slots that are reserved at the site, and the tasks that were published before and
 -- that no worker holds yet. At sites where fetches wait, too, `beside_fetches` seconds count instead of `lookahead`.
+-- `added_grace` seconds are what the workers add to the grace of a site, for their round trips.
 -- Promises: first in, first out within a site. However many processes execute this at once, no task is published twice,
 -- nor more tasks than there is room for: the process that locks the first task of a site has the site, and the others
 -- skip it (skip locked). The site's row is not locked. It costs one look at an index for each site, whatever the number
@@ -27,7 +28,9 @@ WITH timed AS MATERIALIZED (
     CROSS JOIN timed
     -- Row look-up (docs/explanation/sql.md).
     CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE name = waiting.site OFFSET 0) AS site
-    CROSS JOIN LATERAL (SELECT site.effective_interval + site.effective_grace AS step) AS stepped
+    CROSS JOIN LATERAL (
+        SELECT site.effective_interval + site.effective_grace + make_interval(secs => %(added_grace)s::float8) AS step
+    ) AS stepped
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks FROM throttled_postponedtask AS task
         WHERE task.site = waiting.site AND task.published_at IS NOT NULL AND task.held_by IS NULL

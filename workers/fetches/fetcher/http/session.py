@@ -85,7 +85,7 @@ class Session:
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
-        # kept it from its site.
+        # kept it from its site. Until it gets an answer, or ends; other fetchers may see that end, so the oldest go.
         self._closed_on: dict[int, int] = {}
         self._outages: dict[int, float] = {}
         self._http = _client_session(allowed, self._shared.reachability)
@@ -110,6 +110,13 @@ class Session:
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
+        event = await self._in_slot(held)
+        if isinstance(event, Answer) or (isinstance(event, Failure) and event.is_last):
+            self._closed_on.pop(held.job.fetch_id, None)
+            self._outages.pop(held.job.fetch_id, None)
+        return event
+
+    async def _in_slot(self, held: HeldJob) -> Event:
         job = held.job
         await asyncio.sleep(job.start_at - self._shared.openings.ahead_s(job.site_id) - clock.now())
         if job.concurrency is None:
@@ -136,7 +143,10 @@ class Session:
                     return await self._exchange(attempt, url)
             except ConnectionClosedEarly:
                 continue
-            except (NotLookedUp, RunOver, aiohttp.ServerDisconnectedError):
+            except NotLookedUp as error:
+                self._say("hosts_not_looked_up", str(error))
+                return self._no_answer(attempt)
+            except (RunOver, aiohttp.ServerDisconnectedError):
                 return self._no_answer(attempt)
             except (*ENDINGS, aiohttp.ClientError, MemoryError, OSError, ValueError) as error:
                 return await self._failure(attempt, error)
@@ -192,11 +202,14 @@ class Session:
         return clock.now() - began_at < OUTAGE_S
 
     def _rest(self, event: str, fault: Fault) -> None:
+        self._rests_until = clock.now() + REST_S
+        self._say(event, fault.error)
+
+    def _say(self, event: str, error: str) -> None:
         now = clock.now()
-        self._rests_until = now + REST_S
         if now - self._said_at.get(event, NEVER) > SAY_EVERY_S:
             self._said_at[event] = now
-            log.error(event, error=fault.error)
+            log.error(event, error=error)
 
     async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
         if (literal := _as_address(url.raw_host)) is not None:

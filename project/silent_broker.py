@@ -1,0 +1,81 @@
+"""A worker that is asked to stop does not wait for a broker that says nothing.
+
+Celery asks the broker several things before a worker ends; and where it just waits for an answer, it learns only
+afterwards that it is to end. Each question takes the time-out of a socket. So while a worker stops, a thread asks the
+broker, too, over a connection of its own. Where that says nothing three times, the thread cuts all of the process'
+connections to the broker, again and again: what waits there gets an error at once, and the worker goes on to its end.
+
+Messages that it had not begun stay unacknowledged then. The broker delivers them again after their visibility time-out,
+and sweep finds what Weir sent long before that.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from weakref import WeakSet
+
+import structlog
+from celery.signals import worker_shutting_down
+from kombu.transport import redis
+
+from workers import broker_link, task_names
+
+log = structlog.get_logger(__name__)
+
+ASK_EVERY_S = 1.0
+ASK_TIMES = 3  # a second or so each
+CUT_EVERY_S = 0.1
+
+_pools: WeakSet[Any] = WeakSet()  # of redis-py's connections
+_lock = threading.Lock()
+_channel: Any = redis.Channel  # Kombu ships no types
+_make_pool = _channel._get_pool  # noqa: SLF001  Kombu tells nobody of its connections
+
+
+def leave_when_silent() -> None:
+    """Have workers of this process leave a silent broker when they stop. May be called twice."""
+    _channel._get_pool = _noted_pool  # noqa: SLF001  as above
+    worker_shutting_down.connect(_watch, dispatch_uid="weir")
+
+
+def _noted_pool(channel: Any, **options: object) -> Any:  # noqa: ANN401  as above
+    pool = _make_pool(channel, **options)
+    with _lock:
+        _pools.add(pool)
+    return pool
+
+
+def _watch(**_signal: object) -> None:
+    threading.Thread(target=_leave_where_silent, name="silent-broker", daemon=True).start()
+
+
+def _leave_where_silent() -> None:
+    while _answers():
+        time.sleep(ASK_EVERY_S)
+    log.warning("broker_is_left", error="the broker does not answer, and this worker is to stop")
+    while True:
+        for connection in _connections():
+            with suppress(AttributeError, OSError):  # it is not open
+                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001  redis-py has nothing for another thread
+        time.sleep(CUT_EVERY_S)
+
+
+def _answers() -> bool:
+    for _ in range(ASK_TIMES):
+        try:
+            broker_link.waiting(task_names.DISPATCH)
+        except broker_link.Unreachable:
+            broker_link.forget_outage()
+        else:
+            return True
+    return False
+
+
+def _connections() -> Iterator[Any]:
+    with _lock:
+        pools = list(_pools)
+    for pool in pools:
+        yield from (*pool._in_use_connections, *pool._available_connections)  # noqa: SLF001  as above
