@@ -2,8 +2,8 @@
 -- `ancestors` name, in pairs, the sites above each. Executed under the lock of lock.sql, in the order of the names (lock
 -- order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there, as it does after that of a deleted site. It goes on with the back-off of that site and, until
--- those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
+-- host was promised there, as it does after that of a deleted site. It goes on with the back-off of that site and,
+-- until those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
 --
 -- above  the sites above each host that cover it, or did
 -- gone   the last start that each host may have been given at sites that are deleted

@@ -3,9 +3,9 @@
 -- under the lock of lock.sql, with the rows locked (hold.sql).
 -- Promises: no host is asked earlier for having changed its site. What is reserved at either site is recalled. The clock
 -- of `to` moves to an interval (and a whole burst) after the last start that the hosts may still be given at `from`;
--- `to` goes on with the back-offs of `from` and of `above` and, until those of the robots.txt files are settled, with the
--- Crawl-delay of `from`. `from` notes until when it has promised starts, for the clocks of sites that are created later,
--- and that strays may be queued there.
+-- `to` goes on with the back-offs of `from` and of `above` and, until those of the robots.txt files are settled, with
+-- the Crawl-delay of `from`. `from` notes until when it has promised starts, for the clocks of sites that are created
+-- later, and that strays may be queued there.
 -- Returns each site that was recalled: its clock, and whether that is farther ahead than its rate needs.
 --
 -- left_site  the site `from`

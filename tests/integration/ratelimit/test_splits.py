@@ -218,6 +218,18 @@ def test_a_row_of_back_offs_goes_on_at_the_hosts_own_site(make: Callable[[], obj
     assert site(A).backoff_level == 4
 
 
+def test_a_row_of_back_offs_that_is_over_counts_no_more_at_the_hosts_own_site() -> None:
+    """Its end goes with it, by which the next back-off is judged."""
+    covering(SHOP, "10/s")
+    for _ in range(3):
+        site_settings.back_off(A, error="no connection")
+    Site.objects.update(backed_off_until=database_now() - timedelta(hours=1))
+    site_settings.set_rate(SHOP, covers_subdomains=False)
+    create_sites([A])
+    site_settings.back_off(A, error="no connection")
+    assert site(A).backoff_level == 1
+
+
 def test_a_site_whose_row_is_locked_does_not_keep_other_hosts_from_getting_theirs(
     other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
 ) -> None:

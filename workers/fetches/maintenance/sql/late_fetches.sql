@@ -1,5 +1,5 @@
--- Find fetches that are queued at those deleted sites that lie after site `after`, up to site `last`: at most `batch`. One
--- look at the index fetch_queue for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
+-- Find fetches that are queued at those deleted sites that lie after site `after`, up to site `last`: at most `batch`.
+-- One look at the index fetch_queue for each site (row look-up, index order: docs/explanation/sql.md). Reads only.
 SELECT late.*
 FROM (
     SELECT job.*
