@@ -1,5 +1,6 @@
 """Rows of statements have the class that their caller declares, if the statement returns its columns."""
 
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -75,9 +76,10 @@ def test_other_columns_fail_at_the_first_execution(row: type[Any], difference: s
 
 def test_a_statement_without_columns_has_no_rows() -> None:
     """What returns nothing cannot be declared to return something."""
-    assert statements.run("workers.processes", "end", {"process": 1}) == []
+    known = {"key": "ada 192.0.2.1", "for": timedelta(days=1)}
+    assert statements.run("project.logins", "remember", known) == []
     with pytest.raises(statements.WrongColumns, match=r"without \['id'\], and with \[\]"):
-        statements.run("workers.processes", "end", {"process": 1}, row=Shorter)
+        statements.run("project.logins", "remember", known, row=Shorter)
 
 
 def test_the_connection_goes_on_after_wrong_columns() -> None:

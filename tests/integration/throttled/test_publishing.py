@@ -455,9 +455,9 @@ def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: boo
             if has_statistics:
                 cursor.execute(f"ANALYZE {table}")
     for first in ("", names[1_000]):
-        parameters: dict[str, object] = {"first": first, "sites": 50}
+        parameters: dict[str, object] = {"first": first, "most": 50}
         tables = ("throttled_postponedtask", "ratelimit_site")
-        assert rows_read("workers.throttled", "missing_sites", parameters, *tables) <= 2 * 50
+        assert rows_read("workers.throttled", "waiting_sites", parameters, *tables) <= 2 * 50
 
 
 @pytest.mark.parametrize("has_host", [True, False])
