@@ -79,8 +79,7 @@ WITH timed AS MATERIALIZED (
     UPDATE throttled_postponedtask AS task
     SET published_at = clock_timestamp(), publications = least(publications + 1, 32767),
         lease_until = clock_timestamp() + make_interval(secs => %(delivery)s::float8)
-    FROM chosen
-    WHERE task.id = chosen.id
+    WHERE task.id = ANY(ARRAY(SELECT id FROM chosen))  -- array look-up
     RETURNING task.id, task.site, task.not_before, task.signature, task.expires_at
 )
 SELECT id, signature, site, coalesce(expires_at < clock_timestamp(), false) AS is_expired

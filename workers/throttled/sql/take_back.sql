@@ -2,21 +2,27 @@
 -- Returns them, and whether a worker held them.
 -- A task whose first message was lost keeps its place. After that it waits for `pause` seconds, each time twice as long
 -- as before, up to `longest`: a task whose code was removed must not take the room of the other tasks of its site.
-WITH lost AS (
+--
+-- lost     the tasks, locked
+-- waiting  their rows, changed
+WITH lost AS MATERIALIZED (
     SELECT id, held_by IS NOT NULL AS was_held
     FROM throttled_postponedtask
     WHERE lease_until < clock_timestamp()
     ORDER BY lease_until
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
+), waiting AS (
+    UPDATE throttled_postponedtask
+    SET published_at = NULL, held_by = NULL, lease_until = NULL,
+        not_before = CASE WHEN publications < 2 THEN not_before ELSE
+            clock_timestamp() + make_interval(
+                secs => least(%(longest)s::float8, %(pause)s::float8 * power(2, least(publications - 2, 30)))
+            )
+        END
+    WHERE id = ANY(ARRAY(SELECT id FROM lost))  -- array look-up
+    RETURNING id, task, publications
 )
-UPDATE throttled_postponedtask AS task
-SET published_at = NULL, held_by = NULL, lease_until = NULL,
-    not_before = CASE WHEN publications < 2 THEN not_before ELSE
-        clock_timestamp() + make_interval(
-            secs => least(%(longest)s::float8, %(pause)s::float8 * power(2, least(publications - 2, 30)))
-        )
-    END
-FROM lost
-WHERE task.id = lost.id
-RETURNING task.task, task.publications, lost.was_held
+SELECT task, publications, was_held
+FROM waiting
+JOIN lost USING (id)
