@@ -18,6 +18,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
+from psycopg.pq import TransactionStatus
 from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
 from typing_extensions import TypeVar
 
@@ -104,6 +105,7 @@ def run_within(
     factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
     # Django's own cursors write the values into the text, and cannot prepare it.
     with (
+        _closed_if_interrupted(database),
         database.wrap_database_errors,
         psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
     ):
@@ -133,6 +135,20 @@ def own_transaction(package: str) -> Iterator[Query]:
 
 def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":
     return cast("psycopg.Connection[Any]", database.connection)
+
+
+@contextmanager
+def _closed_if_interrupted(database: BaseDatabaseWrapper) -> Iterator[None]:
+    """Close the connection where the wait for the answer was interrupted, as by Celery's soft time limit.
+
+    It would take no other statement. In a transaction that is left to Django, which ends the transaction.
+    """
+    try:
+        yield
+    finally:
+        is_busy = _raw(database) is not None and _raw(database).info.transaction_status is TransactionStatus.ACTIVE
+        if is_busy and not database.in_atomic_block:
+            database.close()
 
 
 @cache

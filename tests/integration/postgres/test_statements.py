@@ -1,12 +1,19 @@
 """Rows of statements have the class that their caller declares, if the statement returns its columns."""
 
+import os
+import signal
+import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import psycopg
 import pytest
 
 from postgres import statements
+from ratelimit import slots
 from ratelimit.sites import create_sites
+from tests.integration.conftest import Eventually, WaitersOf
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,3 +94,42 @@ def test_the_connection_goes_on_after_wrong_columns() -> None:
     with pytest.raises(statements.WrongColumns), statements.own_transaction("ratelimit") as query:
         query("sites/named", {"names": []}, row=Turned)
     assert named(NamedSite) == []
+
+
+class Interrupted(Exception):
+    """As Celery's SoftTimeLimitExceeded, which its signal handler raises wherever the task is."""
+
+
+@pytest.fixture
+def interrupting_signal() -> Iterator[signal.Signals]:
+    """Return a signal that interrupts this process."""
+
+    def interrupt(*_signal: object) -> None:
+        raise Interrupted
+
+    handler = signal.signal(signal.SIGUSR1, interrupt)
+    yield signal.SIGUSR1
+    signal.signal(signal.SIGUSR1, handler)
+
+
+def test_a_connection_takes_statements_after_one_that_was_interrupted(
+    interrupting_signal: signal.Signals,
+    other_connection: psycopg.Connection[object],
+    waiters: WaitersOf,
+    eventually: Eventually,
+) -> None:
+    """What is given back, or noted, because of the interruption needs the connection at once."""
+    create_sites(["a.test"])
+    other_connection.execute("SELECT id FROM ratelimit_site FOR UPDATE")
+
+    def interrupt() -> None:
+        eventually(lambda: waiters(other_connection), "the reservation to wait")
+        os.kill(os.getpid(), interrupting_signal)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(Interrupted):
+        slots.reserve("a.test")
+    interrupter.join()
+    other_connection.rollback()
+    assert slots.estimate("a.test") < 2  # the server may have reserved one start, of the default rate

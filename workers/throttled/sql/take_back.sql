@@ -8,7 +8,7 @@
 WITH lost AS MATERIALIZED (
     SELECT id, held_by IS NOT NULL AS was_held
     FROM throttled_postponedtask
-    WHERE lease_until < clock_timestamp()
+    WHERE lease_until < statement_timestamp()
     ORDER BY lease_until
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
