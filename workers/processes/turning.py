@@ -1,10 +1,11 @@
 """The turns of Celery workers: a step of the worker, whose timer belongs to the loop that hands tasks to the pool.
 
-A worker that stops waits for the broker and for its pool, and its loop turns no more. Then a thread makes the turns: so
-a worker that ends what it holds is told from one that was killed meanwhile.
+The loop turns no more while the worker stops, and waits for its pool; nor while it waits for a broker that is away. In
+neither case is it frozen, or would a restart help. So a thread makes the turns meanwhile.
 """
 
 import threading
+import time
 from typing import Any
 
 from celery import bootsteps
@@ -12,6 +13,7 @@ from celery.signals import worker_shutdown
 from celery.worker import state
 from django.db import connection
 
+from workers import broker_link, task_names
 from workers.processes import presence
 
 KINDS = {"fetch": "fetcher", "mail": "mailer", "ticks": "ticks"}  # by the queue; all others are workers
@@ -23,6 +25,8 @@ class Turning(bootsteps.StartStopStep):
     requires = ("celery.worker.components:Timer", "celery.worker.components:Pool")
 
     _timer: Any = None
+    _turned_at = 0.0  # of time.monotonic()
+    _stops = False
 
     def start(self, worker: Any) -> None:  # noqa: ANN401  Celery's own have no types
         """Make the worker known. Its pool has forked its children: they do not have this connection."""
@@ -30,32 +34,47 @@ class Turning(bootsteps.StartStopStep):
         kind = next((kind for queue, kind in KINDS.items() if queue in queues), "worker")
         known = presence.begin(kind, worker.hostname)
         known.turn(holds=0)
-        self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, _turn, (known,))
+        self._timer = worker.timer.call_repeatedly(presence.TURN_EVERY_S, self._turn, (known,))
+        threading.Thread(target=self._turn_instead, args=(worker, known), name="turning", daemon=True).start()
 
     def close(self, _worker: Any) -> None:  # noqa: ANN401  as above
         """Say that the worker stops. Called before any step does, which wait for the broker and for the pool."""
         if self._timer is not None:
             self._timer.cancel()
+        self._stops = True
         if known := presence.of_this_process():
             known.stop(holds=len(state.active_requests))
-            if not known.is_handed_over:
-                threading.Thread(target=_turn_until_the_end, args=(known,), name="turning", daemon=True).start()
+
+    def _turn(self, known: presence.Presence) -> None:
+        self._turned_at = time.monotonic()
+        _note(known)
+
+    def _turn_instead(self, worker: Any, known: presence.Presence) -> None:  # noqa: ANN401  as above
+        while not _ends.wait(presence.TURN_EVERY_S):
+            is_late = time.monotonic() > self._turned_at + 2 * presence.TURN_EVERY_S
+            if self._stops or (is_late and (worker.consumer.connection is None or not _broker_answers())):
+                _note(known)
+            else:
+                connection.close()  # of this thread, which needs it no more
+        connection.close()
 
 
 _ends = threading.Event()
 
 
-def _turn(known: presence.Presence) -> None:
+def _note(known: presence.Presence) -> None:
     if known.is_handed_over:
-        connection.close()  # of this thread, which needs it no more
+        connection.close()  # as above
     else:
         known.turn(holds=len(state.active_requests))
 
 
-def _turn_until_the_end(known: presence.Presence) -> None:
-    while not _ends.wait(presence.TURN_EVERY_S):
-        known.turn(holds=len(state.active_requests))
-    connection.close()
+def _broker_answers() -> bool:
+    try:
+        broker_link.waiting(task_names.SWEEP)
+    except broker_link.Unreachable:
+        return False
+    return True
 
 
 @worker_shutdown.connect

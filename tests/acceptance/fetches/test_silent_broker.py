@@ -1,10 +1,10 @@
-"""A broker that is frozen, and says nothing: processes go on to turn, and stop when they are asked to."""
+"""A broker that is frozen, or gone: processes go on to turn, and stop when they are asked to."""
 
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,11 +20,13 @@ from workers.processes.status import SILENT_AFTER_S, processes
 
 NAMES = ("worker", "ticks", "fetcher", "mailer", "beat")
 END_WITHIN_S = 10
+AWAY_FOR_S = SILENT_AFTER_S + 4.0
 SITES = 12
+Fault = Callable[[Cluster], AbstractContextManager[None]]
 
 
 @contextmanager
-def frozen_broker(cluster: Cluster) -> Iterator[None]:
+def frozen(cluster: Cluster) -> Iterator[None]:
     """Freeze the cluster's broker for the time of the block."""
     with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
         pid = client.info("server")["process_id"]
@@ -35,18 +37,26 @@ def frozen_broker(cluster: Cluster) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@contextmanager
+def gone(cluster: Cluster) -> Iterator[None]:
+    """Have no broker for the time of the block."""
+    cluster.stop_broker()
+    yield
+    cluster.start_broker()
+
+
 @pytest.mark.alone
-@pytest.mark.parametrize("frozen_for_s", [0.0, SILENT_AFTER_S + 4.0])
-def test_all_stop_though_the_broker_says_nothing(cluster: Cluster, tmp_path: Path, frozen_for_s: float) -> None:
+@pytest.mark.parametrize(("fault", "lasts_s"), [(frozen, 0.0), (frozen, AWAY_FOR_S), (gone, AWAY_FOR_S)])
+def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fault: Fault, lasts_s: float) -> None:
     """Each goes on to turn, and ends in order soon after it was asked to; the fetcher holds nothing any more."""
     with sites.running(SITES, tmp_path) as running:
         set_rates(running, dict.fromkeys(running.hosts, "10/s"))
         request_fetches([running.url(place, f"/ok/{number}") for place in range(SITES) for number in range(600)])
         cluster.start_together(*NAMES)
         wait_for_progress(10 * SITES, 30, "the fetcher to have work")
-        with frozen_broker(cluster):
-            frozen_at = time.monotonic()
-            wait_for(lambda: time.monotonic() >= frozen_at + frozen_for_s, 60, "the time itself")
+        with fault(cluster):
+            began_at = time.monotonic()
+            wait_for(lambda: time.monotonic() >= began_at + lasts_s, 60, "the time itself")
             assert {process.state for process in processes()} == {"alive"}
             for name in NAMES:
                 cluster.processes[name].send_signal(signal.SIGTERM)
