@@ -53,6 +53,7 @@ def _watch(**_signal: object) -> None:
 
 
 def _leave_where_silent() -> None:
+    time.sleep(ASK_EVERY_S)  # most workers have ended by then
     while _answers():
         time.sleep(ASK_EVERY_S)
     log.warning("broker_is_left", error="the broker does not answer, and this worker is to stop")
