@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 from django.conf import LazySettings
@@ -26,6 +27,7 @@ from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
+from tests.forked import Forked
 from workers.fetches.models import FINAL, Fetch
 
 ALLOW_NETS = "127.1.0.0/16"
@@ -62,7 +64,7 @@ class Cluster:
     folder: Path
     broker_home: Path
     environment: dict[str, str]
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
     broker: ExitStack = field(default_factory=ExitStack)
 
     def start_broker(self) -> None:
@@ -92,14 +94,19 @@ class Cluster:
             command += ["--hostname", f"{name}@%h"]
         command += options
         with self.log(name).open("wb") as output:
-            self.processes[name] = subprocess.Popen(
-                command,
-                env=self.environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
-            )
+            self.processes[name] = self._begin(command, output)
+
+    def _begin(self, command: Sequence[str], output: IO[bytes]) -> "subprocess.Popen[bytes] | Forked":
+        if command[: len(CELERY)] == list(CELERY):
+            return Forked(*command[1:], environment=self.environment, output=output, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            env=self.environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
+        )
 
     def wait_until_ready(self, kind: str, name: str) -> None:
         """Wait until a process that was launched works."""
