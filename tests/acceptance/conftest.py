@@ -9,9 +9,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 from django.conf import LazySettings
@@ -26,6 +27,7 @@ from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
+from tests.forked import Forked
 from workers.fetches.models import FINAL, Fetch
 
 ALLOW_NETS = "127.1.0.0/16"
@@ -62,7 +64,7 @@ class Cluster:
     folder: Path
     broker_home: Path
     environment: dict[str, str]
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
     broker: ExitStack = field(default_factory=ExitStack)
 
     def start_broker(self) -> None:
@@ -92,14 +94,19 @@ class Cluster:
             command += ["--hostname", f"{name}@%h"]
         command += options
         with self.log(name).open("wb") as output:
-            self.processes[name] = subprocess.Popen(
-                command,
-                env=self.environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
-            )
+            self.processes[name] = self._begin(command, output)
+
+    def _begin(self, command: Sequence[str], output: IO[bytes]) -> "subprocess.Popen[bytes] | Forked":
+        if command[: len(CELERY)] == list(CELERY):
+            return Forked(*command[1:], environment=self.environment, output=output, start_new_session=True)
+        return subprocess.Popen(
+            command,
+            env=self.environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
+        )
 
     def wait_until_ready(self, kind: str, name: str) -> None:
         """Wait until a process that was launched works."""
@@ -121,15 +128,11 @@ class Cluster:
         self.processes.pop(name).wait()
 
     def stop(self) -> None:
-        """End all processes, at once where they do not end in order."""
+        """Kill what still runs, with the children of pools: no test is about what they would do until their end."""
         for process in self.processes.values():
-            process.send_signal(signal.SIGTERM)
-        for process in self.processes.values():
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         self.broker.close()
 
 
@@ -156,6 +159,7 @@ def cluster(
             "WEIR_FETCH_TIMEOUT": "3",
             "WEIR_FETCH_CONNECT_TIMEOUT": "2",
             "WEIR_FETCH_DNS_TIMEOUT": "1",
+            "SKIP_CHECKS": "1",  # the settings are those of the tests: each process starts sooner
         },
     )
     made.start_broker()

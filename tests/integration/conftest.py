@@ -31,6 +31,7 @@ from ratelimit.models import Site
 from ratelimit.pacing import Confirmation
 from ratelimit.round_trips import RoundTrips
 from ratelimit.slots import Reservation
+from tests.forked import Forked
 from workers import broker_link, task_names, ticks
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
@@ -51,7 +52,8 @@ django.setup()
 Message = tuple[str, tuple[Any, ...]]
 Eventually = Callable[..., None]
 WaitersOf = Callable[[psycopg.Connection[Any]], int]
-StartPython = Callable[..., subprocess.Popen[str]]
+Process = subprocess.Popen[str] | Forked
+StartPython = Callable[..., Process]
 InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
 
 
@@ -201,30 +203,37 @@ def in_threads() -> InThreads:
 def start_python(
     transactional_db: None,  # noqa: ARG001  asked for its effect
 ) -> Iterator[StartPython]:
-    """Return a function that runs a script in a new Python, with Django set up on the database of the tests.
+    """Return a function that runs a script in a Python process, with Django set up on the database of the tests.
 
-    What the script reads and prints goes through pipes. Processes that still run at the end are killed.
+    What the script reads and prints goes through pipes. Processes that still run at the end are killed. They are forks;
+    one that is `new`, or does something before Django, has imported nothing yet.
     """
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
     def start(
-        script: str, *arguments: object, before: str = "", environment: dict[str, str] | None = None
-    ) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", before + PREAMBLE + script, *map(str, arguments)],
-            cwd=CHECKOUT,
-            env={
-                **os.environ,
-                "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-                "PYTHONPATH": str(CHECKOUT),
-                **(environment or {}),
-            },
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
+        script: str, *arguments: object, before: str = "", new: bool = False, environment: dict[str, str] | None = None
+    ) -> Process:
+        words = ["-c", before + PREAMBLE + script, *map(str, arguments)]
+        variables = {
+            **os.environ,
+            "WEIR_TEST_DATABASE": str(connection.settings_dict["NAME"]),
+            "PYTHONPATH": str(CHECKOUT),
+            **(environment or {}),
+        }
+        if before or new:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, *words],
+                    cwd=CHECKOUT,
+                    env=variables,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        else:
+            started.append(Forked(*words, environment=variables))
+        return started[-1]
 
     yield start
     for process in started:

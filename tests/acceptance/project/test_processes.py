@@ -4,7 +4,6 @@ import json
 import signal
 from io import StringIO
 
-import pytest
 from django.core.management import CommandError, call_command
 
 from tests.acceptance.conftest import Cluster, wait_for
@@ -15,7 +14,6 @@ KINDS = ("beat", "fetcher", "mailer", "ticks", "worker")
 KNOWN_WITHIN_S = 10
 
 
-@pytest.mark.alone
 def test_a_process_of_each_kind_that_is_frozen_is_known(cluster: Cluster) -> None:
     """SIGSTOP of all five, and each probe fails; SIGCONT, and each succeeds; in order ended, no row is left."""
     cluster.start_together(*KINDS)

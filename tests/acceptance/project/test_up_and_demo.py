@@ -25,8 +25,6 @@ from project.checkout import CHECKOUT
 from tests.acceptance.conftest import wait_for
 from workers import heartbeats
 
-pytestmark = pytest.mark.alone
-
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
 STOPS_WITHIN_S = 5.0
 FIELDS = {
@@ -111,6 +109,7 @@ class Terminal:
         os.close(self._theirs)
 
 
+@pytest.mark.alone
 def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Path) -> None:
     """Real workers on fresh servers fetch from two dozen sites; stdout is JSON, and the sites' log decides.
 
@@ -151,6 +150,7 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert not processes_of(home)
 
 
+@pytest.mark.alone
 def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
     """Three seconds into a run: all has stopped within 5 s, with a summary, and the terminal is as it was."""
     terminal = Terminal([*MANAGE, "demo", "--home", str(home)])
@@ -184,6 +184,7 @@ def test_the_demo_wipes_nothing_but_what_a_demo_made(home: Path) -> None:
     assert [entry.name for entry in home.iterdir()] == ["precious"]
 
 
+@pytest.mark.alone
 def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
     """On empty embedded servers: /healthz answers, the admin's user is explained, and nothing stays behind."""
     home.mkdir()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.integration.conftest import Eventually, StartPython
+from tests.integration.conftest import Eventually, Process, StartPython
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.parts import EX_SOFTWARE
 
@@ -17,6 +17,7 @@ ENDS_WITHIN_S = 10
 # A fetcher to which something happens; it writes a line once it runs.
 RUN = """
 import time
+os.dup2(1, 2)
 from workers.fetches.fetcher import parts
 {patience}
 from workers.fetches.fetcher.fetcher import Fetcher
@@ -37,10 +38,9 @@ time.sleep(60)
 """
 
 
-def run(start_python: StartPython, *, patience: str = "", before: str = "", after: str = "") -> subprocess.Popen[str]:
+def run(start_python: StartPython, *, patience: str = "", before: str = "", after: str = "") -> Process:
     script = RUN.format(patience=patience, before=before, after=after)
-    log_to_stdout = "import os\nos.dup2(1, 2)\n"
-    return start_python(script, before=log_to_stdout, environment={"WEIR_STATEMENT_TIMEOUT": "1"})
+    return start_python(script, environment={"WEIR_STATEMENT_TIMEOUT": "1"})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ outcome: the fetchers crawled until autovacuum had run.
 """
 
 import math
-from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -23,7 +22,7 @@ from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.results import store as storing
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.jobs import Answer
-from workers.fetches.models import Fetch, RobotsFile
+from workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.usefixtures("messages")
 
@@ -181,13 +180,15 @@ def test_a_look_at_sites_does_not_read_the_whole_queue(name: str) -> None:
 @pytest.mark.usefixtures("messages")
 @pytest.mark.django_db(transaction=True)
 def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyze: bool) -> None:
-    now = database_now()
-    Site.objects.bulk_create(
-        Site(name=f"h{number}.example", interval=timedelta(seconds=1), due_at=now + timedelta(hours=number - 10))
-        for number in range(5_000)
-    )
-    if analyze:
-        with connection.cursor() as cursor:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains, due_at)
+            SELECT 'h' || n || '.example', interval '1 s', 1, false, false, now() + (n - 10) * interval '1 hour'
+            FROM generate_series(0, 4999) AS n
+            """
+        )
+        if analyze:
             cursor.execute("ANALYZE ratelimit_site")
     due = 11
     # Each is read twice: where it is found, and where it is changed.
@@ -197,17 +198,19 @@ def test_a_tick_reads_only_the_sites_at_which_something_has_become_due(*, analyz
 @pytest.fixture(scope="module")
 def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come first
     """Have thousands of robots.txt files in a table without statistics; returns some origins, with their sites."""
+    sites = list(Site.objects.values_list("pk", flat=True))
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE fetches_robotsfile")
         cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_robotsfile'::regclass")
-    sites = list(Site.objects.values_list("pk", flat=True))
-    now = database_now()
-    RobotsFile.objects.bulk_create(
-        RobotsFile(
-            origin=f"https://h{n}.example", site_id=sites[n % SITES], state="allowed", refresh_at=now, expires_at=now
+        cursor.execute(
+            """
+            INSERT INTO fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at)
+            SELECT 'https://h' || n || '.example', (%(sites)s::bigint[])[n %% %(count)s + 1],
+                'allowed', '', '', now(), now()
+            FROM generate_series(0, %(files)s - 1) AS n
+            """,
+            {"sites": sites, "count": SITES, "files": SITES * EACH},
         )
-        for n in range(SITES * EACH)
-    )
     return {f"https://h{n}.example": sites[n % SITES] for n in range(BATCH)}
 
 

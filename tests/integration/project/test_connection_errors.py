@@ -171,17 +171,7 @@ def test_an_error_of_our_own_keeps_its_traceback(manage: Manage) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        f"weir:{SECRET}@db.example/orders",
-        f"//weir:{SECRET}@db.example/orders",
-        f"mysql://weir:{SECRET}@db.example/orders",
-        f"sqlite://weir:{SECRET}@db.example/orders",
-        f"postgresql://weir:{SECRET}@db.example:port/orders",
-        f"postgresql://weir:{SECRET}/x@db.example/orders",
-        f"postgresql://weir:{SECRET}@db.example",
-        "postgres",
-    ],
+    "url", [f"mysql://weir:{SECRET}@db.example/orders", f"postgresql://weir:{SECRET}@db.example:port/orders"]
 )
 def test_a_malformed_database_url(manage: Manage, url: str) -> None:
     """A DATABASE_URL that cannot be read is told with its right form, and nothing of it is shown."""
@@ -204,14 +194,7 @@ def test_other_settings_that_django_refuses(manage: Manage) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "url"),
-    [
-        ("REDIS_URL", f":{SECRET}@cache.example"),
-        ("REDIS_URL", f"valkey://:{SECRET}@cache.example/0"),
-        ("REDIS_URL", f"redis://:{SECRET}@cache.example:port/0"),
-        ("REDIS_URL", f"redis://:{SECRET}@[cache.example/0"),
-        ("REDIS_URL", f"redis://:{SECRET}@127.0.0.1:1/zero"),
-        ("CELERY_BROKER_URL", f"nothing:{SECRET}"),
-    ],
+    [("REDIS_URL", f"redis://:{SECRET}@[cache.example/0"), ("CELERY_BROKER_URL", f"nothing:{SECRET}")],
 )
 def test_a_malformed_broker_url(manage: Manage, variable: str, url: str) -> None:
     """A broker URL that cannot be read is told by its variable's name, with its right form."""

@@ -4,7 +4,6 @@ The contrast stands beside it: the formula that is widely published for the same
 """
 
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -17,7 +16,7 @@ from django.db import connection
 
 from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import Eventually, InThreads, StartPython, WaitersOf, database_now
+from tests.integration.conftest import Eventually, InThreads, Process, StartPython, WaitersOf, database_now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,18 +64,18 @@ for line in sys.stdin:
 """
 
 
-def read(process: subprocess.Popen[str]) -> str:
+def read(process: Process) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def write(process: subprocess.Popen[str], line: str) -> None:
+def write(process: Process, line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{line}\n")
     process.stdin.flush()
 
 
-def run_together(processes: list[subprocess.Popen[str]]) -> float:
+def run_together(processes: list[Process]) -> float:
     """Let processes that are ready run at once, and return the seconds until the last is done."""
     assert [read(process) for process in processes] == ["ready"] * len(processes)
     began_at = clock.now()

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -19,7 +18,7 @@ from django_celery_beat.schedulers import ModelEntry
 from structlog.testing import capture_logs
 
 from project.celery import app
-from tests.integration.conftest import Eventually, StartPython
+from tests.integration.conftest import Eventually, Process, StartPython
 from workers import beat, task_names
 from workers.beat import STANDBY, LockedScheduler
 from workers.ticks import MOST_WAITING
@@ -183,7 +182,7 @@ def test_a_standby_takes_over_from_a_process_that_was_killed(
     eventually(lambda: beats[0].tick() >= 0 and sent() > before, "the standby's message")
 
 
-def start_beat(start_python: StartPython, **environment: str) -> subprocess.Popen[str]:
+def start_beat(start_python: StartPython, **environment: str) -> Process:
     """Start a beat, and wait until it holds the lock."""
     process = start_python(BEAT, environment=environment)
     assert process.stdout is not None

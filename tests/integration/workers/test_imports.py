@@ -21,5 +21,5 @@ def test_those_that_fetch_load_an_http_client_before_their_first_message(
     queue: str, fetches: bool, start_python: StartPython
 ) -> None:
     """The others never do: it takes a sixth of the time that a process needs to start."""
-    output, _ = start_python(LOAD, queue).communicate(timeout=60)
+    output, _ = start_python(LOAD, queue, new=True).communicate(timeout=60)
     assert output == f"{fetches}\n"

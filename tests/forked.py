@@ -1,0 +1,195 @@
+"""Python processes that start in a third of the time: forks of one that has imported what all import of others.
+
+Settings, apps and tasks, and whatever else is ours, are imported by each fork anew, in its own environment. This module
+is also the program that is forked; its standard input is the socket by which it is told what to become. It is started
+with an empty DJANGO_SETTINGS_MODULE: a library that reads settings when it is imported then breaks it at once.
+"""
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+CHECKOUT = Path(__file__).parents[1]
+# What processes import of others: most of their start. Nothing of ours: `project` makes Celery's app by the settings.
+IMPORTS = (
+    "aiohttp",
+    "celery.app.amqp",
+    "celery.apps.beat",
+    "celery.apps.worker",
+    "celery.bin.celery",
+    "celery.concurrency.prefork",
+    "celery.concurrency.thread",
+    "cron_descriptor",
+    "crontab",
+    "django.contrib.admin",
+    "django.contrib.postgres.indexes",
+    "django.core.management.commands.check",
+    "django.core.management.commands.showmigrations",
+    "django.db.backends.postgresql.base",
+    "django.db.models",
+    "django.views.debug",
+    "django_structlog",
+    "dotenv.main",
+    "kombu.transport.redis",
+    "protego",
+    "pydantic.json_schema",
+    "pydantic.types",
+    "rich.progress",
+    "structlog",
+    "uvloop",
+)
+LONGEST_ORDER = 100_000  # bytes
+NUMBER = struct.Struct("i")
+PR_SET_PDEATHSIG = 1  # Linux, for prctl
+
+
+class Forked:
+    """Runs `python` with these arguments: `-c`, a program and its arguments, or `-m`, a module and its arguments.
+
+    As `subprocess.Popen`, with what tests use of that. Its standard input and output are pipes of text. Where a file
+    is named for its output, its errors are written there, too. It is sent SIGTERM when we end.
+    """
+
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str],
+        output: IO[bytes] | None = None,
+        start_new_session: bool = False,
+    ) -> None:
+        self.returncode: int | None = None
+        stdin, ours = os.pipe()
+        self.stdin = os.fdopen(ours, "w", buffering=1)
+        theirs, stdout = os.pipe()
+        self.stdout = os.fdopen(theirs)
+        self._status, status = os.pipe()
+        order = {"arguments": arguments, "environment": dict(environment), "own_session": start_new_session}
+        files = (output.fileno(), output.fileno()) if output else (stdout, 2)
+        _, orders = _server()
+        socket.send_fds(orders, [json.dumps(order).encode()], [stdin, *files, status])
+        for end in (stdin, stdout, status):
+            os.close(end)
+        self.pid = self._read()
+
+    def _read(self) -> int:
+        number: int = NUMBER.unpack(os.read(self._status, NUMBER.size))[0]
+        return number
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("python", timeout or 0)
+            self.returncode = self._read()
+            os.close(self._status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, text: str = "", timeout: float = 60) -> tuple[str, None]:
+        """Write this text, and return all that is written until the end; a process that takes longer is killed."""
+        late = threading.Timer(timeout, self.kill)
+        late.start()
+        try:
+            if not self.stdin.closed:
+                self.stdin.write(text)
+                self.stdin.close()
+        except BrokenPipeError:
+            pass  # it does not read
+        written = "" if self.stdout.closed else self.stdout.read()
+        self.stdout.close()
+        self.wait(timeout)
+        late.cancel()
+        return written, None
+
+
+@cache
+def _server() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start the process that is forked, which ends with us; returns it, with the socket by which it gets its orders."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command = [sys.executable, "-m", __name__]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "DJANGO_SETTINGS_MODULE": ""}
+    with theirs:
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdin=theirs.fileno()), ours
+
+
+def main() -> None:
+    """Fork for each order, until nobody can give one any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for name in IMPORTS:
+        importlib.import_module(name)
+    gc.freeze()
+    orders = socket.socket(fileno=os.dup(0))
+    while (received := socket.recv_fds(orders, LONGEST_ORDER, 4))[0]:
+        order, (*files, status) = json.loads(received[0]), received[1]
+        if os.fork() == 0:
+            orders.close()
+            break
+        for descriptor in (*files, status):
+            os.close(descriptor)
+    else:
+        return
+    # The parent of what was asked for: it waits, and tells how that has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _end_with_parent(signal.SIGKILL)
+    if child := os.fork():
+        os.write(status, NUMBER.pack(child))
+        for descriptor in files:
+            os.close(descriptor)
+        os.write(status, NUMBER.pack(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+        os._exit(0)
+    os.close(status)
+    _become(files, **order)
+
+
+def _end_with_parent(number: int) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
+def _become(files: Sequence[int], *, arguments: list[str], environment: dict[str, str], own_session: bool) -> None:
+    _end_with_parent(signal.SIGTERM)
+    if own_session:
+        os.setsid()
+    for descriptor, file in enumerate(files):
+        os.dup2(file, descriptor)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(environment)
+    what, program, *rest = arguments
+    sys.argv = [what if what == "-c" else program, *rest]
+    if what == "-m":
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main_module = ModuleType("__main__")
+        exec(compile(program, "<string>", "exec"), main_module.__dict__)  # noqa: S102  as `python -c` does
+
+
+if __name__ == "__main__":
+    main()

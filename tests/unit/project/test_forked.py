@@ -1,0 +1,70 @@
+"""The forks that tests start are what they would be if each had been started by itself."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.forked import Forked
+
+SHOW = "import json, os, sys; print(json.dumps([sys.argv, os.environ['COLOUR'], os.getpid(), os.getsid(0), input()]))"
+
+
+def test_a_fork_has_its_own_arguments_environment_and_input() -> None:
+    """And a process id and a session that are its own, where that is asked for."""
+    fork = Forked("-c", SHOW, "a", "b c", environment={"COLOUR": "green"}, start_new_session=True)
+    said, _ = fork.communicate("hello\n")
+    assert said == f'[["-c", "a", "b c"], "green", {fork.pid}, {fork.pid}, "hello"]\n'
+    assert fork.returncode == fork.poll() == 0
+
+
+def test_nothing_of_one_is_left_to_the_next() -> None:
+    """Neither settings nor modules of ours, nor the variables of the process that is forked."""
+    first = "import os, project.settings; os.environ['LEFT'] = '1'; print('project' in __import__('sys').modules)"
+    variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.settings"}
+    assert Forked("-c", first, environment=variables).communicate()[0] == "True\n"
+    second = "import os, sys; print(dict(os.environ), [name for name in sys.modules if name.startswith('project')])"
+    assert Forked("-c", second, environment={"A": "B"}).communicate()[0] == "{'A': 'B'} []\n"
+
+
+def test_a_module_writes_to_the_file_that_is_named(tmp_path: Path) -> None:
+    """Errors too."""
+    with (tmp_path / "log").open("wb") as log:
+        fork = Forked("-m", "json.tool", "--nonsense", environment=os.environ, output=log)
+    assert fork.wait(20) == 2
+    assert "unrecognized arguments: --nonsense" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(("program", "status"), [("raise SystemExit(3)", 3), ("1 / 0", 1), ("", 0)])
+def test_how_it_ended_is_told(program: str, status: int, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        assert Forked("-c", program, environment={}, output=log).wait(20) == status
+
+
+def test_it_can_be_waited_for_stopped_and_killed() -> None:
+    fork = Forked("-c", "import time; print('sleeps', flush=True); time.sleep(60)", environment={})
+    assert fork.stdout.readline() == "sleeps\n"
+    assert fork.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        fork.wait(0.01)
+    fork.terminate()
+    assert fork.wait(20) == -signal.SIGTERM
+    fork.kill()  # does nothing: another process may have its id
+
+
+def test_it_ends_with_the_one_that_started_it() -> None:
+    """However that ends."""
+    program = """
+import os, signal
+from tests.forked import Forked
+print(Forked("-c", "import time; time.sleep(60)", environment=os.environ).pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    starter = Forked("-c", program, environment=os.environ)
+    fork = int(starter.communicate()[0])
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(fork).wait(20)
