@@ -39,7 +39,7 @@ print("holds the lock", flush=True)
 while True:
     wait_s = beat.tick()
     print("ticks" if beat._lock else "stands by", flush=True)
-    time.sleep(min(1, wait_s))
+    time.sleep(max(0, min(1, wait_s)))
 """
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import structlog
 import yaml
 from django.conf import settings
 from django.core.management import CommandError, call_command
@@ -91,14 +92,23 @@ def constraints() -> list[tuple[str, str]]:
     return re.findall(r"^(.+)==(.+)$", (CHECKOUT / "constraints.txt").read_text(), re.MULTILINE)
 
 
+def run_settings() -> dict[str, Any]:
+    """Execute the settings anew; loggers of this process stay as they were set up."""
+    before = structlog.get_config()
+    try:
+        return runpy.run_path(str(CHECKOUT / "project" / "settings.py"))
+    finally:
+        structlog.configure(**before)
+
+
 def load_settings() -> dict[str, Any]:
-    loaded = runpy.run_path(str(CHECKOUT / "project" / "settings.py"))
+    loaded = run_settings()
     plain = {name: value for name, value in loaded.items() if name[0].isupper() and name != "LOGGING"}
     return plain | {"log level": loaded["LOGGING"]["root"]["level"]}
 
 
 def load_logging() -> dict[str, Any]:
-    loaded: dict[str, Any] = runpy.run_path(str(CHECKOUT / "project" / "settings.py"))["LOGGING"]
+    loaded: dict[str, Any] = run_settings()["LOGGING"]
     return loaded
 
 

@@ -6,7 +6,7 @@ WITH changed AS (
     WHERE id = ANY(ARRAY(  -- array look-up
         SELECT id
         FROM ratelimit_site
-        WHERE due_at <= statement_timestamp()
+        WHERE due_at BETWEEN '-infinity' AND statement_timestamp()  -- few expected
         ORDER BY due_at  -- index order
         LIMIT %(most)s
         FOR NO KEY UPDATE SKIP LOCKED

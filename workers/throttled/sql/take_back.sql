@@ -8,7 +8,7 @@
 WITH lost AS MATERIALIZED (
     SELECT id, held_by IS NOT NULL AS was_held
     FROM throttled_postponedtask
-    WHERE lease_until < statement_timestamp()
+    WHERE lease_until BETWEEN '-infinity' AND statement_timestamp()  -- few expected
     ORDER BY lease_until
     LIMIT %(batch)s
     FOR UPDATE SKIP LOCKED
