@@ -35,7 +35,7 @@ BROKER_PORT = 6379
 ENDS_WITHIN_S = 20
 LARGE = 4_000_000  # bytes of a page, for which a fetcher needs more memory than it has
 POLL_S = 0.05
-READY = {"worker": "ready.", "fetcher": "ready.", "mailer": "ready.", "beat": "beat_holds_lock"}
+READY = {"worker": "ready.", "ticks": "ready.", "fetcher": "ready.", "mailer": "ready.", "beat": "beat_holds_lock"}
 
 
 @dataclass(kw_only=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from django.conf import LazySettings
 from django.db import connection
 from django.db.models import Count, Q, Sum
 from django.db.models.functions import Coalesce
@@ -91,8 +92,11 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_work_goes_on_after_every_fault(home: Path, tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> None:
+def test_work_goes_on_after_every_fault(
+    home: Path, tmp_path: Path, django_db_blocker: DjangoDbBlocker, settings: LazySettings
+) -> None:
     """Cables, stopped processes, servers that refuse, freeze or die, ceilings, and a split, in one run."""
+    settings.WEIR_FETCH_ALLOW_NETS = [networks.ALLOW_NETS]
     hosts_file = tmp_path / "hosts"
     with faults.running(tmp_path, home, hosts_file) as chain, django_db_blocker.unblock(), database_of(chain):
         inside = chain.separate.sites.enter
@@ -121,7 +125,7 @@ def all_faults(chain: Chain, port: int) -> list[Fault]:
     """Return the faults in their order."""
     return [
         *(faults.cable(chain, to) for to in ("PostgreSQL", "broker", "sites")),
-        *(faults.frozen(chain, kind) for kind in ("worker", "fetcher", "beat", "mailer")),
+        *(faults.frozen(chain, kind) for kind in ("worker", "ticks", "fetcher", "beat", "mailer")),
         faults.redis_full(chain),
         faults.redis_read_only(chain),
         faults.postgres_frozen(chain),
