@@ -16,8 +16,8 @@ from demo.plan import Plan
 from demo.run import Run
 from demo.screen import Lines, LiveScreen, frame
 from project.processes import interrupts, procfile
-from workers import terminal
-from workers.arguments import at_least_one, seconds
+from workers.cli import terminal
+from workers.cli.arguments import at_least_one, seconds
 
 CAPTURE_WIDTH = 100
 BROKEN = 1  # exit status: a promise was broken

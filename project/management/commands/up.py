@@ -4,7 +4,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from project.processes import interrupts, procfile, up
-from workers.arguments import at_least_one
+from workers.cli.arguments import at_least_one
 
 
 class Command(BaseCommand):

@@ -26,7 +26,7 @@ from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate
 from ratelimit.site_settings import SiteBusy
 from ratelimit.sites import LOCK, SitesLocked, unknown_site
-from workers import terminal
+from workers.cli import terminal
 from workers.fetches import strays
 
 log = structlog.get_logger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from ratelimit.rates import format_rate
-from workers import terminal
+from workers.cli import terminal
 from workers.fetches.reports.forecast import Forecast
 
 FARTHEST_S = 100 * 366 * terminal.DAY  # what lies beyond has no date

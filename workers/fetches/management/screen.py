@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ratelimit.rates import format_rate
-from workers import terminal
+from workers.cli import terminal
 from workers.fetches.reports.progress import Progress
 
 BAR_WIDTH = 60

@@ -11,8 +11,9 @@ from typing import Any, TextIO
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
-from workers import consumers, heartbeats, terminal
-from workers.arguments import at_least_one, seconds, whole_number
+from workers import consumers, heartbeats
+from workers.cli import terminal
+from workers.cli.arguments import at_least_one, seconds, whole_number
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.management.screen import Screen, queueing, watching
 from workers.fetches.reports.progress import FetchIds, Progress, endings, failures, progress

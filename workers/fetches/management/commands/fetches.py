@@ -17,8 +17,8 @@ from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.rates import parse_duration
 from ratelimit.sites import UnknownSite, unknown_site
-from workers import terminal
-from workers.arguments import at_least_one, row_id
+from workers.cli import terminal
+from workers.cli.arguments import at_least_one, row_id
 from workers.fetches.cancelling import cancel
 from workers.fetches.models import ACTIVE, Fetch, State
 from workers.fetches.retrying import retry_failed

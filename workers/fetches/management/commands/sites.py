@@ -12,8 +12,9 @@ from rich.text import Text
 from ratelimit import site_names, site_settings, sites
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import format_rate, parse_duration
-from workers import task_names, terminal
-from workers.arguments import at_least_one, from_zero
+from workers import task_names
+from workers.cli import terminal
+from workers.cli.arguments import at_least_one, from_zero
 from workers.fetches import strays
 from workers.fetches.maintenance import deleted_sites
 from workers.fetches.management import forecast_text

@@ -10,8 +10,8 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.text import Truncator
 from rich.text import Text
 
-from workers import terminal
-from workers.arguments import from_zero, row_id
+from workers.cli import terminal
+from workers.cli.arguments import from_zero, row_id
 from workers.mail import kinds, resolving
 from workers.mail.kinds import Summary
 from workers.mail.models import Email, Resolution, State

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import ngettext
 
+from workers.cli.terminal import printable
 from workers.mail import kinds, message, sending
 from workers.mail.kinds import Draft
 from workers.mail.models import Email
-from workers.terminal import printable
 
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"

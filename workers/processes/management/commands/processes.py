@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from workers import terminal
+from workers.cli import terminal
 from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 COLUMNS = ("name", "kind", "pid", "version", "up", "last turn", "holds", "state")

@@ -1,0 +1,17 @@
+import pytest
+
+from workers.cli.suggestions import did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("given", "suggested"),
+    [
+        ("forcast", " Did you mean forecast?"),
+        ("pasue", " Did you mean pause?"),
+        ("resum", " Did you mean resume?"),
+        ("list", ""),
+        ("", ""),
+    ],
+)
+def test_the_closest_word_is_suggested_where_one_is_close(given: str, suggested: str) -> None:
+    assert did_you_mean(given, ["forecast", "pause", "resume"]) == suggested

@@ -1,0 +1,12 @@
+"""What somebody may have meant who misspelt a word or a name."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_CLOSE = 0.75  # of difflib's ratio: two letters of eight may differ
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return " Did you mean NAME?" for the known word closest to the given one, and "" where none is close."""
+    closest = get_close_matches(given, list(known), n=1, cutoff=_CLOSE)
+    return f" Did you mean {closest[0]}?" if closest else ""
