@@ -13,6 +13,7 @@ class Totals:
 
     fetched: int = 0
     failed: int = 0
+    failed_on_purpose: int = 0  # of pages that answer 500, or close the connection, however often they are asked
     lateness_p50_ms: float = 0.0  # from the start of the slot to the writing of the request
     lateness_p99_ms: float = 0.0
 
@@ -65,6 +66,7 @@ class Figures:
 
     fetched: int
     failed: int
+    failed_on_purpose: int
     sites: int
     early_starts: int
     shortest_gap_ratio: float
@@ -109,6 +111,7 @@ def measure(
     return Figures(
         fetched=totals.fetched,
         failed=totals.failed,
+        failed_on_purpose=totals.failed_on_purpose,
         sites=len(intervals),
         early_starts=sum(early_starts(of_host, intervals[host]) for host, of_host in times.items()),
         shortest_gap_ratio=min(ratios),

@@ -33,6 +33,7 @@ class FetchTotals(NamedTuple):
 
     fetched: int
     failed: int
+    failed_on_purpose: int
     lateness_p50_ms: float | None
     lateness_p99_ms: float | None
 
@@ -194,6 +195,7 @@ def _read_totals() -> Totals:
     return Totals(
         fetched=row.fetched,
         failed=row.failed,
+        failed_on_purpose=row.failed_on_purpose,
         lateness_p50_ms=row.lateness_p50_ms or 0.0,
         lateness_p99_ms=row.lateness_p99_ms or 0.0,
     )

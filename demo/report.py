@@ -1,6 +1,6 @@
 """What the demo says at its end: a verdict on each promise, and a histogram of the gaps between requests."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
@@ -22,6 +22,7 @@ def verdict(figures: Figures, requests: int) -> Text:
         " of the allowed rate used; shortest gap ",
         (f"{figures.shortest_gap_ratio:.4f}", FIGURE),
         " of its interval.\n",
+        *_failed(figures),
         (
             f"{figures.unread_drift:,} of {len(USER_IDS):,} unread numbers drifted",
             BAD if figures.unread_drift else GOOD,
@@ -44,6 +45,15 @@ def verdict(figures: Figures, requests: int) -> Text:
         (f"{figures.emails_unknown:,}", FIGURE),
         f" unknown; {workers_killed(figures.mailers_killed)}.",
     )
+
+
+def _failed(figures: Figures) -> Iterator[str | tuple[str, str]]:
+    """Yield why fetches failed, where some did."""
+    others = figures.failed - figures.failed_on_purpose
+    if figures.failed:
+        yield (f"{figures.failed_on_purpose:,}", FIGURE)
+        yield " fetches failed on purpose: one page in 25 answers 500, or closes the connection, each time"
+        yield (f"; {others:,} others failed, too.\n", BAD) if others else ".\n"
 
 
 def histogram(ratios: Sequence[float], width: int) -> Text:

@@ -28,7 +28,7 @@ from workers import heartbeats
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
 STOPS_WITHIN_S = 5.0
 FIELDS = {
-    *("fetched", "failed", "sites", "early_starts", "shortest_gap_ratio", "used_share"),
+    *("fetched", "failed", "failed_on_purpose", "sites", "early_starts", "shortest_gap_ratio", "used_share"),
     *("lateness_p50_ms", "lateness_p99_ms"),
     *("notified", "marked_read", "unread_reads", "unread_flushes", "unread_rows_written", "unread_drift"),
     *("shipped", "emails_sent", "emails_failed", "emails_unknown"),

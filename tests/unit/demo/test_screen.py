@@ -12,6 +12,7 @@ EMAILS = Emails(shipped=1_500, emails_sent=1_400, emails_failed=50, emails_unkno
 FIGURES = Figures(
     fetched=9,
     failed=1,
+    failed_on_purpose=1,
     sites=2,
     early_starts=0,
     shortest_gap_ratio=1.0,
@@ -65,7 +66,7 @@ def test_what_came_twice_stands_out(twice: int, style: str) -> None:
 
 def test_the_verdict_has_a_line_for_each_promise() -> None:
     """Requests, unread numbers, of which three were wrong here, and e-mails, of which two are sent and never came."""
-    paced, counted, once = verdict(FIGURES, 10).plain.splitlines()
+    paced, _failed, counted, once = verdict(FIGURES, 10).plain.splitlines()
     assert paced.startswith("0 of 10 requests came early; 95.0% of the allowed rate used")
     assert counted == ("3 of 200 unread numbers drifted from COUNT(*); 400 rows written for 1,500 changes.")
     assert once == ("0 of 1,500 e-mails were received twice, 2 of 1,400 sent ones never; 40 unknown; 1 worker killed.")
