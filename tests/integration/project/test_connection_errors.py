@@ -1,6 +1,5 @@
 """Servers that do not answer and settings that cannot be read: one sentence each, and never a password."""
 
-import json
 import os
 import socketserver
 import subprocess
@@ -16,6 +15,7 @@ from django.db import connection
 from project import embedded
 from project.checkout import CHECKOUT
 from project.errors import redacted
+from tests.forked import Forked
 from tests.home import HOME
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
@@ -33,28 +33,26 @@ def environment(**variables: str | Path) -> dict[str, str]:
     return {**os.environ, "WEIR_HOME": str(HOME), **clean, **given}
 
 
-@pytest.fixture(scope="module")
-def forking() -> Iterator[subprocess.Popen[str]]:
-    """Start the program that becomes `manage.py` in forks; it ends with its standard input."""
-    command = [sys.executable, str(Path(__file__).with_name("forked_commands.py"))]
-    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT), "DJANGO_SETTINGS_MODULE": ""}
-    with subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdin=-1, stdout=-1, text=True) as program:
-        yield program
+# Becomes manage.py, with files for its two outputs.
+BECOME = """
+import os, runpy, sys
+for descriptor, path in enumerate(sys.argv[1:3], start=1):
+    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+sys.argv = ["manage.py", *sys.argv[3:]]
+runpy.run_path("manage.py", run_name="__main__")
+"""
 
 
 @pytest.fixture
-def manage(forking: subprocess.Popen[str], tmp_path: Path) -> Manage:
+def manage(tmp_path: Path) -> Manage:
     """Return what runs manage.py with these arguments, in a process and an environment of its own."""
 
     def run(*arguments: str, **variables: str | Path) -> Told:
         outputs = [tmp_path / "stdout", tmp_path / "stderr"]
-        job = {"arguments": arguments, "environment": environment(**variables), "outputs": [*map(str, outputs)]}
-        assert forking.stdin
-        assert forking.stdout
-        forking.stdin.write(f"{json.dumps(job)}\n")
-        forking.stdin.flush()
-        status = int(forking.stdout.readline())
-        return Told(arguments, status, *(path.read_text() for path in outputs))
+        program = Forked("-c", BECOME, *map(str, outputs), *arguments, environment=environment(**variables))
+        program.communicate()
+        assert program.returncode is not None
+        return Told(arguments, program.returncode, *(path.read_text() for path in outputs))
 
     return run
 
