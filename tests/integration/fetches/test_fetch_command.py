@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from django.core.management.base import CommandError
 from django.db.models.functions import Now
 
 from project.celery import app
+from ratelimit.models import Site
 from tests.integration.conftest import Eventually, StartPython
-from workers import consumers
+from workers import consumers, heartbeats
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.management.commands import fetch as command
 from workers.fetches.models import Fetch, State
-from workers.fetches.reports.progress import FetchIds, progress
+from workers.fetches.reports.progress import FetchIds, Progress, progress
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -74,7 +76,7 @@ def test_urls_are_queued_in_order_without_any_worker() -> None:
     assert (status, urls()) == (0, ["http://a.example/1", "http://b.example/2"])
     assert set(Fetch.objects.values_list("state", "priority", "max_attempts")) == {("queued", 7, 2)}
     first, last = Fetch.objects.order_by("pk").values_list("pk", flat=True)
-    assert output.splitlines()[0] == f"2 fetches, ids {first}-{last}"
+    assert output.splitlines()[0] == f"2 fetches: ids {first}-{last}"
 
 
 def test_a_url_that_is_unfinished_is_not_queued_again_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,10 +226,30 @@ def test_it_waits_for_the_end_and_tells_how_it_was(between_looks: Callable[[Call
     status, output, _ = fetch(*(f"http://a.example/{number}" for number in range(6)))
     lines = [line.split() for line in output.splitlines()]
     assert status == 1
+    first, last = Fetch.objects.order_by("pk").values_list("pk", flat=True)[0:6:5]
     assert lines[0][:2] == ["6", "fetches"]
+    assert lines[0][-2:] == ["ids", f"{first}-{last}"]
     assert lines[1] == ["4", "done", "200", "x", "4"]
     assert lines[2] == ["2", "failed", "503", "x", "2"]
     assert output.splitlines()[3] == "failed: http://a.example/2: the site answered 503 (attempt 1 of 1)"
+
+
+def test_one_fetch_comes_with_its_id_and_the_next_command(
+    between_looks: Callable[[Callable[[], None]], None],
+) -> None:
+    """A new user who fetched one page wants to see it."""
+    between_looks(lambda: end(1, State.DONE, status_code=200))
+    _, output, _ = fetch("http://a.example/")
+    pk = Fetch.objects.get().pk
+    assert output.splitlines()[0].endswith(f": id {pk}")
+    assert output.splitlines()[-1] == f"`manage.py fetches show {pk}` shows what came."
+
+
+def test_what_was_not_tried_is_not_told_as_unanswered(between_looks: Callable[[Callable[[], None]], None]) -> None:
+    """A text that is no URL, and a site that did not answer, are two things."""
+    between_looks(lambda: end(1, State.FAILED, error="no complete answer within 30 s", attempts=5))
+    _, output, _ = fetch("ftp://a.example/", "not a URL", "http://a.example/")
+    assert output.splitlines()[1].split(maxsplit=2) == ["3", "failed", "not tried x 2, no answer x 1"]
 
 
 def test_success_is_status_0_and_one_json_object(between_looks: Callable[[Callable[[], None]], None]) -> None:
@@ -302,6 +324,56 @@ def test_when_nothing_moves_and_no_heartbeat_comes_it_asks_for_beat_once(
     monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
     _, _, errors = fetch("http://a.example/")
     assert errors.count("celery -A project beat") == 1
+
+
+def refused(**_: Any) -> None:
+    """Let the waiting fetch have been tried once."""
+    Fetch.objects.filter(is_robots=False).update(error="the site answered 500", attempts=1)
+
+
+def waits_for_robots() -> None:
+    """Let the fetch wait for a robots.txt, which was asked for in vain."""
+    Fetch.objects.filter(is_robots=False).update(error="waits for http://a.example/robots.txt", due_since=Now())
+    origin = {"url": "http://a.example/robots.txt", "hop_url": "http://a.example/robots.txt", "site": Site.objects.get()}
+    Fetch.objects.create(**origin, is_robots=True, priority=32_767, error="Name or service not known", attempts=2)
+
+
+def unreachable() -> None:
+    """Let the site be backed off, as nothing connects."""
+    refused()
+    Site.objects.update(backed_off_until=Now() + timedelta(minutes=1), backoff_error="connection refused")
+
+
+@pytest.mark.parametrize(
+    ("happened", "state", "reason"),
+    [
+        (lambda: None, "busy", ""),
+        (refused, "busy", "the site answered 500"),
+        (waits_for_robots, "busy", "Name or service not known"),
+        (unreachable, "unreachable", "connection refused"),
+    ],
+)
+def test_the_watcher_says_why_a_site_waits(
+    happened: Callable[[], None],
+    state: str,
+    reason: str,
+    between_looks: Callable[[Callable[[], None]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once, after a while without an end: the last error, also that of the robots.txt that is asked for first."""
+    rounds = iter([happened, lambda: None, lambda: end(2, State.DONE, status_code=200)])
+    monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
+    monkeypatch.setattr(heartbeats, "silent_queues", list)
+    watched: list[Progress] = []
+    monkeypatch.setattr(command, "watching", lambda seen, **_: watched.append(seen) or ())
+
+    def go_on() -> None:
+        next(rounds)()
+
+    between_looks(go_on)
+    _, _, errors = fetch("http://a.example/")
+    assert (watched[1].busiest[0].state, watched[1].busiest[0].error) == (state, reason)
+    assert errors.splitlines() == ([f"Nothing ended for a while. a.example: {reason}"] if reason else [])
 
 
 def test_fetches_of_others_are_not_counted() -> None:

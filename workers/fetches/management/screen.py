@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ratelimit.rates import format_rate
 from workers.cli import terminal
-from workers.fetches.reports.progress import Progress
+from workers.fetches.reports.progress import Progress, SiteProgress
 
 BAR_WIDTH = 60
 SITE_BAR_WIDTH = 20
@@ -55,22 +55,39 @@ def watching(seen: Progress, *, elapsed_s: float) -> tuple[Text | Table, ...]:
         text.append(f"  {seen.failed:,} failed", "red")
     bar = Table.grid()  # a bar by itself does not end its line
     bar.add_row(ProgressBar(total=total, completed=ended, width=BAR_WIDTH))
-    return (text, bar, Text(), _sites(seen), _others(seen)) if seen.busiest else (text, bar)
+    return (text, bar, Text(), _sites(seen), _others(seen), _errors(seen)) if seen.busiest else (text, bar)
 
 
 def _sites(seen: Progress) -> Table:
     table = terminal.table("site", "rate", "ended", "", "clears in", numbers=("rate", "ended", "clears in"))
     for site in seen.busiest:
         total = site.ended + site.unfinished
-        clears_in = terminal.span(site.unfinished * site.interval.total_seconds())
         table.add_row(
             terminal.printable(site.site),
             format_rate(site.interval),
             f"{site.ended:,}/{total:,}",
             ProgressBar(total=total, completed=site.ended, width=SITE_BAR_WIDTH),
-            Text("paused", "yellow") if site.held_up else clears_in,
+            _clears_in(site),
         )
     return table
+
+
+def _clears_in(site: SiteProgress) -> Text:
+    """Return when the site's fetches have started, where nothing stands in their way; else what does."""
+    if site.state != "busy":
+        return Text(site.state, "yellow")
+    if site.error:
+        return Text("tries again", "yellow")
+    return Text(terminal.span(site.unfinished * site.interval.total_seconds()))
+
+
+def _errors(seen: Progress) -> Text:
+    return Text("\n".join(waits(site) for site in seen.busiest if site.error), "yellow")
+
+
+def waits(site: SiteProgress) -> str:
+    """Return a line that says why the site's fetches wait."""
+    return f"{terminal.printable(site.site)}: {terminal.printable(site.error)}"
 
 
 def _others(seen: Progress) -> Text:

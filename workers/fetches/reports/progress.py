@@ -24,16 +24,18 @@ class CountedSite(NamedTuple):
     sites: int  # with unfinished fetches
     name: str | None
     interval: timedelta
-    held_up: bool
+    state: str
+    error: str
     site_unfinished: int
     site_ended: int
 
 
 class Ending(NamedTuple):
-    """How many fetches ended with this state and status code."""
+    """How many fetches ended with this state and status code; without one, whether the site was asked."""
 
     state: str
     status_code: int | None
+    was_tried: bool
     fetches: int
 
 
@@ -79,7 +81,8 @@ class SiteProgress:
 
     site: str
     interval: timedelta
-    held_up: bool  # paused or backed off
+    state: str  # busy, paused, backed off, unreachable
+    error: str  # why the last attempt there failed, or robots.txt cannot be read; "" where all is well
     unfinished: int
     ended: int
 
@@ -110,7 +113,8 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
             SiteProgress(
                 site=row.name,
                 interval=row.interval,
-                held_up=row.held_up,
+                state=row.state,
+                error=row.error,
                 unfinished=row.site_unfinished,
                 ended=row.site_ended,
             )

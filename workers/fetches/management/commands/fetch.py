@@ -15,8 +15,8 @@ from workers import consumers, heartbeats
 from workers.cli import terminal
 from workers.cli.arguments import at_least_one, seconds, whole_number
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.management.screen import Screen, queueing, watching
-from workers.fetches.reports.progress import FetchIds, Progress, endings, failures, progress
+from workers.fetches.management.screen import Screen, queueing, waits, watching
+from workers.fetches.reports.progress import Ending, FetchIds, Progress, endings, failures, progress
 
 CHUNK = 10_000  # URLs a call of request_fetches
 LOOK_EVERY = 0.25  # seconds
@@ -50,7 +50,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--max-attempts", type=at_least_one, default=5, help="for errors, 429 and 5xx (default 5)")
         parser.add_argument(
-            "--dedupe", action="store_true", help="a URL with an unfinished fetch of --dedupe's gets no second one"
+            "--dedupe",
+            action="store_true",
+            help="do not queue a URL whose fetch of an earlier --dedupe has not ended: watch that",
         )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
         parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="stop watching; the fetches go on")
@@ -95,8 +97,8 @@ class Command(BaseCommand):
             screen.show(*watching(seen, elapsed_s=time.monotonic() - began_at))
             if not seen.unfinished:
                 return True
-            if stall.begins(seen):
-                self.stderr.write(STALLED)
+            for sentence in stall.reasons(seen):
+                self.stderr.write(sentence)
             now = time.monotonic()
             if now >= give_up_at:
                 return False
@@ -104,20 +106,22 @@ class Command(BaseCommand):
 
 
 class Stall:
-    """Notices, once, that no fetch ends and no heartbeats come, which means that processes are missing."""
+    """Notices, once, that no fetch has ended for a while, and says why."""
 
     def __init__(self) -> None:
         self._unfinished = -1
         self._moved_at = math.inf
 
-    def begins(self, seen: Progress) -> bool:
-        """Tell whether this look is the one that notices it."""
+    def reasons(self, seen: Progress) -> list[str]:
+        """Return what is wrong, in a sentence each, where this look is the first to see it."""
         if seen.unfinished != self._unfinished:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
-            return False
-        self._moved_at = math.inf
-        return bool(heartbeats.silent_queues())
+            return []
+        found = [f"Nothing ended for a while. {waits(site)}" for site in seen.busiest if site.error]
+        found += [STALLED] * bool(heartbeats.silent_queues())
+        self._moved_at = math.inf if found else time.monotonic()
+        return found
 
 
 @contextmanager
@@ -182,23 +186,29 @@ def _as_json(ids: FetchIds, seen: Progress, elapsed_s: float) -> str:
 
 
 def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
-    if seen.unfinished:
-        ranges = [f"{low}-{high}" if low < high else f"{low}" for low, high in ids.ranges[:RANGES_SHOWN]]
-        more = ", ..." if len(ids.ranges) > RANGES_SHOWN else ""
-        yield f"{_fetches(ids.count)}, ids {', '.join(ranges)}{more}"
-    else:
-        yield f"{_fetches(ids.count)} in {terminal.span(elapsed_s)}, {ids.count / elapsed_s:,.1f}/s"
+    ranges = [f"{low}-{high}" if low < high else f"{low}" for low, high in ids.ranges[:RANGES_SHOWN]]
+    more = ", ..." if len(ids.ranges) > RANGES_SHOWN else ""
+    ended_in = "" if seen.unfinished else f" in {terminal.span(elapsed_s)}, {ids.count / elapsed_s:,.1f}/s"
+    yield f"{_fetches(ids.count)}{ended_in}: id{pluralize(ids.count)} {', '.join(ranges)}{more}"
     ended = endings(ids)
     for state in ("done", "failed", "cancelled"):
         if number := getattr(seen, state):
-            codes = [f"{code or 'no answer'} x {fetches:,}" for of, code, fetches in ended if of == state]
-            yield f"{number:>9,} {state:<9}  {', '.join(codes)}"
+            ways = [f"{_way(ending)} x {ending.fetches:,}" for ending in ended if ending.state == state]
+            yield f"{number:>9,} {state:<9}  {', '.join(ways)}"
     if seen.unfinished:
         yield f"{seen.unfinished:>9,} queued or running"
     for url, error in failures(ids, FAILURES_SHOWN):
         yield f"failed: {terminal.printable(url)}: {terminal.printable(error)}"
     if seen.failed > FAILURES_SHOWN:
         yield f"and {_fetches(seen.failed - FAILURES_SHOWN)} more failed: --json lists all"
+    if ids.count == 1 and not seen.unfinished:
+        yield f"`manage.py fetches show {ranges[0]}` shows what came."
+
+
+def _way(ending: Ending) -> str:
+    if ending.status_code:
+        return str(ending.status_code)
+    return "no answer" if ending.was_tried else "not tried"
 
 
 def _fetches(number: int) -> str:

@@ -1,4 +1,6 @@
--- Count how far the fetches with these ids are: totals, and the sites that have most unfinished ones. Reads only.
+-- Count how far the fetches with these ids are: totals, and the sites that have most unfinished ones, each with its
+-- state and the last error that explains why they wait: the site's, that of one of the fetches, or that of the
+-- robots.txt for which they wait. Reads only.
 -- One row a site, with the totals in each; one row without a site's name where nothing is unfinished.
 -- `first` and `last` are the ends of `ids`: they name the range of the primary key that is read.
 WITH counted AS MATERIALIZED (
@@ -7,7 +9,8 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (WHERE state = 'done') AS done,
         count(*) FILTER (WHERE state = 'failed') AS failed,
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
-        count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished
+        count(*) FILTER (WHERE state IN ('queued', 'reserved', 'running')) AS unfinished,
+        max(error) FILTER (WHERE finished_at IS NULL AND due_since IS NULL) AS error  -- of those that wait for no robots.txt
     FROM fetches_fetch
     WHERE id BETWEEN %(first)s AND %(last)s AND id <@ %(ids)s::int8multirange
     GROUP BY site_id
@@ -23,11 +26,30 @@ WITH counted AS MATERIALIZED (
     SELECT
         site.name,
         site."interval",
-        coalesce(greatest(site.paused_until, site.backed_off_until) > clock_timestamp(), false) AS held_up,
+        CASE
+            WHEN site.paused_until > clock_timestamp() THEN 'paused'
+            WHEN site.backed_off_until > clock_timestamp() AND site.backoff_error <> '' THEN 'unreachable'
+            WHEN site.backed_off_until > clock_timestamp() THEN 'backed off'
+            ELSE 'busy'
+        END AS state,
+        coalesce(
+            CASE WHEN site.backed_off_until > clock_timestamp() THEN nullif(site.backoff_error, '') END,
+            nullif(counted.error, ''),
+            robots.error,
+            ''
+        ) AS error,
         counted.unfinished AS site_unfinished,
         counted.done + counted.failed + counted.cancelled AS site_ended
     FROM counted
     JOIN ratelimit_site AS site ON site.id = counted.site_id
+    LEFT JOIN LATERAL (
+        -- The first of the queue: a robots.txt goes before all others (index order, docs/explanation/sql.md).
+        SELECT queued.error, queued.is_robots
+        FROM fetches_fetch AS queued
+        WHERE queued.site_id = site.id AND queued.state = 'queued'
+        ORDER BY queued.site_id, queued.priority DESC, queued.not_before, queued.id
+        LIMIT 1
+    ) AS robots ON robots.is_robots
     WHERE counted.unfinished > 0
     ORDER BY counted.unfinished DESC, site.name
     LIMIT %(most)s
@@ -36,7 +58,8 @@ SELECT
     total.*,
     name,
     coalesce("interval", interval '0') AS "interval",
-    coalesce(held_up, false) AS held_up,
+    coalesce(state, '') AS state,
+    coalesce(error, '') AS error,
     coalesce(site_unfinished, 0) AS site_unfinished,
     coalesce(site_ended, 0) AS site_ended
 FROM total LEFT JOIN busiest ON true
