@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -326,7 +326,11 @@ def test_when_nothing_moves_and_no_heartbeat_comes_it_asks_for_beat_once(
     assert errors.count("celery -A project beat") == 1
 
 
-def refused(**_: Any) -> None:
+def nothing() -> None:
+    """Let nothing happen."""
+
+
+def refused() -> None:
     """Let the waiting fetch have been tried once."""
     Fetch.objects.filter(is_robots=False).update(error="the site answered 500", attempts=1)
 
@@ -334,8 +338,16 @@ def refused(**_: Any) -> None:
 def waits_for_robots() -> None:
     """Let the fetch wait for a robots.txt, which was asked for in vain."""
     Fetch.objects.filter(is_robots=False).update(error="waits for http://a.example/robots.txt", due_since=Now())
-    origin = {"url": "http://a.example/robots.txt", "hop_url": "http://a.example/robots.txt", "site": Site.objects.get()}
-    Fetch.objects.create(**origin, is_robots=True, priority=32_767, error="Name or service not known", attempts=2)
+    url = "http://a.example/robots.txt"
+    Fetch.objects.create(
+        url=url,
+        hop_url=url,
+        site=Site.objects.get(),
+        is_robots=True,
+        priority=32_767,
+        error="Name or service not known",
+        attempts=2,
+    )
 
 
 def unreachable() -> None:
@@ -347,7 +359,7 @@ def unreachable() -> None:
 @pytest.mark.parametrize(
     ("happened", "state", "reason"),
     [
-        (lambda: None, "busy", ""),
+        (nothing, "busy", ""),
         (refused, "busy", "the site answered 500"),
         (waits_for_robots, "busy", "Name or service not known"),
         (unreachable, "unreachable", "connection refused"),
@@ -361,11 +373,16 @@ def test_the_watcher_says_why_a_site_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Once, after a while without an end: the last error, also that of the robots.txt that is asked for first."""
-    rounds = iter([happened, lambda: None, lambda: end(2, State.DONE, status_code=200)])
+    rounds: Iterator[Callable[[], None]] = iter([happened, nothing, lambda: end(2, State.DONE, status_code=200)])
     monkeypatch.setattr(command, "STALLED_AFTER", 0.0)
     monkeypatch.setattr(heartbeats, "silent_queues", list)
     watched: list[Progress] = []
-    monkeypatch.setattr(command, "watching", lambda seen, **_: watched.append(seen) or ())
+
+    def watching(seen: Progress, **_: float) -> tuple[()]:
+        watched.append(seen)
+        return ()
+
+    monkeypatch.setattr(command, "watching", watching)
 
     def go_on() -> None:
         next(rounds)()
