@@ -45,6 +45,7 @@ def reserve_all() -> list[int]:
             "refill": 30.0,
             "most": 100,
             "longest_run": 100,
+            "most_slots": 2**31 - 1,
             "delivery": 2.0,
             "travel": TRAVEL,
             "apart": 0,

@@ -12,10 +12,13 @@
 
 A message that is lost changes latency only: the lease of a reserved fetch runs out shortly after its slot.
 
-While fetchers are down, or far behind, nothing is reserved. Each fetch would miss its slot, come back and be sent
-again, and a fetcher that takes up work would have to get through all those messages first.
+While fetchers are down, or behind, nothing is reserved. Each fetch would miss its slot, come back and be sent again,
+and fetchers would get through all those messages instead of fetching. For a while afterwards, what is reserved is a
+little more than what they do, at one site after the other (Overload): where all rates together are more than fetchers
+can do, the sites share what they can.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -25,7 +28,7 @@ import structlog
 from django.conf import settings
 
 from postgres import statements
-from ratelimit import round_trips
+from ratelimit import clock, round_trips
 from ratelimit.pacing import CONFIRMED_FOR_S, GRACE_SHARE
 from ratelimit.sites import SitesLocked
 from workers import task_names
@@ -45,6 +48,13 @@ LONGEST_EXTRA = 5.0  # seconds of look-ahead, for runs that last longer far from
 SLOTS_A_MESSAGE = 100
 # Messages that no fetcher has taken. Where their slots have passed, a fetcher gets through some 200 a second.
 MOST_WAITING = 500
+MOST_LATE = 100  # reserved fetches that no fetcher has taken before their slots passed: a message's worth
+MOST_LATE_S = 0.5  # or what fetchers do in this time, if that is more: where one of many is killed, the others go on
+LATELY = 2.0  # seconds over which it is counted what fetchers do
+OVERLOAD_LASTS = 30.0  # seconds after which it is tried again whether fetchers can do all that is due
+GROWTH = 1.5  # how many times what fetchers do is reserved for them then: less never finds out that they can do more
+LEAST_AHEAD = 300  # slots
+ANY_NUMBER = 2**31 - 1  # of slots
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
 ROUND_TRIPS_TO_SEND = 4  # of a tick, before its messages are sent
@@ -70,6 +80,50 @@ class ReservedRun(NamedTuple):
     slot_ids: list[int]
     drained: bool
     was_split: bool
+
+
+class Reserved(NamedTuple):
+    """What was reserved, and the site after which there was no room for more; 0 where all sites got what they may."""
+
+    sent: int
+    stopped_after: int
+
+
+class InHand(NamedTuple):
+    """What fetchers have in hand, and what they have done lately."""
+
+    late: int  # fetches whose slots have passed, and that no fetcher has taken
+    reserved: int  # all that no fetcher has taken
+    ended_per_s: float
+
+    @property
+    def is_too_late(self) -> bool:
+        return self.late > max(MOST_LATE, MOST_LATE_S * self.ended_per_s)
+
+
+class Overload:
+    """What this process knows of fetchers that cannot do all that is due: each process of `ticks` learns it by itself.
+
+    It limits what is reserved to a multiple of what fetchers did lately. Where they can do more, what they do grows by
+    that factor in each look-ahead; where they cannot, as much is reserved in vain as the factor is too large.
+    """
+
+    def __init__(self) -> None:
+        self._lasts_until = -math.inf
+        self.after = 0  # the site after which the next tick goes on
+
+    def begin(self) -> None:
+        """Note that fetchers are behind."""
+        self._lasts_until = clock.now() + OVERLOAD_LASTS
+
+    def room(self, in_hand: InHand, lookahead_s: float) -> int:
+        """Return how many slots may be reserved beyond those that fetchers have in hand."""
+        if clock.now() > self._lasts_until:
+            return ANY_NUMBER
+        return max(LEAST_AHEAD, round(GROWTH * in_hand.ended_per_s * lookahead_s)) - in_hand.reserved
+
+
+_overload = Overload()
 
 
 def horizon(round_trip_s: float) -> Horizon:
@@ -98,15 +152,32 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
         return 0  # what was reserved now could not be sent
-    if messages > MOST_WAITING:
-        log.warning("fetchers_are_behind", messages=messages)
+    [in_hand] = _query("in_hand", {"delivery": DELIVERY, "lately": LATELY}, row=InHand)
+    if messages > MOST_WAITING or in_hand.is_too_late:
+        _overload.begin()
+        log.warning("fetchers_are_behind", messages=messages, late=in_hand.late, ended_per_s=in_hand.ended_per_s)
         return 0
     if site_ids is None:
         backlog.activate_due()
-    sent, after, more = 0, 0, True
     round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
     ahead = horizon(round_trip_s)
-    while more:
+    room = _overload.room(in_hand, ahead.lookahead_s)
+    if site_ids is not None:
+        return _reserve(room, round_trip_s, site_ids=site_ids).sent
+    done = _reserve(room, round_trip_s, after=_overload.after)
+    sent = done.sent
+    if _overload.after and not done.stopped_after:
+        done = _reserve(room - sent, round_trip_s)
+        sent += done.sent
+    _overload.after = done.stopped_after
+    return sent
+
+
+def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[int] | None = None) -> Reserved:
+    """Reserve that many slots, or as many as there are to reserve, at the sites after `after`, and send them."""
+    ahead = horizon(round_trip_s)
+    sent, more = 0, True
+    while more and sent < room:
         rows = _query(
             "dispatch",
             {
@@ -114,6 +185,7 @@ def dispatch(site_ids: list[int] | None = None) -> int:
                 "lookahead": ahead.lookahead_s,
                 "refill": ahead.refill_s,
                 "most": SITES_A_STATEMENT,
+                "most_slots": room - sent,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
                 "travel": ahead.travel_s,
@@ -129,8 +201,9 @@ def dispatch(site_ids: list[int] | None = None) -> int:
         if was_split := [row.slot_ids for row in rows if row.was_split]:
             sent += _send_split(was_split)
         backlog.deactivate([row.site_id for row in rows if row.drained])
-        after, more = (rows[-1].site_id, len(rows) == SITES_A_STATEMENT) if rows else (after, False)
-    return sent
+        after = rows[-1].site_id if rows else after
+        more = len(rows) == SITES_A_STATEMENT or (room < ANY_NUMBER and bool(rows))
+    return Reserved(sent, after if more else 0)
 
 
 def _send_split(runs: Sequence[list[int]]) -> int:

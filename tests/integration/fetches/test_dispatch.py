@@ -233,6 +233,7 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
         "phases": 500,
         "confirmed_for": 0.5,
         "added_grace": 0.0,
+        "most_slots": dispatching.ANY_NUMBER,
     }
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(
@@ -427,6 +428,7 @@ def test_nothing_is_reserved_while_fetchers_are_far_behind(
 ) -> None:
     """Where more messages wait than fetchers get through in time, the fetch stays in its queue."""
     monkeypatch.setattr(dispatching, "MOST_WAITING", 2)
+    monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
     fetch = request_fetch(URL)
     valkey.rpush("fetch", *["{}"] * 3)
     assert dispatch() == 0

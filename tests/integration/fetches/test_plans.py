@@ -5,9 +5,11 @@ outcome: the fetchers crawled until autovacuum had run.
 """
 
 import math
+from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import override_settings
 
 from project.celery import app
@@ -94,6 +96,18 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 
 @pytest.mark.django_db
 @either_way("reserved")
+def test_what_fetchers_have_in_hand_is_read_by_indexes(reserved: list[int]) -> None:
+    assert reserved
+    parameters: dict[str, object] = {"delivery": 2.0, "lately": 2.0}
+    assert not scanned("workers.fetches", "in_hand", parameters)
+    Fetch.objects.exclude(slot_id__in=reserved).update(
+        state="done", finished_at=Now() - timedelta(hours=1), status_code=200
+    )
+    assert rows_read("workers.fetches", "in_hand", parameters, "fetches_fetch") <= len(reserved)
+
+
+@pytest.mark.django_db
+@either_way("reserved")
 def test_claiming_looks_rows_up(reserved: list[int]) -> None:
     assert not read_whole(
         "",
@@ -120,6 +134,7 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "refill": 10.0,
         "most": 2_000,
         "longest_run": 500,
+        "most_slots": 2**31 - 1,
         "after": 0,
         "sites": None,
     }

@@ -1,5 +1,6 @@
 -- Give slots to the best queued fetches of every site that is reserved less than `refill` seconds ahead, up to
--- `lookahead`; where `sites` is not NULL, of these sites only. At most `most` sites, after site `after`.
+-- `lookahead`; where `sites` is not NULL, of these sites only. At most `most` sites, after site `after`, and no further one
+-- when those before it may get `most_slots` slots.
 -- No slot starts sooner than `travel` seconds from now: its message has to arrive first. Idle sites start `apart`
 -- seconds after each other, in `phases` turns at most: if they started together, they would meet again at every
 -- interval.
@@ -17,6 +18,7 @@
 -- timed     the clock, read under the locks
 -- opened    the soonest start of each
 -- planned   how many slots each may get
+-- within    those before which less than `most_slots` may be given
 -- picked    their best fetches, locked: one row a fetch, and one without a fetch for a site that has none
 -- chosen    those that get slots: where a robots.txt is among them, robots.txt files alone, as the fetches wait for it
 -- assigned  the slot and start of each
@@ -82,21 +84,25 @@ WITH due AS MATERIALIZED (
             GROUP BY slot.use_until, slot.at_once
         ) AS run
     ) AS left_over
+), within AS MATERIALIZED (
+    SELECT *
+    FROM (SELECT planned.*, sum(room) OVER (ORDER BY id) - room AS slots_before FROM planned) AS planned
+    WHERE slots_before < %(most_slots)s::bigint
 ), picked AS MATERIALIZED (
     SELECT
-        planned.*,
+        within.*,
         best.id AS fetch_id,
         best.priority,
         best.not_before,
         best.is_robots,
-        bool_or(best.is_robots) OVER (PARTITION BY planned.id) AS robots_first
-    FROM planned
+        bool_or(best.is_robots) OVER (PARTITION BY within.id) AS robots_first
+    FROM within
     LEFT JOIN LATERAL (
         SELECT id, priority, not_before, is_robots
         FROM fetches_fetch
-        WHERE site_id = planned.id AND state = 'queued' AND not_before <= planned.now
+        WHERE site_id = within.id AND state = 'queued' AND not_before <= within.now
         ORDER BY priority DESC, not_before, id
-        LIMIT greatest(planned.room, 0)
+        LIMIT greatest(within.room, 0)
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS best ON true
 ), chosen AS MATERIALIZED (
