@@ -9,7 +9,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ratelimit.rates import format_rate
 from workers.cli import terminal
 from workers.fetches.reports.progress import Progress
 
@@ -65,7 +64,7 @@ def _sites(seen: Progress) -> Table:
         clears_in = terminal.span(site.unfinished * site.interval.total_seconds())
         table.add_row(
             terminal.printable(site.site),
-            format_rate(site.interval),
+            site.rate,
             f"{site.ended:,}/{total:,}",
             ProgressBar(total=total, completed=site.ended, width=SITE_BAR_WIDTH),
             Text("paused", "yellow") if site.held_up else clears_in,

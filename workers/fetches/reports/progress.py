@@ -10,6 +10,7 @@ from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
 from postgres import statements
+from ratelimit.rates import rate_text
 
 _query = partial(statements.run_within, "workers.fetches.reports")
 
@@ -24,6 +25,7 @@ class CountedSite(NamedTuple):
     sites: int  # with unfinished fetches
     name: str | None
     interval: timedelta
+    written_rate: str
     held_up: bool
     site_unfinished: int
     site_ended: int
@@ -78,6 +80,7 @@ class SiteProgress:
     """How far the fetches of one site are."""
 
     site: str
+    rate: str  # as it was written, if it was
     interval: timedelta
     held_up: bool  # paused or backed off
     unfinished: int
@@ -109,6 +112,7 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
         busiest=tuple(
             SiteProgress(
                 site=row.name,
+                rate=rate_text(row.interval, row.written_rate),
                 interval=row.interval,
                 held_up=row.held_up,
                 unfinished=row.site_unfinished,

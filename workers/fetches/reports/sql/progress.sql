@@ -23,6 +23,7 @@ WITH counted AS MATERIALIZED (
     SELECT
         site.name,
         site."interval",
+        site.written_rate,
         coalesce(greatest(site.paused_until, site.backed_off_until) > clock_timestamp(), false) AS held_up,
         counted.unfinished AS site_unfinished,
         counted.done + counted.failed + counted.cancelled AS site_ended
@@ -36,6 +37,7 @@ SELECT
     total.*,
     name,
     coalesce("interval", interval '0') AS "interval",
+    coalesce(written_rate, '') AS written_rate,
     coalesce(held_up, false) AS held_up,
     coalesce(site_unfinished, 0) AS site_unfinished,
     coalesce(site_ended, 0) AS site_ended
