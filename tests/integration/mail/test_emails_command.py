@@ -113,11 +113,11 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
     with mail_server.running(tmp_path) as server:
         settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, server.port
         assert sending.send_due().unknown == 1
-        [email] = json.loads(told("--json"))["emails"]
+        [email] = json.loads(told("list", "--json"))["emails"]
         assert (email["recipient"], email["phase"]) == ("cut-accepted.1@example.com", "after dot")
         assert [email["message_id"]] == list(server.received())
         told("resolve", email["id"], "--arrived", "--why", "it is in the mail server's log")
-        assert json.loads(told("--json"))["counts"]["sent"] == 1
+        assert json.loads(told("list", "--json"))["counts"]["sent"] == 1
         assert sending.send_due().sent == 0
 
 
@@ -126,7 +126,7 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
     email = failed("A-1")
     unknown("A-2")
     assert "There is no such recipient" not in told()
-    listed = told("--state", "failed").splitlines()
+    listed = told("list", "--state", "failed").splitlines()
     assert listed[-1].split()[:3] == [str(email.pk), "order.shipped", "A-1"]
     assert "550 There is no such recipient" in listed[-1]
     assert not [line for line in listed if "A-2" in line]
@@ -135,7 +135,7 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
 def test_the_list_for_machines_has_all_fields() -> None:
     """`--json` prints one object: all counts, and of each listed e-mail what the table says and more."""
     email = unknown("A-1", 10, last_reply="word " * 200)
-    printed = json.loads(told("--json"))
+    printed = json.loads(told("list", "--json"))
     age_s = printed["emails"][0].pop("age_s")
     assert 600 <= age_s < 660
     assert printed == {
@@ -163,17 +163,17 @@ def test_ages_are_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch
     unknown("A-1", 10)
     wrong = timezone.now() + timedelta(hours=1)
     monkeypatch.setattr(timezone, "now", lambda: wrong)
-    assert 600 <= json.loads(told("--json"))["emails"][0]["age_s"] < 660
+    assert 600 <= json.loads(told("list", "--json"))["emails"][0]["age_s"] < 660
 
 
 def test_the_oldest_are_kept_and_the_rest_is_counted() -> None:
     """With more than the limit, how many are not shown is said; 0 shows all."""
     for number in range(3):
         unknown(f"A-{number}", number)
-    assert [email["label"] for email in json.loads(told("--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
-    assert told("--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
-    assert len(json.loads(told("--json", "--limit", 0))["emails"]) == 3
-    assert "not shown" not in told("--limit", 3)
+    assert [email["label"] for email in json.loads(told("list", "--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
+    assert told("list", "--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
+    assert len(json.loads(told("list", "--json", "--limit", 0))["emails"]) == 3
+    assert "not shown" not in told("list", "--limit", 3)
 
 
 def test_what_others_wrote_cannot_steer_the_terminal_or_hide_a_column() -> None:
@@ -277,8 +277,8 @@ def test_who_has_no_name_in_the_operating_system_must_say_it(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
-        (["--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
+        (["list", "--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["list", "--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
         (["resolve", "A-1", "--resend", "--why", "lost"], "argument ID: must be a whole number above 0, not 'A-1'"),
     ],
 )

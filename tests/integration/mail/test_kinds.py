@@ -210,7 +210,7 @@ def test_an_email_of_an_unknown_kind_is_listed_by_its_key(admin_client: Client) 
     Email.objects.update(state=State.FAILED, last_reply="no such kind")
     assert "key-4711" in admin_client.get(reverse("admin:mail_email_changelist")).content.decode()
     output = StringIO()
-    call_command("emails", "--state", "failed", stdout=output)
+    call_command("emails", "list", "--state", "failed", stdout=output)
     assert "order.lost" in output.getvalue()
     assert "key-4711" in output.getvalue()
 

@@ -1,11 +1,22 @@
 """Site status: the sites as an operator looks at them, with their rates, backlogs and states."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from postgres import statements
+from django.db.models.functions import Now
 
+from postgres import statements
+from ratelimit import site_names
+from ratelimit.models import Site
+from ratelimit.sites import unknown_site
+from workers.fetches.models import Fetch, RobotsFile, State
+from workers.fetches.reports.forecast import Forecast, forecast
+
+MOST_ROBOTS = 5  # robots.txt files of one site that are shown
+LOOKED_AT = 1_000  # queued fetches, for the last error
 _query = partial(statements.run_within, "workers.fetches.reports")
 
 
@@ -14,6 +25,7 @@ class SiteStatus(NamedTuple):
 
     name: str
     interval: timedelta
+    written_rate: str
     effective_interval: timedelta  # longer where robots.txt asks for it
     burst: int
     max_concurrency: int | None
@@ -32,3 +44,33 @@ def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:
     """Return the `most` (None: all) busiest sites, busiest first, and how many sites there are; one query."""
     sites = _query("site_status", {"limit": most}, row=SiteStatus)
     return sites, sites[0].total if sites else 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteDetails:
+    """All that is to be said about one site."""
+
+    site: Site
+    expected: Forecast
+    robots: Sequence[RobotsFile]  # those that count, at most MOST_ROBOTS
+    last_error: str  # of what is queued first; else why the site was unreachable; "" if neither
+
+
+def site_details(host: str) -> SiteDetails:
+    """Return all that is to be said about the site of this name. Reads only.
+
+    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    """
+    name = site_names.canonical(host)
+    site = Site.objects.filter(name=name).first()
+    if site is None:
+        raise unknown_site(host)
+    known = RobotsFile.objects.filter(site=site, expires_at__gt=Now()).defer("rules").order_by("-expires_at", "origin")
+    queue = Fetch.objects.filter(site=site, state=State.QUEUED).order_by("-priority", "not_before", "pk")
+    errors = (error for error in queue.values_list("error", flat=True)[:LOOKED_AT] if error)
+    return SiteDetails(
+        site=site,
+        expected=forecast(name),
+        robots=list(known[:MOST_ROBOTS]),
+        last_error=next(errors, site.backoff_error),
+    )
