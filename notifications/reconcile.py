@@ -139,12 +139,14 @@ def reconcile_users(
     dry_run: bool = False,
     on_progress: Callable[[int], None] = lambda _users: None,
     on_drift: Callable[[int, int], None] = lambda _user, _drift: None,
+    on_undecided: Callable[[Collection[int]], None] = lambda _users: None,
 ) -> dict[int, int]:
     """Compare these users' numbers, or all users', with their rows now; repair and return the drifts, by user.
 
     A user who changes too fast to decide is noted as a doubt, for the next pass. `dry_run` changes nothing.
     `on_progress` is called with the number of users that were compared since the last call, `on_drift` with each user
-    and drift. Raises `counters.Unreachable`, and database errors.
+    and drift, `on_undecided` with users who change too fast, also where `dry_run` notes no doubt. Raises
+    `counters.Unreachable`, and database errors.
     """
     incarnation, _ = _recognise_redis()
     if not dry_run:
@@ -152,9 +154,10 @@ def reconcile_users(
     drifts: dict[int, int] = {}
 
     def repair(users: Collection[int]) -> None:
-        found, _ = _repair(users, dry_run=dry_run)
+        found, undecided = _repair(users, dry_run=dry_run)
         for user_id, wrong_by in found.items():
             on_drift(user_id, wrong_by)
+        on_undecided(undecided)
         drifts.update(found)
 
     waiting: list[int] = []
@@ -169,13 +172,14 @@ def reconcile_users(
 
 
 def _repair(user_ids: Collection[int], *, dry_run: bool = False) -> tuple[dict[int, int], set[int]]:
-    """Return the drifts that were repaired, by user, and the users who have a doubt now."""
+    """Return the drifts that were (or would be) repaired, by user, and the users who have (or would have) a doubt."""
     seen = drift.look(user_ids)
     standing, unsure = drift.stands(seen.differing)
+    unsure |= seen.moving
     if dry_run:
-        return {wrong.user_id: wrong.drift for wrong in standing}, set()
+        return {wrong.user_id: wrong.drift for wrong in standing}, unsure
     repaired = drift.repair(standing) if standing else set()
-    unsure |= seen.moving | {wrong.user_id for wrong in standing} - repaired
+    unsure |= {wrong.user_id for wrong in standing} - repaired
     if unsure:
         _query("doubts/note", {"users": list(unsure)})
     drifts = {wrong.user_id: wrong.drift for wrong in standing if wrong.user_id in repaired}

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "workers.fetches",
     "workers.mail",
     "workers.orders",
+    "workers.overview",
     "workers.processes",
     "workers.throttled",
     "workers.unread",

@@ -12,7 +12,6 @@ from django.template.defaultfilters import pluralize
 from postgres.admin import ActionsAdmin
 from ratelimit import site_settings
 from ratelimit.models import Site
-from ratelimit.rates import format_rate
 
 
 @admin.register(Site)
@@ -54,7 +53,7 @@ class SiteAdmin(ActionsAdmin[Site]):
 
     @admin.display(ordering="-interval")
     def rate(self, site: Site) -> str:
-        return format_rate(site.interval)
+        return site.rate
 
     @admin.display(ordering="state")
     def state(self, site: Site) -> str:

@@ -8,11 +8,14 @@ from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
+from ratelimit.rates import rate_text
+
 PAUSED_FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the clock of a site at which nothing has been reserved yet
 SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand-over margin (ratelimit.pacing)
 LONGEST_GRACE = timedelta(days=1)
 FARTHEST_S = 100 * 366 * 86_400.0  # the longest wait or pause: PostgreSQL's timestamps have an end
+LONGEST_WRITTEN_RATE = 50  # characters; COUNT/PERIOD has 9 digits, 15 digits and a unit at most
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
 
 
@@ -25,6 +28,13 @@ class Site(models.Model):
 
     name = models.CharField(max_length=300, unique=True, help_text="host, with :port where not the default")
     interval = models.DurationField(help_text="shortest time between two starts")
+    written_rate = models.CharField(
+        max_length=LONGEST_WRITTEN_RATE,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the rate as it was written; it is shown so where it stands for the interval",
+    )
     burst = models.PositiveIntegerField(default=1, help_text="starts that may follow each other at once (GCRA)")
     max_concurrency = models.PositiveIntegerField(null=True, blank=True, help_text="fetches in flight at once")
     grace = models.DurationField(null=True, blank=True, help_text="how late a start may be; empty = default")
@@ -123,6 +133,11 @@ class Site(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def rate(self) -> str:
+        """Return the rate that was set, as it was written."""
+        return rate_text(self.interval, self.written_rate)
 
 
 class DeletedSite(models.Model):

@@ -1,6 +1,8 @@
 """Rates as text ("3/s", "1/10s", "100/h", "1/day") and as the interval between two starts: pure functions."""
 
+import math
 import re
+from contextlib import suppress
 from datetime import timedelta
 
 ACCEPTED_FORMS = "write COUNT/PERIOD, such as 3/s, 1/10s, 100/h or 1/day (periods: s, m, h, d)"
@@ -58,15 +60,36 @@ def format_rate(interval: timedelta) -> str:
     return f"1/{interval_us}us"
 
 
+def rate_text(interval: timedelta, written: str = "") -> str:
+    """Return the rate as it was written, where that stands for this interval; else as `format_rate` spells it."""
+    with suppress(InvalidRate):
+        if parse_rate(written) == interval:
+            return written
+    return format_rate(interval)
+
+
+def spelled(text: str) -> str:
+    """Return what somebody wrote as a rate, in small letters and without blanks."""
+    return "".join(text.lower().split())
+
+
 def parse_duration(text: str) -> timedelta:
-    """Return the duration that "50ms", "90s", "10m", "2h" or "1d" stands for.
+    """Return the duration that "50ms", "90s", "10m", "2h" or "1d" stands for; a number without a unit is seconds.
 
     Raises ValueError, with these forms, for anything else, for zero, and for more than 366 days.
     """
-    match = _DURATION.fullmatch(text.lower())
-    if match is None or match["unit"] not in _UNITS_US or not int(match["periods"]):
-        raise ValueError(f"{text!r} is not a length of time: write 50ms, 90s, 10m, 2h or 1d.")
-    duration = int(match["periods"]) * _UNITS_US[match["unit"]] * MICROSECOND
+    if (duration := _duration(text)) is None:
+        raise ValueError(f"{text!r} is not a length of time: write 30 (seconds), 50ms, 90s, 10m, 2h or 1d.")
     if duration > SLOWEST:
         raise ValueError(f"{text!r} is too long: at most 366d.")
     return duration
+
+
+def _duration(text: str) -> timedelta | None:
+    """Return the duration, or one that is as much too long; None for what is none."""
+    if match := _DURATION.fullmatch(text.lower()):
+        return int(match["periods"]) * _UNITS_US.get(match["unit"], 0) * MICROSECOND or None
+    with suppress(ValueError):
+        if 0 < (length_s := float(text)) < math.inf:  # which NaN is not
+            return timedelta(seconds=min(length_s, 2 * SLOWEST.total_seconds())) or None
+    return None

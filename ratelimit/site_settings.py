@@ -20,7 +20,7 @@ from postgres import statements
 from ratelimit import site_names
 from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.rates import parse_rate
+from ratelimit.rates import parse_rate, spelled
 from ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
 
 _query = partial(statements.run, "ratelimit")
@@ -114,6 +114,7 @@ def set_rate(
     parameters = {
         "site": site,
         "interval": None if rate is None else parse_rate(rate),
+        "written_rate": None if rate is None else spelled(rate),
         "burst": burst,
         "covers_subdomains": covers_subdomains,
         **{name: None if value is DEFAULT else value for name, value in settable.items()},

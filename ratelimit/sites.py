@@ -18,9 +18,9 @@ from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
 from postgres import statements
-from ratelimit import site_names
+from ratelimit import similar_names, site_names
 from ratelimit.models import LONG_AGO, Site
-from ratelimit.rates import parse_rate
+from ratelimit.rates import parse_rate, spelled
 
 # The advisory lock of transactions that change which site a host belongs to: "Site" in ASCII.
 LOCK = 0x53697465
@@ -39,13 +39,16 @@ class SitesLocked(Exception):
 
 
 class UnknownSite(LookupError):
-    """There is no site of this name; `covering` names the site that covers it, if there is one."""
+    """There is no site of this name; `covering` names the site that covers it, `similar` one that may be meant."""
 
-    def __init__(self, site: str, covering: str | None = None) -> None:
-        hint = (
-            f"it is covered by {covering}. Name that one." if covering else "`manage.py sites` lists those that exist."
-        )
-        super().__init__(f"There is no site {site!r}: {hint}")
+    def __init__(self, site: str, covering: str | None = None, similar: str | None = None) -> None:
+        if covering:
+            hint = f": it is covered by {covering}. Name that one."
+        elif similar:
+            hint = f". Did you mean {similar}?"
+        else:
+            hint = ": `manage.py sites` lists those that exist."
+        super().__init__(f"There is no site {site!r}{hint}")
 
 
 def known_sites(hosts: AbstractSet[str]) -> dict[str, KnownSite]:
@@ -78,6 +81,7 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
                 {
                     "names": names,
                     "interval": interval,
+                    "written_rate": spelled(settings.WEIR_DEFAULT_RATE),
                     "hosts": [host for host, _ in above],
                     "ancestors": [ancestor for _, ancestor in above],
                     "long_ago": LONG_AGO,
@@ -104,10 +108,11 @@ def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str,
 
 
 def unknown_site(name: str) -> UnknownSite:
-    """Return the error for a name that has no site of its own; it names the site that covers it, if there is one."""
+    """Return the error for a name that has no site of its own; it names the site that covers it, or a similar one."""
     host = site_names.canonical(name)
-    covering = known_sites({host}).get(host)
-    return UnknownSite(name, covering and covering.name)
+    if covering := known_sites({host}).get(host):
+        return UnknownSite(name, covering.name)
+    return UnknownSite(name, similar=similar_names.most_similar(host))
 
 
 def _by_name(names: AbstractSet[str], **conditions: bool) -> dict[str, KnownSite]:

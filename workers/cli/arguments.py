@@ -1,7 +1,11 @@
-"""Types for argparse: numbers on the command line. An error names what is expected, and what was given."""
+"""Types for argparse: what may stand on the command line. An error names what is expected, and what was given."""
 
 import argparse
-import math
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from ratelimit.rates import parse_duration
+from workers.cli.suggestions import no_such_word
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
 LARGEST_ID = 2**63 - 1  # of its bigint
@@ -27,15 +31,40 @@ def row_id(text: str) -> int:
     return _between(text, 1, LARGEST_ID, "a whole number above 0")
 
 
-def seconds(text: str) -> float:
-    """Return the number of seconds, which must be above 0."""
+def duration(text: str) -> timedelta:
+    """Return the length of time, which must be above 0: 30 or 0.5 (seconds), 50ms, 90s, 10m, 2h, 1d."""
     try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
-    return number
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def seconds(text: str) -> float:
+    """Return the length of time in seconds: what `duration` reads."""
+    return duration(text).total_seconds()
+
+
+def utf8(text: str) -> str:
+    """Return the text if PostgreSQL can take it: bytes of a command line that are not UTF-8 are lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("it must be text in UTF-8") from None
+    if "\0" in text:
+        raise argparse.ArgumentTypeError("it must not contain NUL")
+    return text
+
+
+def one_of(words: Iterable[str], what: str) -> Callable[[str], str]:
+    """Return a type that takes one of these words, and refuses any other with what may have been meant."""
+    known = [str(word) for word in words]
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(no_such_word(text, known, what))
+        return text
+
+    return read
 
 
 def _between(text: str, least: int, most: int, what: str) -> int:

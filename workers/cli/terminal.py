@@ -1,6 +1,6 @@
 """What the commands print: tables, durations, and text from sites and servers."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from rich.console import Console
@@ -36,6 +36,12 @@ def table(*columns: str, numbers: Collection[str] = ()) -> Table:
         justify: Literal["left", "right"] = "right" if name in numbers else "left"
         empty.add_column(name, justify=justify, overflow="fold", no_wrap=position > 0)
     return empty
+
+
+def fields(lines: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each field, with its name before it; the values stand below each other."""
+    width = max(map(len, lines), default=0)
+    yield from (f"  {name:<{width}}  {value}" for name, value in lines.items())
 
 
 def rendered(filled: Table) -> str:

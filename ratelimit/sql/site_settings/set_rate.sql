@@ -19,9 +19,12 @@ WITH gone AS MATERIALIZED (
     WHERE name = %(site)s OR name = ANY(%(above)s::text[]) OR right(name, length(%(site)s) + 1) = '.' || %(site)s
 )
 INSERT INTO ratelimit_site AS site
-    (name, "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog, is_kept, next_start)
+    (
+        name, "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog,
+        is_kept, next_start
+    )
 SELECT
-    %(site)s, given."interval", coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
+    %(site)s, given."interval", coalesce(%(written_rate)s, ''), coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
     coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, false, true,
     greatest(%(long_ago)s, gone.last_start + coalesce(%(burst)s, 1) * given."interval")
 FROM (
@@ -31,14 +34,14 @@ CROSS JOIN gone
 WHERE given."interval" IS NOT NULL
 ON CONFLICT (name) DO UPDATE SET
     (
-        "interval", burst, max_concurrency, grace, covers_subdomains, obeys_robots, crawl_delay,
+        "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, crawl_delay,
         is_kept,
         next_start,
         recalled_slot,
         recalled_at
     ) = (
         SELECT
-            new."interval", new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots,
+            new."interval", new.written_rate, new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots,
             asked.crawl_delay,
             true,
             greatest(
@@ -49,6 +52,7 @@ ON CONFLICT (name) DO UPDATE SET
             CASE WHEN changes THEN clock_timestamp() ELSE site.recalled_at END
         FROM (SELECT
             coalesce(%(interval)s, site."interval") AS "interval",
+            coalesce(%(written_rate)s, site.written_rate) AS written_rate,
             coalesce(%(burst)s, site.burst) AS burst,
             CASE WHEN 'max_concurrency' <> ALL (%(defaults)s::text[])
                 THEN coalesce(%(max_concurrency)s, site.max_concurrency) END AS max_concurrency,

@@ -1,6 +1,6 @@
 -- Create sites of these names, at `interval`, but for those that exist, and for hosts that a site covers: `hosts` and
--- `ancestors` name, in pairs, the sites above each. Executed under the lock of lock.sql, in the order of the names (lock
--- order, docs/explanation/sql.md).
+-- `ancestors` name, in pairs, the sites above each. `written_rate` is the interval's rate, as it was written. Executed
+-- under the lock of lock.sql, in the order of the names (lock order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
 -- host was promised there, as it does after that of a deleted site. It goes on with the back-off of that site and,
 -- until those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
@@ -33,12 +33,12 @@ WITH above AS MATERIALIZED (
     GROUP BY pair.host
 )
 INSERT INTO ratelimit_site (
-    name, "interval", burst, covers_subdomains, has_backlog, crawl_delay,
+    name, "interval", written_rate, burst, covers_subdomains, has_backlog, crawl_delay,
     backed_off_until, backoff_level, backoff_error, backed_off_slot,
     next_start
 )
 SELECT
-    wanted.name, %(interval)s, 1, false, false, max(above.crawl_delay),
+    wanted.name, %(interval)s, %(written_rate)s, 1, false, false, max(above.crawl_delay),
     max(above.backed_off_until),
     coalesce(max(above.backoff_level), 0),
     coalesce((array_agg(above.backoff_error ORDER BY above.backed_off_until DESC NULLS LAST))[1], ''),

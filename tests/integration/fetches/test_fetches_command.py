@@ -136,7 +136,10 @@ def test_a_robots_txt_stays_failed_and_that_is_said(named: bool, settings: LazyS
         (["--status", "5xx"], "argument --status: must be a whole number above 0, not '5xx'"),
         (["--site", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["--site", "http://a.example/"], "does not name a site"),
-        (["--since", "yesterday"], "'yesterday' is not a length of time: write 50ms, 90s, 10m, 2h or 1d."),
+        (
+            ["--since", "yesterday"],
+            "'yesterday' is not a length of time: write 30 (seconds), 50ms, 90s, 10m, 2h or 1d.",
+        ),
     ],
 )
 def test_a_retry_that_is_not_clear_is_refused_in_a_sentence(

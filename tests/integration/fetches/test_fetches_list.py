@@ -138,7 +138,7 @@ def test_what_sites_wrote_cannot_steer_the_terminal(five: list[int]) -> None:
         (["7-"], "argument ID: must be a whole number above 0, not ''"),
         (["9-7"], "argument ID: must be FIRST-LAST, not '9-7'"),
         (["--limit", "0"], "argument --limit: must be a whole number above 0, not '0'"),
-        (["--state", "lost"], "invalid choice: 'lost'"),
+        (["--state", "lost"], "There is no state 'lost'. The states are queued, reserved, "),
         (["--site", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["--since", "soon"], "'soon' is not a length of time"),
     ],

@@ -19,7 +19,7 @@ from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.models import RobotsState
+from workers.fetches.models import Fetch, RobotsState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -33,7 +33,7 @@ def sites(*arguments: str) -> str:
 
 def listed(*arguments: str) -> list[dict[str, Any]]:
     """Return the sites of the list for machines."""
-    found: list[dict[str, Any]] = json.loads(sites("--json", *arguments))["sites"]
+    found: list[dict[str, Any]] = json.loads(sites("list", "--json", *arguments))["sites"]
     return found
 
 
@@ -44,13 +44,13 @@ def test_the_list_shows_rate_limits_and_backlog_by_name() -> None:
     request_fetches([f"http://b.example/{number}" for number in range(1_234)])
     lines = [line.split() for line in sites().splitlines()]
     assert lines[1] == ["a.example", "100/h", "0", "0s", "idle"]
-    assert lines[2] == ["b.example", "6/m", "3", "2", "1,234", "0s", "busy"]
+    assert lines[2] == ["b.example", "1/10s", "3", "2", "1,234", "0s", "busy"]
 
 
 def test_the_list_for_machines_has_all_fields() -> None:
     """`--json` prints one object that says of each site what the table says, in units named by the fields."""
     site_settings.set_rate("a.example", "1/s", covers_subdomains=True)
-    assert json.loads(sites("--json")) == {
+    assert json.loads(sites("list", "--json")) == {
         "sites": [
             {
                 "site": "a.example",
@@ -126,7 +126,7 @@ def test_the_busiest_are_kept_and_the_rest_is_counted() -> None:
         site_settings.set_rate(name, "1/s")
         request_fetches([f"http://{name}/{page}" for page in range(number)])
     assert [site["site"] for site in listed("--limit", "2")] == ["b.example", "c.example"]
-    assert "1 of 3 sites, less busy, are not shown: --limit 0 shows all." in sites("--limit", "2")
+    assert "1 of 3 sites, less busy, are not shown: --limit 0 shows all." in sites("list", "--limit", "2")
     assert len(listed("--limit", "0")) == 3
 
 
@@ -148,7 +148,7 @@ def test_a_hundred_thousand_sites_are_listed_at_once() -> None:
 def test_an_empty_list_says_how_sites_come_to_be() -> None:
     """Where there is no site, the command says so instead of showing an empty table."""
     assert sites().startswith("No sites yet")
-    assert json.loads(sites("--json")) == {"sites": [], "total": 0}
+    assert json.loads(sites("list", "--json")) == {"sites": [], "total": 0}
 
 
 def test_names_are_shown_literally_and_cannot_steer_the_terminal() -> None:
@@ -164,7 +164,7 @@ def test_set_creates_a_site_and_changes_only_what_is_given() -> None:
     """`set` makes the site; a second one keeps the settings that it does not name, and says what holds now."""
     told = sites("set", "New.Example.", "10/s", "--burst", "5", "--max-concurrency", "4", "--covers-subdomains")
     assert told == "new.example: 10/s, burst 5, at most 4 at once, covers its subdomains, running.\n"
-    assert sites("set", "new.example", "1/10s") == told.replace("10/s", "6/m")
+    assert sites("set", "new.example", "1/10s") == told.replace("10/s", "1/10s")
     site = Site.objects.get()
     assert (site.interval, site.burst, site.max_concurrency) == (timedelta(seconds=10), 5, 4)
 
@@ -173,7 +173,7 @@ def test_set_without_a_rate_changes_one_setting() -> None:
     """The rate of a site that exists need not be said again."""
     site_settings.set_rate("a.example", "1/10s", burst=5)
     assert sites("set", "a.example", "--max-concurrency", "2") == (
-        "a.example: 6/m, burst 5, at most 2 at once, running.\n"
+        "a.example: 1/10s, burst 5, at most 2 at once, running.\n"
     )
 
 
@@ -224,6 +224,110 @@ def test_a_covered_host_is_refused_with_the_site_that_it_shares(arguments: list[
     assert [(site["site"], site["state"], site["burst"]) for site in listed()] == [("a.example", "idle", 1)]
 
 
+# --- show ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_site_is_shown_on_one_screen(settings: LazySettings) -> None:
+    """How it is set, its state and until when, its backlog, robots.txt, the last error of what waits, the forecast."""
+    settings.WEIR_OBEY_ROBOTS = True
+    site_settings.set_rate("a.example", "1/2s", burst=3, max_concurrency=2)
+    first, second = request_fetches(["http://a.example/1", "http://a.example/2"])
+    Fetch.objects.filter(pk=second.pk).update(error="\x1b[31mConnection refused (attempt 1 of 5)")
+    site_settings.pause("a.example", timedelta(hours=1))
+    known("http://a.example", RobotsState.RULES, rules="User-agent: *")
+    told = dict(re.split(r"  +", line.strip(), maxsplit=1) for line in sites("show", "A.Example").splitlines()[1:])
+    assert (told["rate"], told["settings"]) == ("1/2s", "burst 3, at most 2 at once")
+    assert told["state"].startswith("paused until 2")
+    assert told["backlog"] == f"{Fetch.objects.filter(state='queued').count()} queued"
+    assert told["robots.txt"].startswith("http://a.example: rules until 2")
+    assert told["last error"] == "\N{REPLACEMENT CHARACTER}[31mConnection refused (attempt 1 of 5)"
+    assert told["forecast"].startswith("A new request would start in ")
+    data = json.loads(sites("show", "a.example", "--json"))
+    assert (data["site"], data["rate"], data["state"], data["burst"]) == ("a.example", "1/2s", "paused", 3)
+    assert data["last_error"].endswith("Connection refused (attempt 1 of 5)")
+    assert data["forecast"]["queued"] == 3
+    assert first.pk < second.pk
+
+
+def test_what_is_not_known_of_a_site_is_said() -> None:
+    """Not left out: a new user sees that there is nothing."""
+    site_settings.set_rate("a.example", "1/s")
+    told = sites("show", "a.example")
+    assert "not known; it is asked for before the first fetch that has to obey it" in told
+    assert re.search(r"last error +none", told)
+
+
+@pytest.mark.parametrize("action", ["set", "pause", "resume"])
+def test_a_change_for_machines_says_what_holds_now(action: str) -> None:
+    """A part of the object of `show --json`."""
+    site_settings.set_rate("a.example", "1/s")
+    changed, shown = (json.loads(sites(of, "a.example", "--json")) for of in (action, "show"))
+    assert changed["site"] == "a.example"
+    assert changed.items() <= {name: shown[name] for name in changed}.items()
+
+
+# --- names and rates as they were written ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", ["1/2s", "60/m", "1/60s", "3/min", " 1 / 2 S "])
+def test_a_rate_comes_back_as_it_was_written(written: str) -> None:
+    """In every command, though others are the same interval."""
+    spelled = "".join(written.split()).lower()
+    assert sites("set", "a.example", written) == f"a.example: {spelled}, running.\n"
+    assert sites("set", "a.example", "--burst", "2").startswith(f"a.example: {spelled}, ")
+    assert listed()[0]["rate"] == spelled
+    assert f" {spelled} " in sites()
+    assert sites("forecast", "a.example").startswith(f"a.example: {spelled}, ")
+    assert json.loads(sites("forecast", "a.example", "--json"))["rate"] == spelled
+
+
+def test_a_site_of_a_fetch_has_the_default_rate_as_that_is_written(settings: LazySettings) -> None:
+    """Also where the forecast speaks of a site that is not there yet."""
+    settings.WEIR_DEFAULT_RATE = "2/20s"
+    assert sites("forecast", "a.example").startswith("a.example: 2/20s, no site yet")
+    request_fetch("http://a.example/")
+    assert listed()[0]["rate"] == "2/20s"
+
+
+def test_a_rate_that_was_not_written_is_spelled() -> None:
+    """An interval that somebody set in the row, or that robots.txt asks for."""
+    site_settings.set_rate("a.example", "1/2s")
+    Site.objects.update(interval=timedelta(seconds=3))
+    assert listed()[0]["rate"] == "20/m"
+    Site.objects.update(interval=timedelta(seconds=2))
+    site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=6))
+    assert "10/m (robots.txt)" in sites()
+
+
+@pytest.mark.parametrize("action", ["show", "pause", "resume", "delete"])
+def test_a_misspelt_name_is_refused_with_the_one_that_may_have_been_meant(action: str) -> None:
+    """As `fetches --site` does."""
+    site_settings.set_rate("api.example.com", "1/s")
+    with pytest.raises(CommandError, match=r"There is no site 'api\.exmaple\.com'\. Did you mean api\.example\.com\?"):
+        sites(action, "api.exmaple.com")
+
+
+def test_several_sites_are_deleted_and_the_others_are_said_in_the_end() -> None:
+    """Each by itself."""
+    for name in ("a.example", "b.example", "c.example"):
+        site_settings.set_rate(name, "1000/s")
+    site_settings.pause("b.example")
+    output = StringIO()
+    with pytest.raises(CommandError) as refusal:
+        call_command("sites", "delete", "a.example", "b.example", "c.example", "d.test", stdout=output)
+    assert output.getvalue() == "a.example is deleted.\nc.example is deleted.\n"
+    stays, unknown = str(refusal.value).splitlines()
+    assert stays.startswith("b.example stays: it is paused.")
+    assert unknown.startswith("There is no site 'd.test'")
+
+
+def test_a_pause_takes_seconds() -> None:
+    """A number without a unit, as settings do."""
+    site_settings.set_rate("a.example", "1/s")
+    sites("pause", "a.example", "--for", "600")
+    assert 590 < slots.estimate("a.example") <= 600
+
+
 # --- forecast -----------------------------------------------------------------------------------------------------
 
 
@@ -232,7 +336,7 @@ def test_a_forecast_is_two_sentences() -> None:
     site_settings.set_rate("a.example", "1/10s")
     request_fetches([f"http://a.example/{number}" for number in range(1_204)])
     told = sites("forecast", "a.example")
-    assert told.startswith("a.example: 6/m, 1,204 queued. A new request would start in 3h 25m (at ")
+    assert told.startswith("a.example: 1/10s, 1,204 queued. A new request would start in 3h 25m (at ")
     assert re.search(r" UTC\); the backlog would be cleared in 3h 25m \(at \d\d:\d\d:\d\d UTC\)\.\n$", told)
 
 
@@ -249,20 +353,20 @@ def test_a_forecast_counts_more_requests() -> None:
     [
         (
             lambda: site_settings.pause("a.example"),
-            ["a.example: 6/m, paused until resumed, 1 queued. Nothing starts before.\n"],
+            ["a.example: 1/10s, paused until resumed, 1 queued. Nothing starts before.\n"],
         ),
         (
             lambda: site_settings.pause("a.example", timedelta(hours=10, minutes=30, seconds=45)),
-            ["a.example: 6/m, paused for 10h 30m, 1 queued. A new request would start in 10h 30m (at "],
+            ["a.example: 1/10s, paused for 10h 30m, 1 queued. A new request would start in 10h 30m (at "],
         ),
-        (lambda: site_settings.back_off("a.example", 7_530), ["6/m, backed off for 2h 05m, 1 queued. "]),
+        (lambda: site_settings.back_off("a.example", 7_530), ["1/10s, backed off for 2h 05m, 1 queued. "]),
         (
             lambda: site_settings.set_rate("a.example", "1/10s", max_concurrency=2),
-            ["6/m, at most 2 at once, 1 queued. ", "All of this is later where the site takes long to answer."],
+            ["1/10s, at most 2 at once, 1 queued. ", "All of this is later where the site takes long to answer."],
         ),
         (
             lambda: request_fetch("http://a.example/", not_before=datetime(2100, 1, 1, tzinfo=UTC)),
-            ["6/m, 2 queued. ", "Not due until then, and not counted: 1."],
+            ["1/10s, 2 queued. ", "Not due until then, and not counted: 1."],
         ),
     ],
 )
@@ -279,7 +383,7 @@ def test_a_forecast_says_what_it_rests_on(arrange: Callable[[], object], sentenc
 def test_a_forecast_names_the_site_and_whether_it_exists(settings: LazySettings) -> None:
     """A host may be covered by another, or have no site yet; asking creates none."""
     site_settings.set_rate("a.example", "1/10s", covers_subdomains=True)
-    assert sites("forecast", "www.a.example").startswith("a.example (which covers www.a.example): 6/m, 0 queued. ")
+    assert sites("forecast", "www.a.example").startswith("a.example (which covers www.a.example): 1/10s, 0 queued. ")
     settings.WEIR_OBEY_ROBOTS = True
     told = sites("forecast", "b.example")
     assert told.startswith("b.example: 1/s, no site yet, 0 queued. A new request would start in 1.1s (at ")
@@ -288,7 +392,7 @@ def test_a_forecast_names_the_site_and_whether_it_exists(settings: LazySettings)
 
 
 def test_a_forecast_for_machines_has_all_fields() -> None:
-    """`--json`, before or behind, prints one object, in units named by the fields; what never comes is null."""
+    """`--json` prints one object, in units named by the fields; what never comes is null."""
     site_settings.set_rate("a.example", "1/10s")
     request_fetch("http://a.example/")
     told = json.loads(sites("forecast", "a.example", "--add", "2", "--json"))
@@ -297,7 +401,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
     assert told == {
         "site": "a.example",
         "is_new": False,
-        "rate": "6/m",
+        "rate": "1/10s",
         "max_concurrency": None,
         "state": "running",
         "unreachable": None,
@@ -311,7 +415,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
         "added": 2,
     }
     site_settings.pause("a.example")
-    told = json.loads(sites("--json", "forecast", "a.example"))
+    told = json.loads(sites("forecast", "a.example", "--json"))
     assert (told["held_for_s"], told["starts_in_s"], told["clears_in_s"]) == (None, None, None)
 
 
@@ -351,7 +455,7 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["set", "a.example"], "A rate, such as 3/s, would create it."),
         (["set", "a.example", "1/s", "--grace", "14ms"], "grace must be between 15 ms and one day"),
         (["set", "a.example", "1/s", "--grace", "25h"], "grace must be between 15 ms and one day"),
-        (["set", "a.example", "1/s", "--grace", "short"], "'short' is not a length of time: write 50ms, 90s"),
+        (["set", "a.example", "1/s", "--grace", "short"], "'short' is not a length of time: write 30 (seconds), 50ms"),
         (["set", "a.example", "1/s", "--grace", "1s", "--default-grace"], "not allowed with argument"),
         (["set", "a.example", "1/s", "--max-concurrency", "1", "--no-max-concurrency"], "not allowed with argument"),
         (["set", "a.example", "1/s", "--obey-robots", "--default-robots"], "not allowed with argument"),
@@ -359,7 +463,7 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["resume", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),
         (["pause", "nowhere.example", "--for", ""], "'' is not a length of time"),
-        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["list", "--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
         (["forecast", "https://a.example/"], "does not name a site: write its host"),
         (["forecast", "a.example", "--add", "-1"], "argument --add: must be a whole number from 0 up, not '-1'"),
         (["forecast", "a.example", "--add", "1000001"], "add must be between 0 and 1,000,000, not 1000001."),

@@ -113,11 +113,11 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
     with mail_server.running(tmp_path) as server:
         settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, server.port
         assert sending.send_due().unknown == 1
-        [email] = json.loads(told("--json"))["emails"]
+        [email] = json.loads(told("list", "--json"))["emails"]
         assert (email["recipient"], email["phase"]) == ("cut-accepted.1@example.com", "after dot")
         assert [email["message_id"]] == list(server.received())
         told("resolve", email["id"], "--arrived", "--why", "it is in the mail server's log")
-        assert json.loads(told("--json"))["counts"]["sent"] == 1
+        assert json.loads(told("list", "--json"))["counts"]["sent"] == 1
         assert sending.send_due().sent == 0
 
 
@@ -126,16 +126,48 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
     email = failed("A-1")
     unknown("A-2")
     assert "There is no such recipient" not in told()
-    listed = told("--state", "failed").splitlines()
+    listed = told("list", "--state", "failed").splitlines()
     assert listed[-1].split()[:3] == [str(email.pk), "order.shipped", "A-1"]
     assert "550 There is no such recipient" in listed[-1]
     assert not [line for line in listed if "A-2" in line]
 
 
+@pytest.mark.parametrize("state", ["pending", "sending", "sent"])
+def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
+    """The oldest first; how an e-mail looks that only waits can be seen, too."""
+    fields: dict[str, dict[str, Any]] = {
+        "pending": {},
+        "sending": {"sending_since": Now(), "claim_token": uuid4()},
+        "sent": {"sent_at": Now()},
+    }
+    first, second = (shipped(number, state=state, **fields[state]) for number in ("A-1", "A-2"))
+    failed("A-3")
+    found = json.loads(told("list", "--state", state, "--json"))
+    assert [email["id"] for email in found["emails"]] == [first.pk, second.pk]
+    assert "A-2" in told("list", "--state", state)
+
+
+def test_one_is_shown_with_all_that_is_known_and_what_was_said() -> None:
+    """For people without control characters; for machines with all times."""
+    email = unknown("A-1", 10, last_reply="\x1b[31mreset")
+    told("resolve", email.pk, "--resend", "--why", "Not in the log", "--who", "Ada")
+    text = told("show", email.pk)
+    lines = dict(line.strip().split("  ", 1) for line in text.splitlines()[1:])
+    assert {name: lines[name].strip() for name in ("state", "label", "recipient", "Message-ID")} == {
+        "state": "pending", "label": "A-1", "recipient": "a-1@example.com", "Message-ID": email.message_id,
+    }  # fmt: skip
+    assert "Ada: send it again. Not in the log" in text
+    assert "\x1b" not in text
+    of = json.loads(told("show", email.pk, "--json"))
+    assert (of["state"], of["attempts"], of["sent_at"]) == ("pending", 0, None)
+    assert [(said["who"], said["arrived"], said["was"]) for said in of["resolutions"]] == [("Ada", False, "unknown")]
+    assert refused("show", email.pk + 1) == f"There is no e-mail {email.pk + 1}."
+
+
 def test_the_list_for_machines_has_all_fields() -> None:
     """`--json` prints one object: all counts, and of each listed e-mail what the table says and more."""
     email = unknown("A-1", 10, last_reply="word " * 200)
-    printed = json.loads(told("--json"))
+    printed = json.loads(told("list", "--json"))
     age_s = printed["emails"][0].pop("age_s")
     assert 600 <= age_s < 660
     assert printed == {
@@ -163,17 +195,17 @@ def test_ages_are_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch
     unknown("A-1", 10)
     wrong = timezone.now() + timedelta(hours=1)
     monkeypatch.setattr(timezone, "now", lambda: wrong)
-    assert 600 <= json.loads(told("--json"))["emails"][0]["age_s"] < 660
+    assert 600 <= json.loads(told("list", "--json"))["emails"][0]["age_s"] < 660
 
 
 def test_the_oldest_are_kept_and_the_rest_is_counted() -> None:
     """With more than the limit, how many are not shown is said; 0 shows all."""
     for number in range(3):
         unknown(f"A-{number}", number)
-    assert [email["label"] for email in json.loads(told("--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
-    assert told("--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
-    assert len(json.loads(told("--json", "--limit", 0))["emails"]) == 3
-    assert "not shown" not in told("--limit", 3)
+    assert [email["label"] for email in json.loads(told("list", "--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
+    assert told("list", "--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
+    assert len(json.loads(told("list", "--json", "--limit", 0))["emails"]) == 3
+    assert "not shown" not in told("list", "--limit", 3)
 
 
 def test_what_others_wrote_cannot_steer_the_terminal_or_hide_a_column() -> None:
@@ -277,8 +309,8 @@ def test_who_has_no_name_in_the_operating_system_must_say_it(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
-        (["--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
+        (["list", "--limit", "-1"], "argument --limit: must be a whole number from 0 up, not '-1'"),
+        (["list", "--limit", "all"], "argument --limit: must be a whole number from 0 up, not 'all'"),
         (["resolve", "A-1", "--resend", "--why", "lost"], "argument ID: must be a whole number above 0, not 'A-1'"),
     ],
 )

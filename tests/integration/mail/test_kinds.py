@@ -152,7 +152,7 @@ def test_a_batch_costs_one_look_up_of_its_orders(count: int, looked_up: list[str
 
 @pytest.mark.parametrize(
     ("command", "state_listed"),
-    [(("emails", "--state", "failed"), State.FAILED), (("send_emails", "--dry-run"), State.PENDING)],
+    [(("emails", "list", "--state", "failed"), State.FAILED), (("send_emails", "--dry-run"), State.PENDING)],
 )
 def test_a_commands_list_costs_one_look_up_of_its_orders(
     command: tuple[str, ...], state_listed: State, looked_up: list[str]
@@ -210,7 +210,7 @@ def test_an_email_of_an_unknown_kind_is_listed_by_its_key(admin_client: Client) 
     Email.objects.update(state=State.FAILED, last_reply="no such kind")
     assert "key-4711" in admin_client.get(reverse("admin:mail_email_changelist")).content.decode()
     output = StringIO()
-    call_command("emails", "--state", "failed", stdout=output)
+    call_command("emails", "list", "--state", "failed", stdout=output)
     assert "order.lost" in output.getvalue()
     assert "key-4711" in output.getvalue()
 

@@ -58,7 +58,7 @@ def test_reconcile_unread_looks_only_at_the_users_that_are_named() -> None:
     assert output_of("reconcile_unread", "--user", "1", "--user=99") == ["No unread number is wrong."]
     assert output_of("reconcile_unread", "--user=4", "--user=1", "--user=4") == [
         "user 4: +3",
-        "1 unread numbers repaired.",
+        "1 unread number repaired.",
     ]
     assert kept([1, 2, 4]) == {1: 1, 2: 1_001, 4: 1}
 
@@ -70,7 +70,7 @@ def test_a_dry_run_of_reconcile_unread_changes_nothing() -> None:
     numbers = list(UnreadCount.objects.order_by("pk").values())
     for _ in range(2):
         assert output_of("reconcile_unread", "--dry-run") == printed
-    assert output_of("reconcile_unread", "--dry-run", "--user=2") == [printed[0], "1 unread numbers would be repaired."]
+    assert output_of("reconcile_unread", "--dry-run", "--user=2") == [printed[0], "1 unread number would be repaired."]
     assert list(UnreadCount.objects.order_by("pk").values()) == numbers
     assert not Doubt.objects.exists()
 
@@ -137,10 +137,16 @@ def test_a_user_who_does_not_rest_is_in_doubt_and_printed(monkeypatch: pytest.Mo
         inbox.notify(1, "news", "Hello")
         return peek(users)
 
-    in_doubt = "1 are in doubt, and counted from the rows until a scheduled pass can decide."
+    in_doubt = (
+        "1 user changed too fast, or lost touch with Redis, and cannot be judged now: "
+        "their rows are counted until the schedule has looked again, every ten seconds."
+    )
     with monkeypatch.context() as patched:
         patched.setattr(counters, "peek", restless)
-        assert output_of("reconcile_unread", "--user=1") == ["No unread number is wrong.", in_doubt]
+        undecided = ["No unread number is known to be wrong.", in_doubt]
+        assert output_of("reconcile_unread", "--user=1", "--dry-run") == undecided
+        assert not Doubt.objects.exists()
+        assert output_of("reconcile_unread", "--user=1") == undecided
     assert Doubt.objects.get().pk == 1
     assert output_of("reconcile_unread") == ["No unread number is wrong.", in_doubt]
     assert reconcile.run_pass()

@@ -383,6 +383,7 @@ def test_it_looks_at_the_site_alone() -> None:
         "site": Site.objects.get(name=SITE).pk,
         "name": SITE,
         "interval": timedelta(seconds=1),
+        "written_rate": "1/s",
         "long_ago": LONG_AGO,
         "starts_within": 0.0,
         "clears_within": 0.0,

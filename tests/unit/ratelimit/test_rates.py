@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ratelimit.rates import FASTEST, SLOWEST, InvalidRate, format_rate, parse_duration, parse_rate
+from ratelimit.rates import FASTEST, SLOWEST, InvalidRate, format_rate, parse_duration, parse_rate, rate_text
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MICROSECOND = timedelta(microseconds=1)
@@ -108,6 +108,21 @@ def test_a_rate_is_written_in_its_shortest_usual_form(given_as: str, written: st
     assert format_rate(parse_rate(given_as)) == written
 
 
+@pytest.mark.parametrize(
+    ("written", "interval", "shown"),
+    [
+        ("1/2s", timedelta(seconds=2), "1/2s"),
+        ("60/m", timedelta(seconds=1), "60/m"),
+        ("1/2s", timedelta(seconds=3), "20/m"),
+        ("", timedelta(seconds=2), "30/m"),
+        ("often", timedelta(seconds=2), "30/m"),
+    ],
+)
+def test_a_rate_is_shown_as_it_was_written_while_it_holds(written: str, interval: timedelta, shown: str) -> None:
+    """Where the interval was changed without it, its shortest form is shown."""
+    assert rate_text(interval, written) == shown
+
+
 def test_the_bounds_are_rates_themselves() -> None:
     """The fastest and the slowest interval can be written and read again."""
     assert [parse_rate(format_rate(bound)) for bound in (FASTEST, SLOWEST)] == [FASTEST, SLOWEST]
@@ -123,14 +138,18 @@ def test_the_bounds_are_rates_themselves() -> None:
         ("1d", timedelta(days=1)),
         (" 2 Hours ", timedelta(hours=2)),
         ("366d", timedelta(days=366)),
+        ("30", timedelta(seconds=30)),
+        ("0.5", timedelta(milliseconds=500)),
     ],
 )
 def test_a_duration_is_read(text: str, duration: timedelta) -> None:
-    """A length of time is a whole number and a unit."""
+    """A length of time is a whole number and a unit, or a number of seconds."""
     assert parse_duration(text) == duration
 
 
-@pytest.mark.parametrize("text", ["", "10", "m", "0m", "-1m", "1.5h", "10x", "1h30m", "367d", "999999999d"])
+@pytest.mark.parametrize(
+    "text", ["", "m", "0m", "-1m", "1.5h", "10x", "1h30m", "367d", "999999999d", "0", "-3", "nan", "1e99", "1e-9"]
+)
 def test_what_is_no_duration_is_refused(text: str) -> None:
     """Nonsense and more than a year are refused with the text and a hint."""
     with pytest.raises(ValueError, match=r"50ms, 90s, 10m, 2h or 1d|at most 366d") as refusal:

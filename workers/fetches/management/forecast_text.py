@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from ratelimit.rates import format_rate
 from workers.cli import terminal
 from workers.fetches.reports.forecast import Forecast
 
@@ -15,7 +14,7 @@ WHEN = "%Y-%m-%d %H:%M:%S UTC"
 def as_text(expected: Forecast, site: str) -> str:
     """Return the forecast in a few sentences."""
     name = terminal.printable(expected.site if expected.site == site else f"{expected.site} (which covers {site})")
-    parts = [format_rate(expected.interval)]
+    parts = [expected.rate]
     if expected.is_new:
         parts.append("no site yet")
     if expected.max_concurrency is not None:
@@ -26,10 +25,11 @@ def as_text(expected: Forecast, site: str) -> str:
             f"{expected.state}{error} "
             + ("until resumed" if expected.held_for_s == math.inf else f"for {terminal.span(expected.held_for_s)}")
         )
-    return " ".join([f"{name}: {', '.join(parts)}, {expected.queued:,} queued.", *_sentences(expected)])
+    return " ".join([f"{name}: {', '.join(parts)}, {expected.queued:,} queued.", *sentences(expected)])
 
 
-def _sentences(expected: Forecast) -> Iterator[str]:
+def sentences(expected: Forecast) -> Iterator[str]:
+    """Yield when a new request would start, when the backlog clears, and what is in the way."""
     if expected.starts_in_s == math.inf:
         yield "Nothing starts before."
         return
@@ -68,7 +68,7 @@ def as_data(expected: Forecast) -> dict[str, object]:
     return {
         "site": expected.site,
         "is_new": expected.is_new,
-        "rate": format_rate(expected.interval),
+        "rate": expected.rate,
         "max_concurrency": expected.max_concurrency,
         "state": expected.state,
         "unreachable": expected.backoff_error or None,

@@ -9,7 +9,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ratelimit.rates import format_rate
 from workers.cli import terminal
 from workers.fetches.reports.progress import Progress, SiteProgress
 
@@ -64,7 +63,7 @@ def _sites(seen: Progress) -> Table:
         total = site.ended + site.unfinished
         table.add_row(
             terminal.printable(site.site),
-            format_rate(site.interval),
+            site.rate,
             f"{site.ended:,}/{total:,}",
             ProgressBar(total=total, completed=site.ended, width=SITE_BAR_WIDTH),
             _clears_in(site),

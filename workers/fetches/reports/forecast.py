@@ -22,7 +22,7 @@ from django.conf import settings
 from postgres import statements
 from ratelimit import round_trips, site_names
 from ratelimit.models import FARTHEST_S, LONG_AGO, PAUSED_FOREVER
-from ratelimit.rates import parse_rate
+from ratelimit.rates import parse_rate, rate_text, spelled
 from ratelimit.sites import known_sites
 from workers import task_names
 from workers.fetches.dispatch import LONGEST_RUN, Horizon, horizon
@@ -49,6 +49,7 @@ class FoundSite(NamedTuple):
 
     is_new: bool
     name: str
+    written_rate: str
     effective_interval: timedelta
     burst: int
     max_concurrency: int | None
@@ -78,6 +79,7 @@ class Forecast:
 
     site: str  # the site of the host: its own, or the one that covers it
     is_new: bool  # there is no such site yet: the forecast is for one at the default rate
+    rate: str  # that of the interval; as it was written, if it was
     interval: timedelta
     max_concurrency: int | None
     state: str  # paused | unreachable | backed off | running
@@ -128,6 +130,7 @@ def _look(
         "site": site_id,
         "name": name,
         "interval": parse_rate(settings.WEIR_DEFAULT_RATE),
+        "written_rate": spelled(settings.WEIR_DEFAULT_RATE),
         "long_ago": LONG_AGO,
         "starts_within": starts_within,
         "clears_within": clears_within,
@@ -156,11 +159,12 @@ def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon)
     # read, it comes before the backlog, too: the first fetch that a fetcher claims then has it asked for.
     asks = row.asks_robots or row.robots_held_for_s > 0
     asked = replace(site, robots=site.robots + asks)
-    start_of = partial(_start_after, is_active=row.has_backlog, from_s=row.robots_held_for_s, ahead=ahead)
+    start_of = partial(start_in, is_active=row.has_backlog, from_s=row.robots_held_for_s, ahead=ahead)
     last, is_before = row.backlog + add - 1, asks and (add > 0 or row.robots_held_for_s > 0)
     return Forecast(
         site=row.name,
         is_new=row.is_new,
+        rate=rate_text(row.effective_interval, row.written_rate),
         interval=row.effective_interval,
         max_concurrency=row.max_concurrency,
         state=row.state,
@@ -179,7 +183,7 @@ def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon)
     )
 
 
-def _start_after(fetches: int, site: SiteTiming, *, is_active: bool, from_s: float, ahead: Horizon) -> float:
+def start_in(fetches: int, site: SiteTiming, *, is_active: bool, from_s: float, ahead: Horizon) -> float:
     """Return in how many seconds a fetch with so many `fetches` before it starts, if none can start before `from_s`.
 
     Where the backlog flag is inactive, the next request wakes dispatch. Where it is active, or will be by then, the

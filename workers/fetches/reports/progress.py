@@ -10,6 +10,7 @@ from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Range
 
 from postgres import statements
+from ratelimit.rates import rate_text
 
 _query = partial(statements.run_within, "workers.fetches.reports")
 
@@ -24,6 +25,7 @@ class CountedSite(NamedTuple):
     sites: int  # with unfinished fetches
     name: str | None
     interval: timedelta
+    written_rate: str
     state: str
     error: str
     site_unfinished: int
@@ -80,6 +82,7 @@ class SiteProgress:
     """How far the fetches of one site are."""
 
     site: str
+    rate: str  # as it was written, if it was
     interval: timedelta
     state: str  # busy, paused, backed off, unreachable
     error: str  # why the last attempt there failed, or robots.txt cannot be read; "" where all is well
@@ -112,6 +115,7 @@ def progress(ids: FetchIds, *, most_sites: int = 0) -> Progress:
         busiest=tuple(
             SiteProgress(
                 site=row.name,
+                rate=rate_text(row.interval, row.written_rate),
                 interval=row.interval,
                 state=row.state,
                 error=row.error,

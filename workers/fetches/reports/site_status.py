@@ -1,11 +1,22 @@
 """Site status: the sites as an operator looks at them, with their rates, backlogs and states."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from postgres import statements
+from django.db.models.functions import Now
 
+from postgres import statements
+from ratelimit import site_names
+from ratelimit.models import Site
+from ratelimit.sites import unknown_site
+from workers.fetches.models import Fetch, RobotsFile, State
+from workers.fetches.reports.forecast import Forecast, forecast
+
+MOST_ROBOTS = 5  # robots.txt files of one site that are shown
+LOOKED_AT = 1_000  # queued fetches, for the last error
 _query = partial(statements.run_within, "workers.fetches.reports")
 
 
@@ -14,6 +25,7 @@ class SiteStatus(NamedTuple):
 
     name: str
     interval: timedelta
+    written_rate: str
     effective_interval: timedelta  # longer where robots.txt asks for it
     burst: int
     max_concurrency: int | None
@@ -32,3 +44,66 @@ def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:
     """Return the `most` (None: all) busiest sites, busiest first, and how many sites there are; one query."""
     sites = _query("site_status", {"limit": most}, row=SiteStatus)
     return sites, sites[0].total if sites else 0
+
+
+class SiteNow(NamedTuple):
+    """The row of a site, and the time by the database's clock."""
+
+    site: Site
+    now: datetime
+
+    @property
+    def is_paused(self) -> bool:
+        return self.site.paused_until is not None and self.site.paused_until > self.now
+
+    @property
+    def is_backed_off(self) -> bool:
+        return self.site.backed_off_until is not None and self.site.backed_off_until > self.now
+
+    @property
+    def state(self) -> str:
+        """Return paused, unreachable, backed off or running."""
+        if self.is_paused:
+            return "paused"
+        if self.is_backed_off:
+            return "unreachable" if self.site.backoff_error else "backed off"
+        return "running"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteDetails:
+    """All that is to be said about one site."""
+
+    at: SiteNow
+    expected: Forecast
+    robots: Sequence[RobotsFile]  # those that count, at most MOST_ROBOTS
+    last_error: str  # of what is queued first; else why the site was unreachable; "" if neither
+
+
+def site_now(host: str) -> SiteNow:
+    """Return the row of the site of this name, and the time; one query.
+
+    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    """
+    site = Site.objects.annotate(now=Now()).filter(name=site_names.canonical(host)).first()
+    if site is None:
+        raise unknown_site(host)
+    return SiteNow(site, vars(site)["now"])
+
+
+def site_details(host: str) -> SiteDetails:
+    """Return all that is to be said about the site of this name. Reads only, and counts its queue.
+
+    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    """
+    at = site_now(host)
+    site = at.site
+    known = RobotsFile.objects.filter(site=site, expires_at__gt=Now()).defer("rules").order_by("-expires_at", "origin")
+    queue = Fetch.objects.filter(site=site, state=State.QUEUED).order_by("-priority", "not_before", "pk")
+    errors = (error for error in queue.values_list("error", flat=True)[:LOOKED_AT] if error)
+    return SiteDetails(
+        at=at,
+        expected=forecast(site.name),
+        robots=list(known[:MOST_ROBOTS]),
+        last_error=next(errors, site.backoff_error),
+    )

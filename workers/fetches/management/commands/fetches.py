@@ -1,136 +1,179 @@
 import argparse
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import timedelta
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandParser
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.template.defaultfilters import pluralize
-from django.utils.text import Truncator
-from rich.text import Text
 
 from ratelimit import site_names
 from ratelimit.models import Site
-from ratelimit.rates import parse_duration
 from ratelimit.sites import UnknownSite, unknown_site
-from workers.cli import terminal
-from workers.cli.arguments import at_least_one, row_id
+from workers.cli.actions import Action, ActionCommand, Answer
+from workers.cli.arguments import at_least_one, duration, one_of, row_id, utf8
 from workers.fetches.cancelling import cancel
+from workers.fetches.management import fetch_text
 from workers.fetches.models import ACTIVE, Fetch, State
+from workers.fetches.reports.why import UnknownFetch, why
 from workers.fetches.retrying import retry_failed
 
 FILTERS = ("site", "status", "error", "since")
 LISTED = 20
-SHOWN = 200  # characters of a text in the table; --json has all of them
 LISTED_FIELDS = ("state", "status_code", "url", "error")
-LIST = (
-    "List fetches, the newest first. IDs, --since, and --state of what has not ended are looked up; for anything else "
-    "the fetches are read from the newest on, until N are found: where few match, that may be all of them."
-)
-COLUMNS = ("id", "state", "status", "URL", "error")
 
 
-class Command(BaseCommand):
-    help = "List fetches, queue failed ones again, or take back those that have not started."
+class List(Action):
+    """The newest fetches."""
+
+    name = "list"
+    help = "list fetches, the newest first"
+    description = (
+        "List fetches, the newest first. Those with given IDs, those since some time and those that have not ended are "
+        "found by an index. For other filters, fetches are read from the newest back until N match: where few do, that "
+        "may be all of them."
+    )
+    examples = (
+        "list",
+        "list 17-1016 --state failed --json",
+        "list --state failed --site example.com --status 503 --since 2h --limit 100",
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True, metavar="{list,retry,cancel}")
-
-        shown = actions.add_parser("list", help="list fetches, the newest first", description=LIST)
-        shown.add_argument("ids", type=ids, nargs="*", metavar="ID", help="these only; 17-42 means all of 17 to 42")
-        shown.add_argument("--state", choices=[state.value for state in State], help="those in this state now")
-        _add_filters(shown)
-        shown.add_argument(
+        parser.add_argument("ids", type=ids, nargs="*", metavar="ID", help="only these; 17-42 means all from 17 to 42")
+        parser.add_argument(
+            "--state", type=one_of(State, "state"), metavar="STATE", help=f"only those that are {', '.join(State)}"
+        )
+        _add_filters(parser)
+        parser.add_argument(
             "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the N newest of them (default {LISTED})"
         )
-        shown.add_argument("--json", action="store_true", help="one JSON object instead of a table")
 
-        retry = actions.add_parser("retry", help="queue failed fetches again, from their own URLs, as if they were new")
-        retry.add_argument("ids", type=row_id, nargs="*", metavar="ID", help="these only")
-        _add_filters(retry)
-        retry.add_argument("--all", action="store_true", help="every failed fetch")
-        retry.add_argument("--limit", type=at_least_one, metavar="N", help="the N oldest of them; default: all of them")
-        retry.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
-
-        take_back = actions.add_parser("cancel", help="take fetches back; their slots go to others")
-        take_back.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
-        take_back.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
-
-    def handle(self, *_args: object, **options: Any) -> None:
-        filters = {name: options.get(name) for name in FILTERS}
-        match options["action"]:
-            case "list":
-                self._list(_named(options["ids"]) & _filtered(**filters), **options)
-            case "cancel":
-                self._cancel(options["ids"], as_json=options["json"])
-            case "retry" if options["ids"]:
-                if options["limit"] or options["all"] or any(value is not None for value in filters.values()):
-                    raise CommandError("Give IDs, or say which fetches are meant: not both.")
-                self._retry(Q(pk__in=options["ids"]), set(options["ids"]), **options)
-            case _:
-                if not (options["all"] or any(filters.values())):
-                    raise CommandError(
-                        "Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch."
-                    )
-                self._retry(_filtered(**filters), set(), **options)
-
-    def _list(self, meant: Q, *, state: str | None, limit: int, **options: Any) -> None:
-        """List the newest of those that are meant, and say whether there are more."""
+    def run(self, *, state: str | None, limit: int, **options: Any) -> Answer:
+        meant = _named(options["ids"]) & _filtered(**{name: options[name] for name in FILTERS})
         if state:
             meant &= Q(state=state)
         fetches = list(Fetch.objects.filter(meant).order_by("-pk").only(*LISTED_FIELDS)[: limit + 1])
-        more = len(fetches) > limit
-        if options["json"]:
-            data = [_as_data(fetch) for fetch in fetches[:limit]]
-            self.stdout.write(json.dumps({"fetches": data, "more": more}))
-        elif not fetches:
-            self.stdout.write("No fetches.")
-        else:
-            self.stdout.write(_as_table(fetches[:limit]), ending="")
-            if more:
-                self.stdout.write("Older ones are not shown: --limit N shows N.")
+        shown, more = fetches[:limit], len(fetches) > limit
 
-    def _retry(self, meant: Q, named: set[int], *, limit: int | None, **options: Any) -> None:
-        """Retry those that are meant; raises an error at the end for each that was named and has not failed."""
+        def text() -> str:
+            if not shown:
+                return "No fetches."
+            return fetch_text.as_table(shown) + ("Older ones are not shown: --limit N shows N." if more else "")
+
+        return Answer(text=text, data={"fetches": [fetch_text.as_data(fetch) for fetch in shown], "more": more})
+
+
+class Show(Action):
+    """All about one fetch."""
+
+    name = "show"
+    help = "show everything about one fetch, or write its body to stdout"
+    examples = ("show 17", "show 17 --json", "show 17 --body")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", type=row_id, metavar="ID")
+        parser.add_argument(
+            "--body", action="store_true", help="write the bytes of its body to stdout, and nothing else"
+        )
+
+    def run(self, **options: Any) -> Answer | bytes:
+        fetch = Fetch.objects.select_related("site").filter(pk=options["id"]).first()
+        if fetch is None:
+            raise UnknownFetch(options["id"])
+        if options["body"]:
+            return _body(fetch, as_json=options["json"])
+        of = fetch_text.details(fetch)
+        return Answer(text=lambda: fetch_text.as_text(of), data=of)
+
+
+class Why(Action):
+    """What is in a fetch's way."""
+
+    name = "why"
+    help = "say why a fetch waits: all that is in its way, until when, and what to do about it"
+    examples = ("why 17", "why 17 --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", type=row_id, metavar="ID")
+
+    def run(self, **options: Any) -> Answer:
+        found = why(options["id"])
+        return Answer(text=lambda: fetch_text.why_text(found), data=fetch_text.why_data(found))
+
+
+class Retry(Action):
+    """Failed fetches begin again."""
+
+    name = "retry"
+    help = "queue failed fetches again, from their own URLs, as if they were new"
+    examples = (
+        "retry 17 18",
+        "retry --site example.com --status 503 --since 2h",
+        'retry --error "connection refused" --limit 100',
+        "retry --all --json",
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("ids", type=row_id, nargs="*", metavar="ID", help="only these")
+        _add_filters(parser)
+        parser.add_argument("--all", action="store_true", help="every failed fetch")
+        parser.add_argument(
+            "--limit", type=at_least_one, metavar="N", help="the N oldest of them; default: all of them"
+        )
+
+    def run(self, *, limit: int | None, **options: Any) -> Answer:
+        named, filters = set(options["ids"]), {name: options[name] for name in FILTERS}
+        if named and (limit or options["all"] or any(value is not None for value in filters.values())):
+            raise ValueError("Give IDs, or say which fetches are meant: not both.")
+        if not (named or options["all"] or any(filters.values())):
+            raise ValueError("Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.")
+        meant = Q(pk__in=named) if named else _filtered(**filters)
         not_failed = sorted(named.difference(Fetch.objects.failed().filter(meant).values_list("pk", flat=True)))
         retried = retry_failed(Fetch.objects.filter(meant), limit=limit)
-        if options["json"]:
-            self.stdout.write(json.dumps({**asdict(retried), "not_failed": not_failed}))
-        else:
-            self.stdout.write("\n".join(retried.sentences()))
-        if not_failed:
-            raise CommandError(f"Not failed, or not there: {_listed(not_failed)}.")
+        refused = [f"Not failed, or not there: {', '.join(map(str, not_failed))}."] if not_failed else []
+        return Answer(
+            text=lambda: "\n".join(retried.sentences()),
+            data={**asdict(retried), "not_failed": not_failed},
+            refused=refused,
+        )
 
-    def _cancel(self, ids: Iterable[int], *, as_json: bool) -> None:
-        """Cancel each by itself; raises an error at the end that says which could not be cancelled."""
+
+class Cancel(Action):
+    """Fetches are taken back."""
+
+    name = "cancel"
+    help = "take back fetches that have not started; their slots go to others"
+    examples = ("cancel 17 18 19", "cancel 17 --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+
+    def run(self, **options: Any) -> Answer:
         cancelled: list[int] = []
         refused: list[int] = []
-        for fetch_id in dict.fromkeys(ids):
+        for fetch_id in dict.fromkeys(options["ids"]):
             (cancelled if cancel(fetch_id) else refused).append(fetch_id)
         states = dict(Fetch.objects.filter(pk__in=refused).values_list("pk", "state"))
-        if as_json:
-            too_late = [fetch_id for fetch_id in refused if fetch_id in states]
-            unknown = [fetch_id for fetch_id in refused if fetch_id not in states]
-            self.stdout.write(json.dumps({"cancelled": cancelled, "too_late": too_late, "unknown": unknown}))
-        else:
-            self.stdout.write(f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.")
-        if refused:
-            raise CommandError("\n".join(_refusal(fetch_id, states.get(fetch_id)) for fetch_id in refused))
+        return Answer(
+            text=lambda: f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.",
+            data={
+                "cancelled": cancelled,
+                "too_late": [fetch_id for fetch_id in refused if fetch_id in states],
+                "unknown": [fetch_id for fetch_id in refused if fetch_id not in states],
+            },
+            refused=[_refusal(fetch_id, states.get(fetch_id)) for fetch_id in refused],
+        )
 
 
-def text(given: str) -> str:
-    """Read a text that PostgreSQL can take: bytes of a command line that are not UTF-8 arrive as lone surrogates."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError("it must be text in UTF-8") from None
-    if "\0" in given:
-        raise argparse.ArgumentTypeError("it must not contain NUL")
-    return given
+class Command(ActionCommand):
+    help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
+    actions = (List(), Show(), Why(), Retry(), Cancel())
+    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch)
 
 
 def ids(given: str) -> tuple[int, int]:
@@ -143,12 +186,16 @@ def ids(given: str) -> tuple[int, int]:
 
 
 def _add_filters(parser: CommandParser) -> None:
-    parser.add_argument("--site", metavar="HOST", help="those that ended at this site, or go to it")
-    parser.add_argument("--status", type=at_least_one, metavar="CODE", help="those whose last answer had this status")
+    parser.add_argument("--site", metavar="HOST", help="only those that ended at this site, or go to it")
     parser.add_argument(
-        "--error", type=text, metavar="TEXT", help="those whose error contains this, in upper or lower case"
+        "--status", type=at_least_one, metavar="CODE", help="only those whose last answer had this status"
     )
-    parser.add_argument("--since", metavar="2h", help="those that ended so long ago at most: 90s, 10m, 2h, 1d")
+    parser.add_argument(
+        "--error", type=utf8, metavar="TEXT", help="only those whose error contains this, in upper or lower case"
+    )
+    parser.add_argument(
+        "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
+    )
 
 
 def _named(ranges: Iterable[tuple[int, int]]) -> Q:
@@ -156,20 +203,17 @@ def _named(ranges: Iterable[tuple[int, int]]) -> Q:
     return reduce(or_, (Q(pk__range=ends) for ends in ranges), Q())
 
 
-def _filtered(*, site: str | None, status: int | None, error: str | None, since: str | None) -> Q:
+def _filtered(*, site: str | None, status: int | None, error: str | None, since: timedelta | None) -> Q:
     """Return the condition that all given filters make together."""
     meant = Q()
-    try:
-        if site:
-            meant &= Q(site=_site(site))
-        if status:
-            meant &= Q(status_code=status)
-        if error:
-            meant &= Q(error__icontains=error)
-        if since:
-            meant &= Q(finished_at__gte=Now() - parse_duration(since))
-    except (ValueError, UnknownSite) as refusal:
-        raise CommandError(str(refusal)) from refusal
+    if site:
+        meant &= Q(site=_site(site))
+    if status:
+        meant &= Q(status_code=status)
+    if error:
+        meant &= Q(error__icontains=error)
+    if since:
+        meant &= Q(finished_at__gte=Now() - since)
     return meant
 
 
@@ -180,24 +224,14 @@ def _site(host: str) -> Site:
         raise unknown_site(host) from error
 
 
-def _as_table(fetches: Iterable[Fetch]) -> str:
-    table = terminal.table(*COLUMNS, numbers=("id", "status"))
-    for column in table.columns:
-        column.no_wrap = column.header not in {"URL", "error"}
-    for fetch in fetches:
-        texts = (Text(terminal.printable(Truncator(text).chars(SHOWN))) for text in (fetch.url, fetch.error))
-        table.add_row(str(fetch.pk), fetch.state, str(fetch.status_code or ""), *texts)
-    return terminal.rendered(table)
-
-
-def _as_data(fetch: Fetch) -> dict[str, object]:
-    return {
-        "id": fetch.pk,
-        "state": fetch.state,
-        "status": fetch.status_code,
-        "url": fetch.url,
-        "error": fetch.error,
-    }
+def _body(fetch: Fetch, *, as_json: bool) -> bytes:
+    if as_json:
+        raise ValueError("Give --body or --json: not both.")
+    content = fetch.content
+    if content is None:
+        why_not = f"it is {fetch_text.ROBOTS}" if fetch.is_robots else f"it is {fetch.state}"
+        raise ValueError(f"Fetch {fetch.pk} has no body: {why_not}.")
+    return content
 
 
 def _refusal(fetch_id: int, state: str | None) -> str:
@@ -206,7 +240,3 @@ def _refusal(fetch_id: int, state: str | None) -> str:
     if state in ACTIVE:
         return f"Fetch {fetch_id} was not cancelled: it is about to start, or in flight."
     return f"Fetch {fetch_id} had ended already: {state}."
-
-
-def _listed(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, ids))

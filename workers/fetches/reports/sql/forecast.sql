@@ -5,7 +5,8 @@
 -- The request may be for any of `origins`: where no robots.txt of theirs is known, queued or in flight, it is asked for
 -- first. Where one is known to be unreachable, nothing is fetched before it is asked for again: fetches that become due
 -- until then count as due.
--- Without a `site` (NULL), the row says what would hold for a new one: `name`, at `interval`.
+-- Without a `site` (NULL), the row says what would hold for a new one: `name`, at `interval`, which is that of
+-- `written_rate`.
 --
 -- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
 -- clock   the database's time
@@ -14,7 +15,8 @@
 -- dated   when what is queued can start
 -- queue   what is queued for the site, counted
 SELECT
-    site.id IS NULL AS is_new, site.name, effective_interval, burst, max_concurrency, paused_until, has_backlog, now,
+    site.id IS NULL AS is_new, site.name, written_rate, effective_interval, burst, max_concurrency, paused_until,
+    has_backlog, now,
     CASE
         WHEN paused_until > now THEN 'paused'
         WHEN backed_off_until > now AND backoff_error <> '' THEN 'unreachable'
@@ -48,13 +50,13 @@ SELECT
 FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
-        id, name, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots, next_start,
-        paused_until, backed_off_until, backoff_error, has_backlog
+        id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
+        next_start, paused_until, backed_off_until, backoff_error, has_backlog
     FROM ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT  -- as the generated columns of ratelimit.models compute it
-        NULL, %(name)s, %(interval)s::interval, %(interval)s::interval * 1.01,
+        NULL, %(name)s, %(written_rate)s, %(interval)s::interval, %(interval)s::interval * 1.01,
         least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
         NULL, NULL, '', false
     WHERE %(site)s::bigint IS NULL

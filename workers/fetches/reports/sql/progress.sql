@@ -26,6 +26,7 @@ WITH counted AS MATERIALIZED (
     SELECT
         site.name,
         site."interval",
+        site.written_rate,
         CASE
             WHEN site.paused_until > clock_timestamp() THEN 'paused'
             WHEN site.backed_off_until > clock_timestamp() AND site.backoff_error <> '' THEN 'unreachable'
@@ -58,6 +59,7 @@ SELECT
     total.*,
     name,
     coalesce("interval", interval '0') AS "interval",
+    coalesce(written_rate, '') AS written_rate,
     coalesce(state, '') AS state,
     coalesce(error, '') AS error,
     coalesce(site_unfinished, 0) AS site_unfinished,

@@ -15,7 +15,7 @@ WITH waiting AS MATERIALIZED (
     LIMIT %(limit)s::bigint
 )
 SELECT
-    name, "interval", effective_interval, burst, max_concurrency, covers_subdomains, obeys_robots, paused_until,
+    name, "interval", written_rate, effective_interval, burst, max_concurrency, covers_subdomains, obeys_robots, paused_until,
     backoff_error, backlog,
     greatest(extract(epoch FROM next_start - now), 0)::float8 AS reserved_for_s,
     greatest(extract(epoch FROM CASE WHEN paused_until > now THEN paused_until ELSE backed_off_until END - now), 0)::float8

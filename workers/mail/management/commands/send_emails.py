@@ -22,7 +22,7 @@ STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them 
 SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
     "sent": ("e-mail was sent", "e-mails were sent"),
     "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
-    "failed": 2 * ("failed: `manage.py emails --state failed` says why",),
+    "failed": 2 * ("failed: `manage.py emails list --state failed` says why",),
     "unknown": 2 * ("may have arrived, or not: `manage.py emails` shows what is known",),
     "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
 }

@@ -1,0 +1,96 @@
+"""`manage.py fetches show`: all that is stored of one fetch, and its body alone."""
+
+import json
+from datetime import timedelta
+from io import BytesIO, StringIO, TextIOWrapper
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from tests.integration.conftest import database_now
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, FetchBody, State
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+BODY = bytes(range(256))
+
+
+def told(*arguments: object) -> str:
+    """Return what the command prints."""
+    output = StringIO()
+    call_command("fetches", "show", *map(str, arguments), stdout=output)
+    return output.getvalue()
+
+
+@pytest.fixture
+def done() -> int:
+    """Have a fetch that was redirected, and ended with a body that is no text."""
+    fetch = request_fetch("http://a.example/", priority=7)
+    now = database_now()
+    Fetch.objects.filter(pk=fetch.pk).update(
+        state=State.DONE,
+        hop_url="http://a.example/home",
+        redirects=1,
+        attempts=1,
+        status_code=200,
+        headers=[["Content-Type", "text/html"], ["X-Evil", "\x1b[31m"]],
+        started_at=now - timedelta(seconds=1),
+        finished_at=now,
+        elapsed_ms=12.3,
+    )
+    FetchBody.objects.create(fetch_id=fetch.pk, content=BODY)
+    return fetch.pk
+
+
+def test_everything_about_one_fetch_is_shown(done: int) -> None:
+    """State, URL, target, site, attempts, times, status, headers, and how long the body is; safely for a terminal."""
+    text = told(done)
+    lines = dict(line.strip().split(maxsplit=1) for line in text.splitlines()[1:])
+    assert text.startswith(f"fetch {done}\n")
+    assert (lines["state"], lines["URL"], lines["target"]) == ("done", "http://a.example/", "http://a.example/home")
+    assert (lines["site"], lines["priority"], lines["attempts"]) == ("a.example", "7", "1 of 5")
+    assert lines["status"] == "200"
+    assert lines["body"].startswith("256 bytes")
+    assert {"queued", "due", "started", "finished"} <= lines.keys()
+    assert "| Content-Type: text/html" in text
+    assert "\x1b" not in text
+
+
+def test_everything_about_one_fetch_for_machines(done: int) -> None:
+    """One object, with times in ISO format, and null for what there is not."""
+    of = json.loads(told(done, "--json"))
+    assert (of["id"], of["state"], of["status"], of["site"], of["target"]) == (
+        done, "done", 200, "a.example", "http://a.example/home",
+    )  # fmt: skip
+    assert of["headers"][1] == ["X-Evil", "\x1b[31m"]
+    assert (of["body_bytes"], of["is_robots"], of["on_done"], of["unchanged_from"]) == (256, False, None, None)
+    assert of["finished_at"].endswith("+00:00")
+
+
+def test_the_body_is_written_as_it_is_and_nothing_else(done: int) -> None:
+    """So that it can go into a file."""
+    written = BytesIO()
+    output = TextIOWrapper(written, encoding="utf-8")
+    call_command("fetches", "show", str(done), "--body", stdout=output)
+    output.flush()
+    assert written.getvalue() == BODY
+
+
+def test_what_has_no_body_is_refused_with_the_reason(done: int, settings: LazySettings) -> None:
+    """It has not come, or is kept elsewhere; and one is not written as JSON."""
+    settings.WEIR_OBEY_ROBOTS = True
+    waiting = request_fetch("http://b.example/").pk
+    robots = Fetch.objects.get(is_robots=True).pk
+    for arguments, sentence in (
+        ([waiting, "--body"], f"Fetch {waiting} has no body: it is queued."),
+        ([robots, "--body"], f"Fetch {robots} has no body: it is a robots.txt that Weir itself asks for."),
+        ([done, "--body", "--json"], "Give --body or --json: not both."),
+        ([done + 99], f"There is no fetch {done + 99}: old ones are purged. `manage.py fetches` lists the newest."),
+    ):
+        with pytest.raises(CommandError) as refusal:
+            told(*arguments)
+        assert str(refusal.value) == sentence
+    assert "a robots.txt that Weir itself asks for" in told(robots)

@@ -1,0 +1,199 @@
+"""`manage.py status`: the numbers are right, what is wrong is said, and it costs no more than it may."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, transaction
+
+from ratelimit import site_settings
+from ratelimit.models import Site
+from tests.integration.conftest import database_now
+from tests.integration.fetching import queue_pages
+from workers import broker_link
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import Fetch, State
+from workers.mail.models import Email
+from workers.orders import shipping
+from workers.orders.models import Order
+from workers.overview.overview import STALLED_AFTER_S, count
+from workers.overview.problems import NEEDED
+from workers.processes.models import Process
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+TABLES = ("fetches_fetch", "ratelimit_site", "mail_email", "notifications_doubt", "notifications_flushedepoch")
+
+
+def told(*options: str) -> tuple[str, int]:
+    """Return what the command prints, and its exit status."""
+    output = StringIO()
+    try:
+        call_command("status", *options, stdout=output)
+    except SystemExit as end:
+        return output.getvalue(), int(str(end.code))
+    return output.getvalue(), 0
+
+
+def data() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(told("--json")[0])
+    return found
+
+
+@pytest.fixture
+def alive(transactional_db: None) -> None:  # noqa: ARG001  must come first
+    """Have a process of each kind."""
+    for kind in NEEDED:
+        Process.objects.create(kind=kind, name=f"{kind}@host", host="host", pid=7)
+
+
+@pytest.mark.usefixtures("alive")
+def test_where_nothing_is_wrong_it_says_so() -> None:
+    """With exit status 0."""
+    text, status = told()
+    assert text.endswith("\nNothing needs you.\n")
+    assert status == 0
+    assert [line.split()[0] for line in text.splitlines()[:6] if line.split()] == [
+        "paced", "no", "counted", "once", "processes", "messages",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("alive")
+def test_fetches_are_counted_by_state_and_sites_by_theirs() -> None:
+    """What ended counts for an hour; the oldest due fetch is found wherever it is; sites count while work waits."""
+    for name in ("a.example", "b.example", "c.example", "d.example"):
+        site_settings.set_rate(name, "1/s")
+    request_fetches([f"http://{name}.example/" for name in "aaabcd"])
+    request_fetch("http://a.example/later", not_before=database_now() + timedelta(hours=1))
+    ids = list(Fetch.objects.order_by("pk").values_list("pk", flat=True))
+    held = {"slot_id": 1, "lease_until": database_now()}
+    Fetch.objects.filter(pk=ids[0]).update(state=State.RESERVED, **held)
+    Fetch.objects.filter(pk=ids[1]).update(state=State.DONE, status_code=200, finished_at=database_now())
+    Fetch.objects.filter(pk=ids[3]).update(not_before=database_now() - timedelta(minutes=5))
+    site_settings.pause("b.example")
+    site_settings.back_off("c.example", 100)
+    site_settings.back_off("d.example", error="refused")
+    found = data()
+    assert {name: found[name] for name in ("queued", "reserved", "running", "done", "failed", "cancelled")} == {
+        "queued": 5, "reserved": 1, "running": 0, "done": 1, "failed": 0, "cancelled": 0,
+    }  # fmt: skip
+    assert {name: found[name] for name in ("sites", "paused", "backed_off", "unreachable", "stalled")} == {
+        "sites": 4, "paused": 1, "backed_off": 1, "unreachable": 1, "stalled": 0,
+    }  # fmt: skip
+    assert 300 <= found["oldest_due_s"] < 310
+    Fetch.objects.filter(pk=ids[1]).update(finished_at=database_now() - timedelta(hours=2))
+    assert data()["done"] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_a_site_at_which_nothing_starts_though_it_could_is_a_problem() -> None:
+    """With one of its fetches, of which `fetches why` says more."""
+    site_settings.set_rate("a.example", "1/s")
+    fetch = request_fetch("http://a.example/")
+    assert told()[1] == 0
+    Fetch.objects.update(not_before=database_now() - timedelta(seconds=STALLED_AFTER_S + 1))
+    text, status = told()
+    assert status == 1
+    assert (
+        f"! Due fetches of 1 site do not start, though their rate would allow it. -> manage.py fetches why {fetch.pk}"
+        in text
+    )
+    site_settings.set_rate("a.example", "1/s", max_concurrency=1)
+    assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
+def test_an_unknown_e_mail_needs_a_person() -> None:
+    """It is said how many there are, and how old the oldest is."""
+    order = Order.objects.create(number="A-1", customer_email="a@example.com")
+    shipping.ship(order.pk)
+    assert (data()["pending"], told()[1]) == (1, 0)
+    since = database_now() - timedelta(hours=2)
+    Email.objects.update(
+        state="unknown", claim_token=uuid4(), sending_since=since, phase="after dot", last_reply="reset by peer"
+    )
+    text, status = told()
+    assert status == 1
+    assert "! 1 e-mail may have arrived or not, the oldest for 2h 00m. -> manage.py emails list" in text
+
+
+def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a line each; the rest is shown all the same."""
+
+    def away(_queue: str) -> int:
+        raise broker_link.Unreachable("refused")
+
+    monkeypatch.setattr(broker_link, "waiting_in", away)
+    text, status = told()
+    assert status == 1
+    assert text.splitlines()[-2:] == [
+        "! The broker cannot be reached (refused): workers hear of nothing. -> start it, or correct REDIS_URL",
+        "! No process is known: nothing runs. -> make up, or the Procfile's commands",
+    ]
+    assert "paced" in text
+
+
+def rows_read() -> dict[str, int]:
+    """Return how many rows of each table this connection has read lately, by PostgreSQL's own statistics."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT relname, seq_tup_read + coalesce(idx_tup_fetch, 0)
+            FROM pg_stat_xact_user_tables
+            WHERE relname = ANY(%s)
+            """,
+            [list(TABLES)],
+        )
+        return dict(cursor.fetchall())
+
+
+@pytest.mark.parametrize("analyze", [False, True])
+def test_no_more_rows_are_read_than_are_counted(analyze: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, with statistics and without."""
+    most, many = 50, 3_000
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO ratelimit_site (name, "interval", burst, has_backlog, covers_subdomains)
+            SELECT 'h' || n || '.example', '1 s', 1, true, false FROM generate_series(1, %s) AS n
+            """,
+            [many],
+        )
+        queue_pages(3)
+        ended = Fetch.objects.filter(pk__in=Fetch.objects.values("pk")[: 2 * many])
+        ended.update(state=State.DONE, status_code=200, finished_at=database_now())
+        cursor.execute(
+            """
+            INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
+            SELECT 'k', n, 'pending', n, 0, '', '', '' FROM generate_series(1, %s) AS n
+            """,
+            [many],
+        )
+        cursor.execute(
+            "INSERT INTO notifications_doubt (user_id, noted_at) SELECT n, now() FROM generate_series(1, %s) AS n",
+            [many],
+        )
+        cursor.execute(
+            """
+            INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
+            SELECT n, 1, now() FROM generate_series(1, %s) AS n
+            """,
+            [many],
+        )
+        for table in TABLES:
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+        if analyze:
+            cursor.execute("ANALYZE " + ", ".join(TABLES))
+    monkeypatch.setattr("workers.overview.overview.MOST", most)
+    monkeypatch.setattr("workers.overview.overview.HEADS", 10)
+    with transaction.atomic():
+        before = rows_read()
+        assert count().queued == most + 1
+        read = {table: rows - before[table] for table, rows in rows_read().items()}
+    assert read.keys() == set(TABLES)
+    assert {table: rows for table, rows in read.items() if not 0 < rows <= 3 * (most + 1) + 10} == {}
+    assert Site.objects.count() == many

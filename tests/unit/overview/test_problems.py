@@ -1,0 +1,87 @@
+"""What `manage.py status` finds wrong: one sentence each, with what to do next."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from workers.overview.overview import MOST, Numbers, Overview
+from workers.overview.problems import NEEDED, problems, shown
+from workers.processes.status import ProcessStatus
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(Numbers._fields, 0),
+    "now": NOW,
+    "trusted": True,
+    "stalled_fetch": None,
+}  # fmt: skip
+
+
+def process(kind: str, state: str = "alive", silent_s: float = 1.0) -> ProcessStatus:
+    return ProcessStatus(1, kind, f"{kind}@host", "host", 7, "1.0", 0, NOW, NOW, 60.0, silent_s, False, state)
+
+
+def seen(**numbers: Any) -> Overview:
+    """Return an overview in which all is well but for these numbers."""
+    return Overview(
+        numbers=Numbers(**{**NOTHING, **numbers}),
+        processes=[process(kind) for kind in NEEDED],
+        messages={"default": 5, "ticks": 39, "fetch": 500, "mail": 0},
+        broker_error="",
+    )
+
+
+def test_where_all_is_well_nothing_is_found() -> None:
+    """Work that waits, doubts, pauses and back-offs need nobody."""
+    busy = seen(
+        queued=MOST + 1, oldest_due_s=9e9, paused=3, backed_off=2, doubts=7, trusted=False, oldest_pending_s=9.0
+    )
+    assert list(problems(busy)) == []
+
+
+@pytest.mark.parametrize(
+    ("overview", "sentence", "next_step"),
+    [
+        (replace(seen(), broker_error="refused"), "The broker cannot be reached (refused): ", "start it, or "),
+        (replace(seen(), processes=[]), "No process is known: nothing runs.", "make up, or "),
+        (
+            replace(seen(), processes=[process(kind) for kind in NEEDED if kind != "fetcher"]),
+            "No fetcher is alive: no request is sent.",
+            "manage.py processes",
+        ),
+        (
+            replace(seen(), processes=[*seen().processes, process("mailer", "silent", 12.0)]),
+            "mailer@host has been silent for 12s.",
+            "manage.py processes",
+        ),
+        (replace(seen(), messages={"fetch": 501}), "501 messages wait in the queue fetch: ", "manage.py processes"),
+        (replace(seen(), messages={"ticks": 40}), "40 messages wait in the queue ticks: ", "manage.py processes"),
+        (
+            seen(stalled=1, stalled_fetch=17),
+            "Due fetches of 1 site do not start, though their rate would allow it.",
+            "manage.py fetches why 17",
+        ),
+        (
+            seen(unknown=2, oldest_unknown_s=7_500.0),
+            "2 e-mails may have arrived or not, the oldest for 2h 05m.",
+            "manage.py emails list",
+        ),
+        (
+            seen(pending=1, oldest_pending_s=601.0),
+            "E-mails wait for the mail server, the oldest for 10m 01s.",
+            "manage.py emails list --state pending",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_the_next_step(overview: Overview, sentence: str, next_step: str) -> None:
+    """And nothing else is found."""
+    [problem] = problems(overview)
+    assert problem.text.startswith(sentence)
+    assert problem.next_step.startswith(next_step)
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0"), (1_234, "1,234"), (MOST, "10,000"), (MOST + 1, "10,000+")])
+def test_no_number_goes_beyond_what_was_counted(number: int, text: str) -> None:
+    assert shown(number) == text

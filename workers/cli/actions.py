@@ -1,0 +1,190 @@
+"""Commands with actions, such as `manage.py sites set`: one grammar, and one way to answer and to refuse.
+
+    manage.py COMMAND [ACTION] [ARGUMENTS] [--json]
+
+1. A command names its actions. Without one it is `list`, with the defaults of that.
+2. A word or an option that is misspelt ends the command with exit status 2, and what may have been meant.
+3. The action returns an `Answer`, which is printed as text, or with `--json` as one JSON object.
+4. What was refused is said at the end, on stderr, with exit status 1.
+"""
+
+import argparse
+import json
+import sys
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, cast
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+
+from workers.cli.suggestions import did_you_mean, no_such_word
+
+DEFAULT = "list"
+MISTYPED = 2  # exit status
+EXIT_STATUSES = "Exit status: 0; 1 when it was refused or failed, as stderr says; 2 when it was typed wrongly."
+EXAMPLES = "Examples:"  # begins the end of a help
+WIDTH = 100  # characters of a line of help
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What an action found or did, for people and for machines, and what it refused."""
+
+    text: Callable[[], str]
+    data: object
+    refused: Sequence[str] = ()  # one sentence each
+    status: int = 0  # the exit status, where nothing was refused
+
+
+class Action(ABC):
+    """One action of a command."""
+
+    name: ClassVar[str]
+    help: ClassVar[str]  # one line
+    description: ClassVar[str] = ""  # where more is to be said than the help does
+    examples: ClassVar[Sequence[str]]  # what follows `manage.py COMMAND`
+
+    def add_arguments(self, parser: CommandParser) -> None:  # noqa: B027  some have none
+        """Declare the arguments of the action, but for `--json`, which each has."""
+
+    @abstractmethod
+    def run(self, *args: Any, **options: Any) -> Answer | bytes:
+        """Do it. Bytes are written to stdout as they are."""
+
+
+class HelpFormatter(DjangoHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions and examples, and shows what all commands take at the end."""
+
+
+class ActionParser(CommandParser):
+    """Refuses what was typed wrongly in one or two sentences, with what may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit status 2; in `call_command`, raise CommandError."""
+        end = "" if message.endswith((".", "?")) else "."
+        sentence = f"{self.prog}: {message}{end} `{self.prog} --help` shows what it takes."
+        if self.called_from_command_line:
+            self.exit(MISTYPED, f"{sentence}\n")
+        raise CommandError(sentence, returncode=MISTYPED)
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401  argparse's own overloads
+        """Parse the words of this parser; refuses those that it does not know."""
+        words = sys.argv[1:] if args is None else list(args)
+        if actions := self._actions_by_name():
+            self._refuse_early_options(words, actions)
+        known, unknown = super().parse_known_args(words, namespace)
+        if unknown:
+            self.error(self._refusal(unknown))
+        return known, unknown
+
+    def _refuse_early_options(self, words: Sequence[str], actions: dict[str, "ActionParser"]) -> None:
+        """Refuse an option that stands before the action which it belongs to."""
+        own = self.options()
+        for word in words:
+            option = word.partition("=")[0]
+            if not option.startswith("-") or any(known.startswith(option) for known in own):
+                return
+            if owners := [name for name, parser in actions.items() if option in parser.options()]:
+                self.error(f"{option} belongs to an action, as in `{self.prog} {owners[0]} {option}`")
+            self.error(no_such_option(option, {known for parser in actions.values() for known in parser.options()}))
+
+    def _refusal(self, unknown: Sequence[str]) -> str:
+        for word in unknown:
+            if word.startswith("-"):
+                return no_such_option(word.partition("=")[0], self.options())
+        return f"it takes no {unknown[0]!r}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401  argparse's own
+        """Refuse an action that there is not. Without this method, argparse would only list those that there are."""
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(None, no_such_word(str(value), map(str, action.choices), action.dest))
+
+    def options(self) -> list[str]:
+        """Return all options, such as --json."""
+        return [option for action in self._actions for option in action.option_strings]
+
+    def _actions_by_name(self) -> dict[str, "ActionParser"]:
+        return next((a.choices for a in self._actions if isinstance(a, argparse._SubParsersAction)), {})  # noqa: SLF001  it has no public name
+
+
+class ExactCommand(BaseCommand):
+    """A command that refuses what was typed wrongly with what may have been meant, and whose help has examples."""
+
+    examples: ClassVar[Sequence[str]] = ()  # what follows `manage.py COMMAND`
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Return the parser of the command; that of its actions is of the same class."""
+        parser = super().create_parser(prog_name or "manage.py", subcommand, formatter_class=HelpFormatter, **kwargs)
+        parser.description = _wrapped(self.help)
+        if self.examples:
+            parser.epilog = _examples(parser.prog, self.examples)
+        return parser
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.__class__ = ActionParser  # Django lets nobody choose it; it has the same state
+
+
+class ActionCommand(ExactCommand):
+    """A command of which each action is an object."""
+
+    actions: ClassVar[Sequence[Action]]
+    refusals: ClassVar[tuple[type[Exception], ...]] = ()  # errors whose text is the sentence that refuses
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.epilog = _wrapped(
+            f"Without an action: {DEFAULT}. `{parser.prog} ACTION --help` has examples. {EXIT_STATUSES}"
+        )
+        shown = parser.add_subparsers(dest="action", metavar="ACTION", title="actions", parser_class=ActionParser)
+        for action in self.actions:
+            own = shown.add_parser(
+                action.name,
+                help=action.help,
+                description=_wrapped(action.description or _sentence(action.help)),
+                epilog=_examples(parser.prog, action.examples),
+                formatter_class=HelpFormatter,
+            )
+            action.add_arguments(own)
+            own.add_argument("--json", action="store_true", help="one JSON object instead of text")
+        self._defaults = shown.choices[DEFAULT].parse_args
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        if options["action"] is None:
+            options |= {**vars(self._defaults([])), "action": DEFAULT}
+        action = next(action for action in self.actions if action.name == options["action"])
+        try:
+            answer = action.run(**options)
+        except self.refusals as refusal:
+            raise CommandError(str(refusal)) from refusal
+        if isinstance(answer, bytes):
+            cast("Any", self.stdout).buffer.write(answer)
+            return
+        self._print(answer, as_json=options["json"])
+
+    def _print(self, answer: Answer, *, as_json: bool) -> None:
+        text = json.dumps(answer.data) if as_json else answer.text()
+        if text:
+            self.stdout.write(text)
+        if answer.refused:
+            raise CommandError("\n".join(answer.refused))
+        if answer.status:
+            sys.exit(answer.status)
+
+
+def no_such_option(option: str, known: Collection[str]) -> str:
+    """Return the sentences that refuse an option."""
+    return f"there is no option {option}.{did_you_mean(option, sorted(known))}"
+
+
+def _examples(prog: str, examples: Sequence[str]) -> str:
+    return "\n".join([EXAMPLES, *(f"  python {prog} {example}".rstrip() for example in examples)])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH)

@@ -1,0 +1,136 @@
+"""Fetches as people and as machines read them: a list, one of them, and why it waits."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from django.db.models.functions import Length
+from django.utils.text import Truncator
+from rich.text import Text
+
+from ratelimit.models import Slot
+from workers.cli import terminal
+from workers.fetches.management.forecast_text import FARTHEST_S, WHEN
+from workers.fetches.models import Fetch, FetchBody
+from workers.fetches.reports.why import Blocker, Why
+
+SHOWN = 200  # characters of a text in the table; --json has all of them
+COLUMNS = ("id", "state", "status", "URL", "error")
+ROBOTS = "a robots.txt that Weir itself asks for"
+PRECISE = "%Y-%m-%d %H:%M:%S.%f UTC"
+
+
+def as_table(fetches: Iterable[Fetch]) -> str:
+    """Return the fetches as a table."""
+    table = terminal.table(*COLUMNS, numbers=("id", "status"))
+    for column in table.columns:
+        column.no_wrap = column.header not in {"URL", "error"}
+    for fetch in fetches:
+        texts = (Text(terminal.printable(Truncator(text).chars(SHOWN))) for text in (fetch.url, fetch.error))
+        table.add_row(str(fetch.pk), fetch.state, str(fetch.status_code or ""), *texts)
+    return terminal.rendered(table)
+
+
+def as_data(fetch: Fetch) -> dict[str, object]:
+    """Return a fetch of the list for machines."""
+    return {
+        "id": fetch.pk,
+        "state": fetch.state,
+        "status": fetch.status_code,
+        "url": fetch.url,
+        "error": fetch.error,
+    }
+
+
+def details(fetch: Fetch) -> dict[str, object]:
+    """Return all that is stored of one fetch but its body, for machines; two queries."""
+    slot = Slot.objects.filter(pk=fetch.slot_id or 0).values_list("start_time", flat=True).first()
+    body = FetchBody.objects.filter(fetch=fetch.unchanged_from_id or fetch.pk).annotate(size=Length("content"))
+    times = {
+        "queued_at": fetch.created_at,
+        "due_at": fetch.due_since or fetch.not_before,
+        "slot_at": slot,
+        "started_at": fetch.started_at,
+        "finished_at": fetch.finished_at,
+    }
+    return {
+        **as_data(fetch),
+        "target": fetch.hop_url or None,
+        "redirects": fetch.redirects,
+        "site": fetch.site.name if fetch.site else None,
+        "is_robots": fetch.is_robots,
+        "priority": fetch.priority,
+        "attempts": fetch.attempts,
+        "max_attempts": fetch.max_attempts,
+        **{name: moment and moment.isoformat() for name, moment in times.items()},
+        "lateness_ms": fetch.lateness_ms,
+        "elapsed_ms": fetch.elapsed_ms,
+        "headers": fetch.headers,
+        "body_bytes": body.values_list("size", flat=True).first(),
+        "unchanged_from": fetch.unchanged_from_id,
+        "on_done": fetch.on_done or None,
+    }
+
+
+def as_text(of: dict[str, object]) -> str:
+    """Return what `details` says, on a screen; without what there is not."""
+    lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
+    headers = of["headers"] if isinstance(of["headers"], list) else []
+    shown = (terminal.printable(f"{name}: {value}") for name, value in headers)
+    return "\n".join([f"fetch {of['id']}", *terminal.fields(lines), *(f"  | {header}" for header in shown)])
+
+
+def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
+    yield "state", str(of["state"])
+    yield "URL", str(of["url"])
+    yield "target", f"{of['target']}" if of["target"] not in {None, of["url"]} else ""
+    yield "redirects", str(of["redirects"] or "")
+    yield "what", ROBOTS if of["is_robots"] else ""
+    yield "site", str(of["site"] or "")
+    yield "priority", str(of["priority"])
+    yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
+    for name in ("queued", "due", "slot", "started", "finished"):
+        yield name, _moment(of[f"{name}_at"])
+    yield "late by", f"{of['lateness_ms']:.1f} ms" if of["lateness_ms"] is not None else ""
+    yield "took", f"{of['elapsed_ms']:.1f} ms" if of["elapsed_ms"] is not None else ""
+    yield "status", str(of["status"] or "")
+    yield "error", str(of["error"])
+    yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
+    yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
+    yield "on_done", str(of["on_done"] or "")
+
+
+def _moment(moment: object) -> str:
+    return f"{datetime.fromisoformat(str(moment)).astimezone(UTC):{PRECISE}}" if moment else ""
+
+
+def why_text(found: Why) -> str:
+    """Return what is in the fetch's way, one line each, the headline first."""
+    return "\n".join(
+        [f"fetch {found.fetch} ({found.state})", *(_line(blocker, found.now) for blocker in found.blockers)]
+    )
+
+
+def _line(blocker: Blocker, now: datetime) -> str:
+    until, remedy = "", f" -> {terminal.printable(blocker.remedy)}" if blocker.remedy else ""
+    if blocker.until is not None and (blocker.until - now).total_seconds() < FARTHEST_S:
+        left_s = max(0.0, (blocker.until - now).total_seconds())
+        until = f" Until {blocker.until.astimezone(UTC):{WHEN}}, in {terminal.span(left_s)}."
+    return f"  {blocker.kind}: {terminal.printable(blocker.text)}{until}{remedy}"
+
+
+def why_data(found: Why) -> dict[str, object]:
+    """Return what is in the fetch's way, for machines."""
+    return {
+        "id": found.fetch,
+        "state": found.state,
+        "now": found.now.isoformat(),
+        "blockers": [
+            {
+                "kind": blocker.kind,
+                "text": blocker.text,
+                "until": blocker.until and blocker.until.isoformat(),
+                "remedy": blocker.remedy or None,
+            }
+            for blocker in found.blockers
+        ],
+    }

@@ -1,0 +1,176 @@
+"""Sites as people and as machines read them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.rates import rate_text
+from workers.cli import terminal
+from workers.fetches.management import forecast_text
+from workers.fetches.management.forecast_text import WHEN
+from workers.fetches.reports.site_status import SiteDetails, SiteNow, SiteStatus
+from workers.fetches.targets import DEFAULT_PORTS
+
+COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
+BACKED_OFF = frozenset({"backed off", "unreachable"})
+STYLES = {"paused": "yellow", "backed off": "yellow", "unreachable": "red", "busy": "green", "idle": "dim"}
+
+
+def as_table(sites: Sequence[SiteStatus]) -> str:
+    """Return the sites as a table."""
+    table = terminal.table(*COLUMNS, numbers=COLUMNS[1:-1])
+    for site in sites:
+        table.add_row(
+            terminal.printable(site.name) + (" and below" if site.covers_subdomains else ""),
+            _rate(site),
+            str(site.burst) if site.burst > 1 else "",
+            str(site.max_concurrency or ""),
+            f"{site.backlog:,}",
+            terminal.span(site.reserved_for_s),
+            Text(_state(site), STYLES[site.state]),
+        )
+    return terminal.rendered(table)
+
+
+def status_data(site: SiteStatus) -> dict[str, object]:
+    """Return a site of the list for machines."""
+    return {
+        "site": site.name,
+        "rate": rate_text(site.interval, site.written_rate),
+        "effective_interval_s": site.effective_interval.total_seconds(),
+        "burst": site.burst,
+        "max_concurrency": site.max_concurrency,
+        "covers_subdomains": site.covers_subdomains,
+        "obeys_robots": site.obeys_robots,
+        "backlog": site.backlog,
+        "reserved_for_s": round(site.reserved_for_s, 3),
+        "state": site.state,
+        "paused_until": _end_of_pause(site.paused_until) if site.state == "paused" else None,
+        "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
+        "unreachable": site.backoff_error if site.state == "unreachable" else None,
+    }
+
+
+def described(at: SiteNow) -> str:
+    """Return a line that says what holds for the site now."""
+    parts = [_rate(at.site), *_settings(at.site), *_states(at)]
+    return f"{terminal.printable(at.site.name)}: {', '.join(parts)}."
+
+
+def notes(site: str) -> Iterator[str]:
+    """Yield which URLs go to another site than the one that is named with a default port: sites have no scheme."""
+    host, _, port = site.rpartition(":")
+    for scheme, default in DEFAULT_PORTS.items():
+        if port == str(default):
+            [other] = DEFAULT_PORTS.keys() - {scheme}
+            yield f"{scheme} URLs go to the site {host}, also with this port; only {other} URLs with it come here."
+
+
+def as_text(details: SiteDetails) -> str:
+    """Return all that is to be said about one site, on a screen."""
+    site, expected = details.at.site, details.expected
+    lines = {
+        "rate": _rate(site),
+        "settings": ", ".join(_settings(site)) or "defaults",
+        "state": ", ".join(_states(details.at)),
+        "backlog": f"{expected.queued:,} queued" + (f", {expected.not_due:,} not due yet" if expected.not_due else ""),
+        "robots.txt": "; ".join(_robots(details)),
+        "last error": terminal.printable(details.last_error) or "none",
+        "forecast": " ".join(forecast_text.sentences(expected)),
+    }
+    return "\n".join([terminal.printable(site.name), *terminal.fields(lines), *notes(site.name)])
+
+
+def as_data(details: SiteDetails) -> dict[str, object]:
+    """Return all that is to be said about one site, for machines."""
+    return {
+        **described_data(details.at),
+        "robots": [
+            {"origin": file.origin, "state": file.state, "error": file.error, "expires_at": file.expires_at.isoformat()}
+            for file in details.robots
+        ],
+        "last_error": details.last_error or None,
+        "forecast": forecast_text.as_data(details.expected),
+    }
+
+
+def described_data(at: SiteNow) -> dict[str, object]:
+    """Return what holds for the site now, for machines."""
+    site = at.site
+    backed_off_for = site.backed_off_until - at.now if site.backed_off_until and at.state in BACKED_OFF else None
+    return {
+        "site": site.name,
+        "rate": site.rate,
+        "effective_interval_s": site.effective_interval.total_seconds(),
+        "crawl_delay_s": site.crawl_delay and site.crawl_delay.total_seconds(),
+        "burst": site.burst,
+        "max_concurrency": site.max_concurrency,
+        "grace_s": site.effective_grace.total_seconds(),
+        "covers_subdomains": site.covers_subdomains,
+        "obeys_robots": site.obeys_robots,
+        "state": at.state,
+        "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
+        "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
+        "unreachable": site.backoff_error if at.state == "unreachable" else None,
+    }
+
+
+def _settings(site: Site) -> Iterator[str]:
+    if site.burst > 1:
+        yield f"burst {site.burst}"
+    if site.max_concurrency is not None:
+        yield f"at most {site.max_concurrency} at once"
+    if site.grace is not None:
+        yield f"grace {site.grace.total_seconds():g} s"
+    if site.covers_subdomains:
+        yield "covers its subdomains"
+    if site.obeys_robots is not None:
+        yield "obeys robots.txt" if site.obeys_robots else "does not obey robots.txt"
+
+
+def _states(at: SiteNow) -> Iterator[str]:
+    """Yield the pause and the back-off that hold; where neither does, that the site runs."""
+    site = at.site
+    if at.is_paused:
+        yield _paused(site.paused_until)
+    if at.is_backed_off:
+        yield f"{'unreachable' if site.backoff_error else 'backed off'} until {_utc(site.backed_off_until):{WHEN}}"
+        if site.backoff_error:
+            yield terminal.printable(site.backoff_error)
+    if at.state == "running":
+        yield "running"
+
+
+def _robots(details: SiteDetails) -> Iterator[str]:
+    if not details.robots:
+        yield "not known; it is asked for before the first fetch that has to obey it"
+    for file in details.robots:
+        error = f" ({terminal.printable(file.error)})" if file.error else ""
+        until = f"{_utc(file.expires_at):{WHEN}}"
+        yield f"{terminal.printable(file.origin)}: {file.state}{error} until {until}"
+
+
+def _rate(site: Site | SiteStatus) -> str:
+    """Return the rate that holds, and whether it is due to a Crawl-delay."""
+    rate = rate_text(site.effective_interval, site.written_rate)
+    return rate if site.effective_interval == site.interval else f"{rate} (robots.txt)"
+
+
+def _paused(until: datetime | None, form: str = WHEN) -> str:
+    return f"paused until {_utc(until):{form}}" if until and until < PAUSED_FOREVER else "paused until resumed"
+
+
+def _end_of_pause(until: datetime | None) -> str | None:
+    return until.isoformat() if until and until < PAUSED_FOREVER else None
+
+
+def _state(site: SiteStatus) -> str:
+    if site.state == "paused":
+        return _paused(site.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
+    return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state in BACKED_OFF else site.state
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment and moment.astimezone(UTC)

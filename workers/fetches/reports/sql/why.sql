@@ -1,0 +1,77 @@
+-- Read one fetch, and all that can keep it waiting: its site, its slot, the robots.txt of its origin, and its place in
+-- the queue. Reads only, and no more than `most` rows of the queue: `ahead` is `most` where that many or more are ahead.
+-- Fetches of a higher priority that are not due are not ahead; of the first `most` of that priority, all are looked at.
+-- Every row is looked up by an index, or by the order of one (index order, docs/explanation/sql.md).
+--
+-- clock   the database's time
+-- job     the fetch, with the origin that it is requested from
+-- higher  queued fetches of the site with a higher priority
+-- equal   those with the same priority that have waited for longer
+-- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+SELECT
+    job.id, job.state, job.site_id, coalesce(site.name, '') AS site, job.origin, job.attempts, job.max_attempts,
+    job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS waits_for_robots, job.finished_at,
+    job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
+    site.written_rate, site.effective_interval, site.burst, site.max_concurrency, site.paused_until,
+    site.backed_off_until, site.backoff_error,
+    extract(epoch FROM site.spacing)::float8 AS spacing_s,
+    extract(epoch FROM site.effective_grace)::float8 AS grace_s,
+    extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,
+    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    file.state AS robots_state, file.error AS robots_error, file.expires_at AS robots_expires_at,
+    asked.id AS robots_fetch, asked.state AS robots_fetch_state,
+    coalesce(higher.due + equal.due, 0) AS ahead,
+    coalesce(run.at_once, 0)::int AS at_once, coalesce(run.runs, '[]') AS held_runs
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
+CROSS JOIN LATERAL (
+    SELECT
+        *, substring(CASE WHEN hop_url = '' THEN url ELSE hop_url END FROM '^[^/]*//[^/]*') AS origin,
+        state = 'queued' AS is_queued
+    FROM fetches_fetch
+    WHERE id = %(fetch)s
+    OFFSET 0
+) AS job
+LEFT JOIN LATERAL (SELECT * FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
+LEFT JOIN LATERAL (SELECT start_time FROM ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
+LEFT JOIN LATERAL (
+    SELECT state, error, expires_at FROM fetches_robotsfile WHERE origin = job.origin AND expires_at > now OFFSET 0
+) AS file ON true
+LEFT JOIN LATERAL (
+    SELECT id, state
+    FROM fetches_fetch
+    WHERE is_robots AND state IN ('queued', 'reserved', 'running') AND url = job.origin || %(path)s AND id <> job.id
+    LIMIT 1
+) AS asked ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE not_before <= now) AS due
+    FROM (
+        SELECT not_before
+        FROM fetches_fetch
+        WHERE site_id = job.site_id AND state = 'queued' AND priority > job.priority
+        ORDER BY priority DESC, not_before, id
+        LIMIT %(most)s
+    ) AS first
+) AS higher ON job.is_queued
+LEFT JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE not_before <= now) AS due
+    FROM (
+        SELECT not_before
+        FROM fetches_fetch
+        WHERE site_id = job.site_id AND state = 'queued' AND priority = job.priority
+            AND (not_before, id) < (job.not_before, job.id)
+        ORDER BY not_before, id
+        LIMIT greatest(%(most)s - coalesce(higher.due, 0), 0)
+    ) AS first
+) AS equal ON job.is_queued
+LEFT JOIN LATERAL (
+    SELECT
+        sum(least(at_once, fetches)) AS at_once,
+        jsonb_agg(jsonb_build_object('at_once', coalesce(at_once, run_size), 'starts_s', starts_s)) AS runs
+    FROM (
+        SELECT at_once, run_size, count(*) AS fetches, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
+        FROM fetches_fetch AS held
+        CROSS JOIN LATERAL (SELECT * FROM ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
+        WHERE held.site_id = job.site_id AND held.state IN ('reserved', 'running')
+        GROUP BY slot.use_until, at_once, run_size
+    ) AS of_run
+) AS run ON job.is_queued AND site.max_concurrency IS NOT NULL

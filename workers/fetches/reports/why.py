@@ -1,0 +1,282 @@
+"""Why a fetch waits: everything that is in its way now, what matters most first.
+
+    from workers.fetches.reports.why import why
+    why(17).blockers[0].text
+
+1. One query reads the fetch and what can keep it waiting (sql/why.sql), another one the processes.
+2. The broker is asked how many messages wait for fetchers.
+3. The rest is decided without asking anybody. Where nothing is in the way, the fetch waits for its turn, at the rate of
+   its site: the simulation says until when (simulation.py).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from django.conf import settings
+from django.template.defaultfilters import pluralize
+
+from postgres import statements
+from ratelimit import round_trips
+from ratelimit.models import PAUSED_FOREVER
+from ratelimit.rates import rate_text
+from workers import task_names
+from workers.cli.terminal import span
+from workers.fetches.dispatch import MOST_WAITING, horizon
+from workers.fetches.models import FINAL, State
+from workers.fetches.reports.forecast import FoundRun, start_in
+from workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from workers.fetches.robots.rules import PATH
+from workers.processes.status import ProcessStatus, longest_round_trip_s, processes
+from workers.publish import waiting
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+MOST_AHEAD = 10_000  # fetches that are counted
+SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
+RUNS = frozenset({"alive", "stopping"})
+UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
+NEEDED = {  # kinds of processes: what they are called, and what there is without them
+    "fetcher": ("fetcher", "no request is sent"),
+    "ticks": ("worker of the queue ticks", "no slot is given out"),
+    "beat": ("beat", "nothing calls dispatch"),
+}
+
+
+class UnknownFetch(LookupError):
+    """There is no fetch with this id: there never was, or purge has deleted it."""
+
+    def __init__(self, fetch_id: int) -> None:
+        super().__init__(f"There is no fetch {fetch_id}: old ones are purged. `manage.py fetches` lists the newest.")
+
+
+class Waiting(NamedTuple):
+    """A fetch, and what can keep it waiting (sql/why.sql). All from `written_rate` on is None without a site."""
+
+    id: int
+    state: str
+    site_id: int | None
+    site: str
+    origin: str | None
+    attempts: int
+    max_attempts: int
+    status_code: int | None
+    error: str
+    not_before: datetime
+    waits_for_robots: bool
+    finished_at: datetime | None
+    claimed_by: int | None
+    lease_until: datetime | None
+    slot_start: datetime | None
+    now: datetime
+    written_rate: str
+    effective_interval: timedelta
+    burst: int
+    max_concurrency: int | None
+    paused_until: datetime | None
+    backed_off_until: datetime | None
+    backoff_error: str
+    spacing_s: float
+    grace_s: float
+    reserved_for_s: float
+    obeys_robots: bool
+    robots_state: str | None
+    robots_error: str | None
+    robots_expires_at: datetime | None
+    robots_fetch: int | None
+    robots_fetch_state: str | None
+    ahead: int
+    at_once: int
+    held_runs: list[FoundRun]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocker:
+    """One thing that is in a fetch's way, or its end."""
+
+    kind: str
+    text: str  # one sentence
+    until: datetime | None = None  # when it is over by itself; None: not known, or never
+    remedy: str = ""  # a command line, or what to do in words; "" where there is nothing to do
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Why:
+    """Why a fetch waits, at the moment at which the database was asked; one blocker at least, the headline first."""
+
+    fetch: int
+    state: str
+    now: datetime
+    blockers: Sequence[Blocker]
+
+
+def why(fetch_id: int) -> Why:
+    """Return all that is in the fetch's way. Reads only; at most four queries, and rows of the queue are bounded.
+
+    Waits for a broker that is away for a second and a half. Raises UnknownFetch.
+    """
+    parameters = {"fetch": fetch_id, "obey": settings.WEIR_OBEY_ROBOTS, "path": PATH, "most": MOST_AHEAD}
+    rows = _query("why", parameters, row=Waiting)
+    if not rows:
+        raise UnknownFetch(fetch_id)
+    [row] = rows
+    if row.state in FINAL:
+        found = [_ended(row)]
+    else:
+        known = processes()
+        found = [*_outages(known, row), *_of_site(row)]
+        found += _of_fetch(row, known, found)
+    return Why(fetch=row.id, state=row.state, now=row.now, blockers=found)
+
+
+def _ended(row: Waiting) -> Blocker:
+    with_status = f" with status {row.status_code}" if row.status_code else ""
+    error = f": {row.error}" if row.error else ""
+    retry = f"manage.py fetches retry {row.id}" if row.state == State.FAILED else ""
+    return Blocker(kind="ended", text=f"It has ended: {row.state}{with_status}{error}.", remedy=retry)
+
+
+def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
+    """Yield what keeps all fetches waiting: processes that are missing, and a broker that is away."""
+    for kind, (name, without) in NEEDED.items():
+        if kind != "fetcher" and row.state != State.QUEUED:
+            continue
+        of_kind = [process for process in known if process.kind == kind]
+        if not any(process.state in RUNS for process in of_kind):
+            since = f"has been alive for {span(min(p.silent_s for p in of_kind))}" if of_kind else "is known"
+            yield Blocker(kind=f"no {kind}", text=f"No {name} {since}: {without}.", remedy="manage.py processes")
+    if row.state == State.RUNNING:
+        return
+    messages = waiting(task_names.FETCH_BATCH)
+    if messages is None:
+        yield Blocker(kind="broker", text="The broker cannot be reached: no fetcher hears of a slot.")
+    elif messages > MOST_WAITING:
+        text = f"Fetchers are behind: {messages:,} messages wait for them, and nothing is reserved meanwhile."
+        yield Blocker(kind="fetchers behind", text=text, remedy="start more fetchers")
+
+
+def _of_site(row: Waiting) -> Iterator[Blocker]:
+    """Yield what keeps all fetches of the site waiting."""
+    if row.state == State.RUNNING:
+        return
+    resume = f"manage.py sites resume {row.site}"
+    if row.paused_until and row.paused_until > row.now:
+        is_endless = row.paused_until >= PAUSED_FOREVER
+        text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
+        yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
+    if row.backed_off_until and row.backed_off_until > row.now:
+        text = f"The site {row.site} refused requests, and is backed off."
+        if row.backoff_error:
+            text = f"The site {row.site} cannot be reached: {row.backoff_error}."
+        kind = "unreachable" if row.backoff_error else "backed off"
+        yield Blocker(kind=kind, text=text, until=row.backed_off_until, remedy=resume)
+
+
+def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Blocker]) -> Iterator[Blocker]:
+    """Yield what keeps this fetch waiting, by its state, beside what was found already."""
+    match row.state:
+        case State.RUNNING:
+            yield _running(row, known)
+        case State.RESERVED:
+            yield _reserved(row)
+        case _ if not row.site:
+            yield Blocker(kind="no site", text="Its site was deleted: it follows its host to another within seconds.")
+        case _:
+            waits = [*_robots(row), *_not_due(row)]
+            yield from waits
+            yield from _concurrency(row)
+            yield from _turn(row, [*found, *waits])
+
+
+def _running(row: Waiting, known: Sequence[ProcessStatus]) -> Blocker:
+    holder = next((process for process in known if process.id == row.claimed_by), None)
+    name = holder.name if holder else "a fetcher"
+    if holder is None or holder.state not in RUNS:
+        text = f"{name} has it, and {f'has been silent for {span(holder.silent_s)}' if holder else 'is gone'}."
+        return Blocker(kind="holder silent", text=text, until=row.lease_until, remedy="manage.py processes")
+    if row.slot_start and row.slot_start > row.now:
+        return Blocker(kind="slot", text=f"{name} has it, and waits for its slot.", until=row.slot_start)
+    since = f" for {span((row.now - row.slot_start).total_seconds())}" if row.slot_start else ""
+    return Blocker(kind="in flight", text=f"It is in flight{since}, at {name}.", until=row.lease_until)
+
+
+def _reserved(row: Waiting) -> Blocker:
+    if row.slot_start is None or row.slot_start > row.now:
+        text = "It has a slot, and a message is on its way to a fetcher."
+        return Blocker(kind="slot", text=text, until=row.slot_start)
+    ago = span((row.now - row.slot_start).total_seconds())
+    text = f"Its slot began {ago} ago, and no fetcher has taken it: it is queued again when its lease is over."
+    return Blocker(kind="not taken", text=text, until=row.lease_until, remedy="manage.py processes")
+
+
+def _robots(row: Waiting) -> Iterator[Blocker]:
+    """Yield that robots.txt is not known, or cannot be read: nothing is requested before it is."""
+    if not row.obeys_robots:
+        return
+    file = f"{row.origin}{PATH}"
+    if row.robots_state == "unreachable":
+        text = f"{file} cannot be read ({row.robots_error}): nothing is fetched before it is asked for again."
+        yield Blocker(kind="robots.txt unreachable", text=text, until=row.robots_expires_at)
+    elif row.robots_state is None and row.robots_fetch is not None:
+        text = f"{file} is not known yet: fetch {row.robots_fetch}, which asks for it, is {row.robots_fetch_state}."
+        yield Blocker(kind="robots.txt", text=text, remedy=f"manage.py fetches why {row.robots_fetch}")
+    elif row.robots_state is None:
+        text = f"{file} is not known yet: it is asked for when a fetcher takes this fetch."
+        yield Blocker(kind="robots.txt", text=text)
+
+
+def _not_due(row: Waiting) -> Iterator[Blocker]:
+    if row.not_before <= row.now or row.waits_for_robots or _is_due_with_robots(row):
+        return
+    text = f"It is not due yet: {row.error.rstrip('.')}." if row.error else "It is not due yet."
+    yield Blocker(kind="not due", text=text, until=row.not_before)
+
+
+def _is_due_with_robots(row: Waiting) -> bool:
+    """Tell whether it is due when its robots.txt is asked for again, which is a reason that has been given."""
+    again_at = row.robots_expires_at if row.robots_state == "unreachable" and row.obeys_robots else None
+    return again_at is not None and row.not_before <= again_at + SAME_CAUSE
+
+
+def _concurrency(row: Waiting) -> Iterator[Blocker]:
+    if row.max_concurrency is not None and row.at_once >= row.max_concurrency:
+        text = f"{row.site} allows {row.max_concurrency} at once, and has {row.at_once} reserved or in flight."
+        remedy = f"manage.py sites set {row.site} --max-concurrency {2 * row.max_concurrency}"
+        yield Blocker(kind="concurrency", text=text, remedy=remedy)
+
+
+def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
+    """Yield its place in the queue, and when its turn comes at the rate of its site.
+
+    Where something waits for a person, nobody knows when.
+    """
+    more = " or more" if row.ahead >= MOST_AHEAD else ""
+    before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"
+    place = f"{before if row.ahead else 'It is the next one'}, at {rate_text(row.effective_interval, row.written_rate)}"
+    from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
+    starts_in_s = _starts_in_s(row, from_s)
+    if starts_in_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
+        yield Blocker(kind="rate", text=f"{place}.")
+    else:
+        until = row.now + timedelta(seconds=starts_in_s)
+        yield Blocker(kind="rate", text=f"{place}: its turn comes in {span(starts_in_s)}{more}.", until=until)
+
+
+def _starts_in_s(row: Waiting, from_s: float) -> float:
+    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
+    held_for_s = max([-math.inf, *((end - row.now).total_seconds() for end in ends)])
+    site = SiteTiming(
+        interval_s=row.effective_interval.total_seconds(),
+        spacing_s=row.spacing_s,
+        grace_s=row.grace_s + round_trips.added_grace_s(round_trip_s),
+        burst=row.burst,
+        reserved_for_s=row.reserved_for_s,
+        held_for_s=math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else held_for_s,
+        max_concurrency=row.max_concurrency,
+        held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
+    )
+    return start_in(row.ahead, site, is_active=True, from_s=from_s, ahead=horizon(round_trip_s))

@@ -1,0 +1,102 @@
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from workers.cli import terminal
+from workers.cli.actions import ExactCommand
+from workers.cli.terminal import span
+from workers.overview.overview import Overview, overview
+from workers.overview.problems import RUNS, Problem, problems, shown
+
+NEEDS_A_PERSON = 1  # the exit status
+
+
+class Command(ExactCommand):
+    help = (
+        "Show on one screen how fetches, unread numbers, e-mails and processes do, and below it what is wrong, with "
+        "what to do next. Nothing is counted beyond 10,000. "
+        "Exit status: 0; 1 when something needs a person; 2 when it was typed wrongly."
+    )
+    examples = ("", "--json")
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--json", action="store_true", help="one JSON object instead of text")
+
+    def handle(self, *_args: object, **options: Any) -> None:
+        seen = overview()
+        found = list(problems(seen))
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_data(seen, found)))
+        else:
+            self.stdout.write("\n".join(_as_text(seen, found)))
+        if found:
+            sys.exit(NEEDS_A_PERSON)
+
+
+def _as_text(seen: Overview, found: Sequence[Problem]) -> Iterator[str]:
+    lines = {
+        "paced": _paced(seen),
+        "": _sites(seen),
+        "counted": _counted(seen),
+        "once": _once(seen),
+        "processes": ", ".join(f"{number} {kind}" for kind, number in sorted(_alive(seen).items())) or "none alive",
+        "messages": ", ".join(f"{number:,} in {queue}" for queue, number in seen.messages.items()) or "not known",
+    }
+    yield from terminal.fields(lines)
+    yield ""
+    if not found:
+        yield "Nothing needs you."
+    for problem in found:
+        yield f"! {terminal.printable(problem.text)} -> {terminal.printable(problem.next_step)}"
+
+
+def _paced(seen: Overview) -> str:
+    of = seen.numbers
+    waits = f"{shown(of.queued)} queued, {shown(of.reserved)} reserved, {shown(of.running)} running"
+    ended = f"{shown(of.done)} done, {shown(of.failed)} failed, {shown(of.cancelled)} cancelled"
+    return f"{waits}; in the last hour {ended}"
+
+
+def _sites(seen: Overview) -> str:
+    of = seen.numbers
+    oldest = (
+        f"the oldest due fetch waits for {span(of.oldest_due_s)}" if of.oldest_due_s is not None else "no fetch is due"
+    )
+    held = f"{shown(of.paused)} paused, {shown(of.backed_off)} backed off, {shown(of.unreachable)} unreachable"
+    return f"{oldest}; sites with fetches to come: {shown(of.sites)}, of these {held}"
+
+
+def _counted(seen: Overview) -> str:
+    of = seen.numbers
+    flush = "never flushed" if of.flushed_s is None else f"last flush {span(max(0.0, of.flushed_s))} ago"
+    trust = {True: "Redis is trusted", False: "rows are counted until reconcile is through", None: "never reconciled"}
+    return f"{shown(of.doubts)} doubts, {flush}, {trust[of.trusted]}"
+
+
+def _once(seen: Overview) -> str:
+    of = seen.numbers
+    waits = f"{shown(of.pending)} pending, {shown(of.sending)} sending, {shown(of.unknown)} unknown"
+    return f"{waits}; of the newest {of.sent:,} sent, {of.not_sent:,} failed"
+
+
+def _alive(seen: Overview) -> Counter[str]:
+    return Counter(process.kind for process in seen.processes if process.state in RUNS)
+
+
+def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:
+    numbers = seen.numbers._asdict()
+    return {
+        **numbers,
+        "now": seen.numbers.now.isoformat(),
+        "alive": dict(_alive(seen)),
+        "silent": [process.name for process in seen.processes if process.state == "silent"],
+        "messages": dict(seen.messages),
+        "broker_error": seen.broker_error or None,
+        "problems": [{"text": problem.text, "next_step": problem.next_step} for problem in found],
+    }

@@ -1,0 +1,82 @@
+"""The overview: what an operator looks at first. How much there is of everything, and how old the oldest of it is.
+
+One query counts, by indexes and never beyond MOST (sql/overview.sql). Another one reads the processes. The broker is
+asked how many messages wait, and may be away.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final, NamedTuple
+
+from django.db import transaction
+
+from postgres import statements
+from workers import broker_link
+from workers.heartbeats import QUEUES
+from workers.processes.status import ProcessStatus, processes
+
+_query = partial(statements.run_within, "workers.overview")
+
+MOST: Final = 10_000  # no number goes beyond: there may be more
+HEADS: Final = 1_000  # sites whose queues are looked into
+STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
+
+
+class Numbers(NamedTuple):
+    """How much there is of everything; MOST + 1 means more. Ages are None where there is nothing."""
+
+    now: datetime
+    queued: int
+    reserved: int
+    running: int
+    done: int  # within the last hour, as are the next two; of the newest MOST
+    failed: int
+    cancelled: int
+    oldest_due_s: float | None
+    sites: int  # that have fetches to come
+    paused: int  # of these
+    backed_off: int
+    unreachable: int
+    stalled: int  # sites at which due fetches do not start, though nothing is known to be in their way
+    stalled_fetch: int | None
+    doubts: int
+    trusted: bool | None  # None: reconcile has never run
+    flushed_s: float | None  # since the last flush
+    pending: int
+    sending: int  # with those that a mailer has claimed
+    unknown: int
+    oldest_pending_s: float | None  # since it was due; below 0 if it is not
+    oldest_unknown_s: float | None
+    sent: int  # of the newest MOST e-mails, as is the next
+    not_sent: int  # failed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overview:
+    """Everything at one look."""
+
+    numbers: Numbers
+    processes: list[ProcessStatus]
+    messages: Mapping[str, int]  # that wait, by queue; empty where the broker is away
+    broker_error: str  # "" where the broker answers
+
+
+def count() -> Numbers:
+    """Count, at a cost that does not grow with the tables."""
+    with transaction.atomic():
+        _query("by_index", {})
+        [numbers] = _query("overview", {"most": MOST, "heads": HEADS, "stalled_after": STALLED_AFTER_S}, row=Numbers)
+    return numbers
+
+
+def overview() -> Overview:
+    """Look at everything. Reads only; waits at most 1.5 seconds for a broker that is away."""
+    messages: dict[str, int] = {}
+    broker_error = ""
+    try:
+        messages = {queue: broker_link.waiting_in(queue) for queue in QUEUES}
+    except broker_link.Unreachable as error:
+        broker_error = str(error).rstrip(".") or "it does not answer"
+    return Overview(numbers=count(), processes=processes(), messages=messages, broker_error=broker_error)

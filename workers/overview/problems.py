@@ -1,0 +1,84 @@
+"""What is wrong, in one sentence each, with what to do next: pure."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from django.template.defaultfilters import pluralize
+
+from workers import ticks
+from workers.cli.terminal import span
+from workers.fetches.dispatch import MOST_WAITING
+from workers.overview.overview import MOST, Overview
+
+NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
+    "beat": ("beat", "nothing is called on schedule"),
+    "ticks": ("worker of the queue ticks", "no fetch gets a slot, and no unread number is flushed"),
+    "fetcher": ("fetcher", "no request is sent"),
+    "mailer": ("mailer", "no e-mail is sent"),
+    "worker": ("worker of the queue default", "no task of yours runs"),
+}
+RUNS: Final = frozenset({"alive", "stopping"})
+LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
+
+
+class Problem(NamedTuple):
+    """Something that needs a person."""
+
+    text: str  # one sentence
+    next_step: str  # a command line, or words
+
+
+def problems(seen: Overview) -> Iterator[Problem]:
+    """Yield what needs a person, what stops most first."""
+    if seen.broker_error:
+        text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
+        yield Problem(text, "start it, or correct REDIS_URL")
+    yield from _processes(seen)
+    yield from _queues(seen)
+    yield from _fetches(seen)
+    yield from _emails(seen)
+
+
+def shown(number: int) -> str:
+    """Return a number that was counted up to MOST."""
+    return f"{number:,}" if number <= MOST else f"{MOST:,}+"
+
+
+def _processes(seen: Overview) -> Iterator[Problem]:
+    if not seen.processes:
+        yield Problem("No process is known: nothing runs.", "make up, or the Procfile's commands")
+        return
+    alive = {process.kind for process in seen.processes if process.state in RUNS}
+    for kind, (name, without) in NEEDED.items():
+        if kind not in alive:
+            yield Problem(f"No {name} is alive: {without}.", "manage.py processes")
+    for process in seen.processes:
+        if process.state == "silent" and process.kind in alive:
+            yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+
+
+def _queues(seen: Overview) -> Iterator[Problem]:
+    limits = {"fetch": MOST_WAITING, **dict.fromkeys(ticks.QUEUES, ticks.MOST_WAITING - 1)}
+    for queue, messages in seen.messages.items():
+        if messages > limits.get(queue, MOST):
+            text = f"{messages:,} messages wait in the queue {queue}: its workers are down, or too few."
+            yield Problem(text, "manage.py processes")
+
+
+def _fetches(seen: Overview) -> Iterator[Problem]:
+    numbers = seen.numbers
+    if numbers.stalled:
+        sites = f"{shown(numbers.stalled)} site{pluralize(numbers.stalled)}"
+        text = f"Due fetches of {sites} do not start, though their rate would allow it."
+        yield Problem(text, f"manage.py fetches why {numbers.stalled_fetch}")
+
+
+def _emails(seen: Overview) -> Iterator[Problem]:
+    numbers = seen.numbers
+    if numbers.unknown:
+        emails = f"{shown(numbers.unknown)} e-mail{pluralize(numbers.unknown)}"
+        text = f"{emails} may have arrived or not, the oldest for {span(numbers.oldest_unknown_s or 0)}."
+        yield Problem(text, "manage.py emails list")
+    if (numbers.oldest_pending_s or 0) > LATE_S:
+        text = f"E-mails wait for the mail server, the oldest for {span(numbers.oldest_pending_s or 0)}."
+        yield Problem(text, "manage.py emails list --state pending")

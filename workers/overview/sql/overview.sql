@@ -1,0 +1,121 @@
+-- Count what is queued, held and doubtful, and find the oldest of it. Reads only. No number goes beyond `most`: where
+-- there is more, it is `most` + 1. Every row is found by a partial index, or by the order of a primary key, so that the
+-- cost does not grow with the tables. Run after by_index.sql, which sees to that where there are no statistics.
+-- Of sites, those that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches; where
+-- there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that have
+-- been due for `stalled_after` seconds though the site's rate would have allowed them; `stalled_fetch` is one of these.
+--
+-- clock   the database's time
+-- queued  queued fetches
+-- held    those that have a slot
+-- ended   those that ended within an hour, the newest first
+-- site    sites that dispatch looks at, or that have fetches which become due
+-- head    the first fetch of the queues of some of these sites that is due
+-- stalled the heads that could have started
+-- email   e-mails that have not ended
+-- newest  the newest e-mails
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), queued AS MATERIALIZED (
+    SELECT not_before
+    FROM fetches_fetch
+    WHERE state = 'queued'
+    ORDER BY site_id, priority DESC, not_before, id
+    LIMIT %(most)s + 1
+), held AS MATERIALIZED (
+    SELECT state
+    FROM fetches_fetch
+    WHERE state IN ('reserved', 'running')
+    ORDER BY site_id, lease_until
+    LIMIT %(most)s + 1
+), ended AS MATERIALIZED (
+    SELECT state
+    FROM fetches_fetch
+    WHERE finished_at BETWEEN statement_timestamp() - interval '1 hour' AND 'infinity'
+    ORDER BY finished_at DESC
+    LIMIT %(most)s + 1
+), site AS MATERIALIZED (
+    (
+        SELECT id, true AS is_active, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        FROM ratelimit_site
+        WHERE has_backlog
+        ORDER BY id
+        LIMIT %(most)s + 1
+    )
+    UNION ALL
+    (
+        SELECT id, false, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        FROM ratelimit_site
+        WHERE due_at IS NOT NULL
+        ORDER BY due_at
+        LIMIT %(most)s + 1
+    )
+), head AS MATERIALIZED (
+    SELECT job.*, site.next_start, max_concurrency, greatest(paused_until, backed_off_until) AS held_until
+    FROM (SELECT * FROM site WHERE is_active LIMIT %(heads)s) AS site
+    CROSS JOIN LATERAL (
+        SELECT id, not_before
+        FROM fetches_fetch
+        WHERE site_id = site.id AND state = 'queued'
+        ORDER BY priority DESC, not_before, id
+        LIMIT 1
+    ) AS job
+), stalled AS MATERIALIZED (
+    SELECT id
+    FROM head, clock
+    WHERE greatest(not_before, next_start, held_until) < now - make_interval(secs => %(stalled_after)s::float8)
+        AND max_concurrency IS NULL
+), email AS MATERIALIZED (
+    (
+        SELECT state, next_attempt_at AS since
+        FROM mail_email
+        WHERE state = 'pending'
+        ORDER BY next_attempt_at, id
+        LIMIT %(most)s + 1
+    )
+    UNION ALL
+    (
+        SELECT state, sending_since
+        FROM mail_email
+        WHERE state IN ('claimed', 'sending', 'unknown')
+        ORDER BY state DESC, sending_since
+        LIMIT %(most)s + 1
+    )
+), newest AS MATERIALIZED (
+    SELECT state FROM mail_email ORDER BY id DESC LIMIT %(most)s
+)
+SELECT
+    now,
+    (SELECT count(*) FROM queued) AS queued,
+    (SELECT count(*) FROM held WHERE state = 'reserved') AS reserved,
+    (SELECT count(*) FROM held WHERE state = 'running') AS running,
+    (SELECT count(*) FROM ended WHERE state = 'done') AS done,
+    (SELECT count(*) FROM ended WHERE state = 'failed') AS failed,
+    (SELECT count(*) FROM ended WHERE state = 'cancelled') AS cancelled,
+    (
+        SELECT extract(epoch FROM now - min(not_before))::float8
+        FROM (SELECT not_before FROM queued UNION ALL SELECT not_before FROM head) AS due
+        WHERE not_before <= now
+    ) AS oldest_due_s,
+    (SELECT count(*) FROM site) AS sites,
+    (SELECT count(*) FROM site WHERE paused_until > now) AS paused,
+    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '') AS backed_off,
+    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error <> '') AS unreachable,
+    (SELECT count(*) FROM stalled) AS stalled,
+    (SELECT min(id) FROM stalled) AS stalled_fetch,
+    (SELECT count(*) FROM (SELECT FROM notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
+    (SELECT trusted FROM notifications_reconciliation LIMIT 1) AS trusted,
+    (
+        SELECT extract(epoch FROM now - flushed_at)::float8
+        FROM notifications_flushedepoch
+        ORDER BY epoch DESC
+        LIMIT 1
+    ) AS flushed_s,
+    (SELECT count(*) FROM email WHERE state = 'pending') AS pending,
+    (SELECT count(*) FROM email WHERE state IN ('claimed', 'sending')) AS sending,
+    (SELECT count(*) FROM email WHERE state = 'unknown') AS unknown,
+    (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'pending') AS oldest_pending_s,
+    (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
+    (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
+    (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent
+FROM clock
