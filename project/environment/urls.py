@@ -84,6 +84,19 @@ def secrets(*urls: str) -> list[str]:
     return [secret for secret in {*raw, *map(unquote, raw)} if secret]
 
 
+def names(variable: str, url: str) -> list[str]:
+    """Return the names in a URL that may be shown: of the user, the hosts and the database."""
+    if not url or malformed(variable, url):
+        return []
+    if variable == "DATABASE_URL":
+        configured = database(url)
+        texts = [configured["USER"], configured["NAME"], configured["HOST"]]
+    else:
+        parts = split_url(url)
+        texts = [parts.scheme, parts.username or "", parts.hostname or ""]
+    return [word for text in texts for word in re.findall(r"\w+", text)]
+
+
 def _scheme(url: str) -> str:
     scheme, separator, _ = url.partition("://")
     return scheme.lower() if separator else ""

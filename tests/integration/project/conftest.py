@@ -1,11 +1,12 @@
-"""Weir's own processes, started by the Procfile's exact lines, on a broker of their own that a test may harm."""
+"""Weir's own processes, by the Procfile's exact lines, on a broker that a test may harm; and manage.py in forks."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from django.db import connection
 
 from project import embedded
 from project.checkout import CHECKOUT
+from tests.home import HOME
 
 END_WITHIN_S = 20
+
+Told = subprocess.CompletedProcess[str]
+Manage = Callable[..., Told]
 
 
 @dataclass(kw_only=True)
@@ -87,3 +92,36 @@ def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) ->
     )
     yield made
     made.stop()
+
+
+def environment(**variables: str | Path) -> dict[str, str]:
+    """Return the environment of a process that is told of no server but these."""
+    clean = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_DEBUG"), "")
+    given = {name: str(text) for name, text in variables.items()}
+    return {**os.environ, "WEIR_HOME": str(HOME), **clean, **given}
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """Start the program that becomes `manage.py` in forks; it ends with its standard input."""
+    command = [sys.executable, str(Path(__file__).with_name("forked_commands.py"))]
+    variables = {**os.environ, "PYTHONPATH": str(CHECKOUT), "DJANGO_SETTINGS_MODULE": ""}
+    with subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdin=-1, stdout=-1, text=True) as program:
+        yield program
+
+
+@pytest.fixture
+def manage(forking: subprocess.Popen[str], tmp_path: Path) -> Manage:
+    """Return what runs manage.py with these arguments, in a process and an environment of its own."""
+
+    def run(*arguments: str, **variables: str | Path) -> Told:
+        outputs = [tmp_path / "stdout", tmp_path / "stderr"]
+        job = {"arguments": arguments, "environment": environment(**variables), "outputs": [*map(str, outputs)]}
+        assert forking.stdin
+        assert forking.stdout
+        forking.stdin.write(f"{json.dumps(job)}\n")
+        forking.stdin.flush()
+        status = int(forking.stdout.readline())
+        return Told(arguments, status, *(path.read_text() for path in outputs))
+
+    return run
