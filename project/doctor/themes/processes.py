@@ -58,6 +58,8 @@ def versions(known: Sequence[ProcessStatus]) -> Verdict:
 
 def distance(longest_s: float) -> Verdict:
     """Judge whether processes are near enough to PostgreSQL for the rates that sites have."""
+    if not longest_s:
+        return good("No process has measured a round trip lately.")
     text = f"Their longest round trip to PostgreSQL, with its commit, takes {longest_s * 1000:.1f} ms"
     if longest_s < FAR_S:
         return good(f"{text}.")

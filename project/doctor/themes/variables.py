@@ -35,7 +35,7 @@ def production(*, in_production: bool) -> Verdict:
     if in_production:
         return good("DATABASE_URL is set: secret key, cookies and TLS are judged as in production.")
     return not_checked(
-        "Secret key, cookies and TLS are judged where DATABASE_URL is set: nobody else can connect here."
+        "Secret key, cookies and TLS are judged where DATABASE_URL is set: as it is, Weir is for one host."
     )
 
 

@@ -4,9 +4,12 @@ import json
 import os
 import re
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,3 +128,30 @@ def manage(forking: subprocess.Popen[str], tmp_path: Path) -> Manage:
         return Told(arguments, status, *(path.read_text() for path in outputs))
 
     return run
+
+
+class RefusesPasswords(socketserver.BaseRequestHandler):
+    """A PostgreSQL that asks for the password in clear, and repeats it in its refusal."""
+
+    def handle(self) -> None:
+        request = self.request.recv(1_024)
+        if b"\x04\xd2\x16/" in request or b"\x04\xd2\x160" in request:  # wants TLS or GSSAPI
+            self.request.sendall(b"N")
+            request = self.request.recv(1_024)
+        self.request.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
+        password = self.request.recv(1_024)[5:-1]
+        fields = b"SFATAL\0VFATAL\0C28P01\0M" + self.server.words % password + b"\0\0"  # type: ignore[attr-defined]
+        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+
+@contextmanager
+def serving(handler: type[socketserver.BaseRequestHandler], words: bytes = b"") -> Iterator[int]:
+    """Serve on a port of the loopback address until the end."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        server.words = words  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()

@@ -3,9 +3,6 @@
 import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from project import embedded
 from project.checkout import CHECKOUT
 from project.errors import DOCTOR
 from tests.home import HOME
-from tests.integration.project.conftest import Manage, Told, environment
+from tests.integration.project.conftest import Manage, RefusesPasswords, Told, environment, serving
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LIST = ("showmigrations", "ratelimit")  # asks the database
@@ -30,20 +27,6 @@ def sentence(told: Told) -> str:
     return told.stderr.strip()
 
 
-class RefusesPasswords(socketserver.BaseRequestHandler):
-    """A PostgreSQL that asks for the password in clear, and repeats it in its refusal."""
-
-    def handle(self) -> None:
-        request = self.request.recv(1_024)
-        if b"\x04\xd2\x16/" in request or b"\x04\xd2\x160" in request:  # wants TLS or GSSAPI
-            self.request.sendall(b"N")
-            request = self.request.recv(1_024)
-        self.request.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
-        password = self.request.recv(1_024)[5:-1]
-        fields = b"SFATAL\0VFATAL\0C28P01\0M" + self.server.words % password + b"\0\0"  # type: ignore[attr-defined]
-        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
-
-
 class WrongPassword(socketserver.BaseRequestHandler):
     """A Redis that refuses every command, and repeats it in its refusal."""
 
@@ -51,19 +34,6 @@ class WrongPassword(socketserver.BaseRequestHandler):
         while request := self.request.recv(1_024):
             words = b" ".join(request.split(b"\r\n"))
             self.request.sendall(b"-WRONGPASS invalid username-password pair in %s\r\n" % words)
-
-
-@contextmanager
-def serving(handler: type[socketserver.BaseRequestHandler], words: bytes = b"") -> Iterator[int]:
-    """Serve on a port of the loopback address until the end."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        server.words = words  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------

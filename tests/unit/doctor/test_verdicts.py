@@ -145,6 +145,7 @@ ALL = [process(kind) for kind in processes.KINDS]
         (processes.versions(ALL), "good", "All run Weir 0.1.0."),
         (processes.versions([]), "not checked", "No process runs."),
         (processes.versions([*ALL, process("beat", version="0.2.0")]), "warning", "0.1.0, 0.2.0 side by side"),
+        (processes.distance(0.0), "good", "No process has measured"),
         (processes.distance(0.001), "good", "1.0 ms"),
         (processes.distance(0.08), "warning", "nearer to the primary"),
         # Fetching
