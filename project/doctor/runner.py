@@ -14,6 +14,7 @@ import psycopg
 from django.db import connections
 
 from project import errors
+from project.celery import app
 from project.doctor.findings import Check, Finding, Level, Theme, Verdict, not_checked
 
 Answer = Verdict | Sequence[Verdict] | Exception
@@ -62,6 +63,7 @@ class _Asker:
         self._questions.put(None)
 
     def _work(self) -> None:
+        app.set_current()  # for this thread
         while question := self._questions.get():
             try:
                 self._answers.put(question())

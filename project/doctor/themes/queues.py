@@ -75,7 +75,6 @@ def _tasks() -> Sequence[Verdict]:
 
 
 def _lengths() -> Sequence[Verdict]:
-    app.set_current()
     return lengths({queue: broker_link.waiting_in(queue) for queue in heartbeats.QUEUES})
 
 

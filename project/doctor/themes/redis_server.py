@@ -3,8 +3,10 @@
 import os
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
@@ -13,6 +15,7 @@ from redis.retry import Retry
 
 from notifications import counters
 from project.doctor.findings import Check, Verdict, good, warning, wrong
+from project.environment.urls import REDIS_SCHEMES
 from workers import broker_link, heartbeats
 
 SERVER, BROKER = "Redis", "the broker"  # what these checks provide
@@ -81,54 +84,84 @@ def distance(round_trip_s: float) -> Verdict:
 
 
 class _Server:
-    """A connection to the server of REDIS_URL, and what that has said."""
+    """A connection to a Redis, and what that has said."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         self.info: Info = {}
+        self._url = url
         self._client: Any = None
 
-    def connect(self) -> Verdict:
-        retry = Retry(NoBackoff(), 0)
-        url, timeout_s = settings.REDIS_URL, ANSWER_WITHIN_S / 2
-        try:
-            self._client = redis.Redis.from_url(
-                url, socket_connect_timeout=timeout_s, socket_timeout=timeout_s, retry=retry
-            )
-            self.info = self._client.info("all")
-        except (redis.RedisError, OSError) as error:
-            raise counters.Unreachable(str(error)) from error
-        return good(
-            "The server of REDIS_URL answers." if os.environ.get("REDIS_URL") else "The embedded Valkey answers."
+    def connect(self) -> None:
+        """Connect, and ask for all that the server says of itself."""
+        timeout_s = ANSWER_WITHIN_S / 2
+        self._client = redis.Redis.from_url(
+            self._url, socket_connect_timeout=timeout_s, socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
         )
+        self.info = self._client.info("all")
 
     def round_trip_s(self) -> float:
+        """Return what a round trip usually takes."""
         took_s = []
         for _ in range(ROUND_TRIPS):
             began_at = time.perf_counter()
             self._client.ping()
             took_s.append(time.perf_counter() - began_at)
-        self._client.close()
         return statistics.median(took_s)
 
 
-def _broker() -> Verdict:
+def _connect(server: _Server) -> Verdict:
+    try:
+        server.connect()
+    except (redis.RedisError, OSError) as error:
+        raise counters.Unreachable(str(error)) from error
+    return good("The server of REDIS_URL answers." if os.environ.get("REDIS_URL") else "The embedded Valkey answers.")
+
+
+def _send() -> Verdict:
+    """Do what a sender of messages does first."""
     broker_link.forget_outage()
     try:
         broker_link.waiting_in(heartbeats.QUEUES[0])
     except broker_link.Unreachable as error:
         raise error.__cause__ or error from None
-    return good("It takes messages." if os.environ.get("CELERY_BROKER_URL") else "It is the same server.")
+    return good("The server of CELERY_BROKER_URL answers." if _own_broker() else "It is the same server.")
+
+
+def _own_broker() -> str:
+    """Return CELERY_BROKER_URL, of several the first; empty where REDIS_URL names the broker."""
+    return os.environ.get("CELERY_BROKER_URL", "").strip().partition(";")[0]
+
+
+def _checks_of_broker() -> list[Check]:
+    """Return the checks of a broker that is another server; what is not Redis, or on a Unix socket, is connected to."""
+    url = _own_broker()
+    broker = Check(name="broker", ask=_send, needs=() if url else (SERVER,), provides=BROKER, within_s=5)
+    if urlsplit(url).scheme not in REDIS_SCHEMES:
+        return [broker]
+    server = _Server(url)
+
+    def asked(judge: Callable[[Info], Verdict]) -> Verdict:
+        if not server.info:
+            server.connect()
+        return judge(server.info)
+
+    judges = {"version": version, "writes": writes, "memory": memory}
+    of_redis = [
+        Check(name=f"broker's {name}", ask=partial(asked, judge), needs=(BROKER,), within_s=3)
+        for name, judge in judges.items()
+    ]
+    return [broker, *of_redis]
 
 
 def checks() -> list[Check]:
     """Return the checks of this theme."""
-    server, is_same = _Server(), not os.environ.get("CELERY_BROKER_URL")
+    server = _Server(settings.REDIS_URL)
     return [
-        Check(name="connection", ask=server.connect, provides=SERVER, within_s=ANSWER_WITHIN_S + 1),
+        Check(name="connection", ask=lambda: _connect(server), provides=SERVER, within_s=ANSWER_WITHIN_S + 1),
         Check(name="version", ask=lambda: version(server.info), needs=(SERVER,)),
         Check(name="writes", ask=lambda: writes(server.info), needs=(SERVER,)),
         Check(name="memory", ask=lambda: memory(server.info), needs=(SERVER,)),
         Check(name="persistence", ask=lambda: persistence(server.info), needs=(SERVER,)),
         Check(name="distance", ask=lambda: distance(server.round_trip_s()), needs=(SERVER,)),
-        Check(name="broker", ask=_broker, needs=(SERVER,) if is_same else (), provides=BROKER, within_s=5),
+        *_checks_of_broker(),
     ]

@@ -8,10 +8,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import redis
 from django.core.management import call_command
 from django.db import connection
 
+from demo.fakes.mail_server import MailServer
 from project import embedded
+from project.doctor.findings import good
+from project.doctor.themes.mail import checks as mail_checks
 from tests.home import HOME
 from tests.integration.project.conftest import Manage, Told, forking, manage  # noqa: F401  fixtures
 from workers.models import Heartbeat
@@ -83,6 +87,25 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     assert re.search(rf"good +schedule +Beat's schedule has all {len(SCHEDULE)} entries\.", text)
     assert text.count("No worker consumes the queue") == 4
     assert text.count("too young") == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_redis_that_drops_messages(own_broker: redis.Redis, manage: Manage) -> None:  # noqa: F811  the fixture
+    """By the policy that the server itself tells."""
+    own_broker.config_set("maxmemory", "100mb")
+    own_broker.config_set("maxmemory-policy", "allkeys-lru")
+    socket_path = own_broker.connection_pool.connection_kwargs["path"]
+    found = lines(manage("doctor", REDIS_URL=f"unix://{socket_path}"))
+    told = "maxmemory-policy is allkeys-lru, which drops messages and deltas: set it to noeviction."
+    assert found["Redis and the broker: memory"] == ("wrong", told)
+    assert found["Redis and the broker: broker"] == ("good", "It is the same server.")
+
+
+def test_the_mail_server_is_asked_and_gets_nothing(mail: MailServer) -> None:
+    """It lets us in, and no e-mail was begun."""
+    [verdict, _] = [check.ask() for check in mail_checks()]
+    assert verdict == good(f"The mail server 127.0.0.1:{mail.port} lets us in.")
+    assert mail.received() == {}
 
 
 def test_servers_that_are_away(manage: Manage, tmp_path: Path) -> None:  # noqa: F811  the fixture

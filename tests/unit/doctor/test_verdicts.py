@@ -268,6 +268,22 @@ def test_what_djangos_checks_find(message: CheckMessage, in_production: bool, to
     assert verdict.name == (message.id if told[0] != "good" else "")
 
 
+@pytest.mark.parametrize(
+    ("broker", "asked"),
+    [
+        ("", ["broker"]),
+        ("amqp://mq.example//", ["broker"]),
+        ("redis://cache.example:6379/1", ["broker", "broker's version", "broker's writes", "broker's memory"]),
+    ],
+)
+def test_a_broker_that_is_another_redis_is_judged_as_one(
+    broker: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the messages, which may not be dropped."""
+    monkeypatch.setenv("CELERY_BROKER_URL", broker)
+    assert [check.name for check in redis_server.checks() if check.name.startswith("broker")] == asked
+
+
 def test_each_check_has_a_name_of_its_own_that_fits() -> None:
     """Within its theme; and what a check needs is provided by an earlier one."""
     provided: set[str] = set()
