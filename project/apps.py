@@ -1,4 +1,4 @@
-"""The app `project`: what holds for each connection to PostgreSQL, whichever app opens it."""
+"""The app `project`: the environment, and what holds for each connection to PostgreSQL, whichever app opens it."""
 
 from typing import Any
 
@@ -9,11 +9,13 @@ from postgres import sessions
 
 
 class ProjectConfig(AppConfig):
-    """Configures sessions."""
+    """Configures sessions, and registers the system checks."""
 
     name = "project"
 
     def ready(self) -> None:
+        from project import checks  # noqa: F401, PLC0415  registering is the purpose
+
         connection_created.connect(_configure, dispatch_uid="weir")
 
 

@@ -12,5 +12,8 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from project.environment.unknown import log_unknown
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 application = ProxyHeadersMiddleware(get_asgi_application(), trusted_hosts=settings.WEIR_TLS_PROXIES)  # type: ignore[arg-type]  # Django's is typed loosely
+log_unknown()

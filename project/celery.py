@@ -3,9 +3,10 @@
 import os
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, setup_logging, worker_init
 
 from project.broker import outlive_lost_connections
+from project.environment.unknown import log_unknown
 from project.silent_broker import leave_when_silent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
@@ -21,3 +22,9 @@ app.steps["worker"].add("workers.processes.turning:Turning")
 @setup_logging.connect
 def _leave_logging_to_django(**_signal: object) -> None:
     """Keep `LOGGING`: with a receiver of this signal Celery does not set the root logger to its own level, WARNING."""
+
+
+@worker_init.connect
+@beat_init.connect
+def _name_unknown_variables(**_signal: object) -> None:
+    log_unknown()

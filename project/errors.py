@@ -1,14 +1,15 @@
 """An error from outside (a server, a setting) ends a command with one sentence, without a password.
 
-The sentence says what does not work, in the driver's own words, and what to do. `DJANGO_DEBUG=1` or `--traceback` keep
-the traceback.
+The sentence says what does not work, in the driver's own words, and what to do. Where a server does not work, it points
+to `manage.py doctor`, which looks at all of them. `DJANGO_DEBUG=1` or `--traceback` keep the traceback.
 """
 
+import errno
 import os
 import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,39 @@ from django.core.exceptions import ImproperlyConfigured
 
 from notifications import counters
 from project import embedded
-from project.environment import UnreadableVariables
-from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, secrets, split_url
+from project.environment import UnreadableVariables, urls
+from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, split_url
 from project.environment.values import TRUE
 
 LONG = 8  # characters of a secret that stands in a word by no accident
+SHORT = 4  # characters of the shortest secret that stands in a sentence by no accident
+# Where a password stands as such, whatever it is: in a URL, and behind its name.
+_PLACES = (re.compile(r"(://[^\s/@:]*:)[^\s@]+(?=@)"), re.compile(r"(\bpassword=)(?:'[^']*'|[^\s'&]+)", re.IGNORECASE))
+# The words of which drivers make their sentences. Masked, such a word would garble the sentence, and show the password.
+_ORDINARY = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    access address administrator against allowed already another argument arguments asynchronous attempt
+    authentication authorization available been broken broker busy canceled cannot certificate channel check clear
+    client clients close closed clusterdown command conf configured connect connecting connection connections could
+    crash currently database dataset default denied detected disabled disk does encryption ended enough entry error
+    errors execabort exist expected expired failed fails failure fatal file files found from given gssapi handshake
+    have host hostname ident improperly incorrect internal into invalid isolation issuer known language limit limits
+    loading local login lost many master masterdown match maximum maxmemory memory method misconf missing moved must
+    name names needed network noauth node none noperm noscript number obsolete open operation options pair pass
+    password peer permission permissions permitted persist pgsql port ports postgres postgresql protocol provided
+    query reached read reading readonly ready received recovery redis refused rejected remaining replica replicas
+    replication requested require required requires reserved resolution resource response role roles root running
+    saslname save scram script secret self send server service session sessions shut shutdown shutting signed slots
+    slow snapshots socket sorry starting startup statement superuser support supported system temporary terminating
+    that there this through timed timeout transaction translate unable unexpected unexpectedly unix unknown
+    unreachable unsupported until used user username valkey value verify version weir when while with without word
+    write writing wrong wrongpass wrongtype your
+        """,
+    )
+) | {word for number in errno.errorcode for word in re.findall(r"\w+", os.strerror(number).lower())}
+DOCTOR = "; `python manage.py doctor` checks the rest"
 _UNDEFINED_TABLE = "42P01"
 # SQLSTATEs (or their beginnings) that concern the connection, not one statement.
 _CONNECTION_STATES = ("08", "57P", "28", "3D", "53300")
@@ -41,34 +70,59 @@ def in_one_sentence(arguments: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        sentence = None if _wants_traceback(arguments) else explain(error)
+        sentence = None if _wants_traceback(arguments) else explain(error, rest=DOCTOR)
         if sentence is None:
             raise
         sys.stderr.write(f"{sentence}\n")
         sys.exit(1)
 
 
-def explain(error: Exception) -> str | None:
-    """Return what happened and what to do, or None for an error that is not from outside."""
+def explain(error: Exception, *, rest: str = "") -> str | None:
+    """Return what happened and what to do, or None for an error that is not from outside.
+
+    The sentence about a server that does not work ends with `rest`.
+    """
     match error:
         case embedded.EmbeddedError() | UnreadableVariables():
             return str(error)
         case django.db.ProgrammingError():
             return _without_tables(error)
         case django.db.OperationalError() | django.db.InterfaceError() | psycopg.OperationalError():
-            return _database(error)
+            return _database(error, rest)
         case kombu.exceptions.OperationalError() | redis.exceptions.RedisError() | counters.Unreachable():
-            return _broker(error)
+            return _broker(error, rest)
         case ImproperlyConfigured():
-            return _redacted(error)
+            return without_secrets(str(error))
     return None
 
 
-def redacted(text: str, secrets: Sequence[str]) -> str:
-    """Return the text on one line, with *** for each secret; for a short one only where it is no part of a word."""
+def database_place() -> str:
+    """Return the server that the settings name, as it may be shown."""
+    return f"PostgreSQL at {_place_of(settings.DATABASES['default'])}"
+
+
+def without_secrets(text: str) -> str:
+    """Return the text on one line, without the passwords that the environment has."""
+    return redacted(text, _secrets(), _names())
+
+
+def redacted(text: str, secrets: Sequence[str], names: Collection[str] = ()) -> str:
+    """Return the text on one line, with *** for each secret.
+
+    1. What stands where a password stands is masked, whatever it is.
+    2. Elsewhere, a secret is masked where it is no part of a word; a long one that is no word itself, anywhere.
+    3. A secret that a sentence has by accident stays there: one of few letters, a word that drivers use, or one of the
+       `names` of users and hosts. Masked, it would be told: the sentence is the same whatever the password is.
+    """
+    for place in _PLACES:
+        text = place.sub(r"\1***", text)
+    ordinary = _ORDINARY.union(name.lower() for name in names)
     for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) < SHORT or secret.lower() in ordinary:
+            continue
         word = re.escape(secret)
-        text = re.sub(word if len(secret) >= LONG else rf"(?<!\w){word}(?!\w)", "***", text)
+        is_anywhere = len(secret) >= LONG and not secret.isalpha()
+        text = re.sub(word if is_anywhere else rf"(?<!\w){word}(?!\w)", "***", text)
     return " ".join(text.split())
 
 
@@ -82,27 +136,28 @@ def _without_tables(error: django.db.ProgrammingError) -> str | None:
     return "The database lacks tables that this command needs: run `python manage.py migrate`."
 
 
-def _database(error: Exception) -> str:
+def _database(error: Exception, rest: str) -> str:
     configured = settings.DATABASES["default"]
     state = _sqlstate(error)
     if state and not state.startswith(_CONNECTION_STATES):
-        return f"PostgreSQL could not do it: {_redacted(error).rstrip('.')}."
+        return f"PostgreSQL could not do it: {without_secrets(str(error)).rstrip('.')}."
     if os.environ.get("DATABASE_URL"):
-        return f"PostgreSQL at {_place_of(configured)} does not work ({_reason(error)}): check DATABASE_URL."
+        return f"{database_place()} does not work ({_reason(error)}): check DATABASE_URL{rest}."
     if _takes_no_connections(Path(configured["HOST"]) / ".s.PGSQL.5432"):
         return embedded.not_running_hint()
     log = settings.EMBEDDED_HOME / "postgres.log"
-    return f"The embedded PostgreSQL does not work ({_reason(error)}): see {log}."
+    return f"The embedded PostgreSQL does not work ({_reason(error)}): see {log}{rest}."
 
 
-def _broker(error: Exception) -> str:
+def _broker(error: Exception, rest: str) -> str:
     variables = ["REDIS_URL"] if isinstance(error, counters.Unreachable) else ["CELERY_BROKER_URL", "REDIS_URL"]
     variable = next((name for name in variables if os.environ.get(name)), None)
     if variable:
-        return f"{_server(variable)} does not work ({_reason(error)}): check {variable}."
+        return f"{_server(variable)} does not work ({_reason(error)}): check {variable}{rest}."
     if _takes_no_connections(embedded.valkey_socket(settings.EMBEDDED_HOME)):
         return "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
-    return f"The embedded Valkey does not work ({_reason(error)}): see {settings.EMBEDDED_HOME / 'valkey.log'}."
+    log = settings.EMBEDDED_HOME / "valkey.log"
+    return f"The embedded Valkey does not work ({_reason(error)}): see {log}{rest}."
 
 
 def _server(variable: str) -> str:
@@ -115,6 +170,7 @@ def _server(variable: str) -> str:
 
 
 def _place_of(configured: Mapping[str, Any]) -> str:
+    """Return where the database is, without a password."""
     host, port = str(configured["HOST"]), configured.get("PORT") or 5432
     if not host or host.startswith("/"):
         return f"{host or 'its default socket'}, database {configured['NAME']},"
@@ -136,17 +192,13 @@ def _takes_no_connections(path: Path) -> bool:
 
 def _shown(place: str) -> str:
     """Return a place as it may be shown: an @ in it means that a part of a password was taken for it."""
-    return redacted(place, _secrets()) if "@" in place else place
+    return without_secrets(place) if "@" in place else place
 
 
 def _reason(error: Exception) -> str:
     """Return the driver's own words, without the guesses at a cause that libpq adds behind a tab."""
     lines = [line for line in str(error).splitlines() if not line.startswith("\t")]
-    return redacted(" ".join(lines), _secrets()).rstrip(".") or type(error).__name__
-
-
-def _redacted(error: Exception) -> str:
-    return redacted(str(error), _secrets())
+    return without_secrets(" ".join(lines)).rstrip(".") or type(error).__name__
 
 
 def _sqlstate(error: Exception) -> str | None:
@@ -155,4 +207,9 @@ def _sqlstate(error: Exception) -> str | None:
 
 
 def _secrets() -> list[str]:
-    return secrets(*(os.environ.get(variable, "") for variable in EXAMPLES))
+    given = [os.environ.get(variable, "") for variable in ("EMAIL_HOST_PASSWORD", "DJANGO_SECRET_KEY")]
+    return [*urls.secrets(*(os.environ.get(variable, "") for variable in EXAMPLES)), *filter(None, given)]
+
+
+def _names() -> list[str]:
+    return [name for variable in EXAMPLES for name in urls.names(variable, os.environ.get(variable, "").strip())]

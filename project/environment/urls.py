@@ -9,6 +9,8 @@ from itertools import chain
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
+from kombu.transport import TRANSPORT_ALIASES
+
 EXAMPLES = {
     "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",
     "REDIS_URL": "redis://:PASSWORD@HOST:6379/0",
@@ -84,6 +86,19 @@ def secrets(*urls: str) -> list[str]:
     return [secret for secret in {*raw, *map(unquote, raw)} if secret]
 
 
+def names(variable: str, url: str) -> list[str]:
+    """Return the names in a URL that may be shown: of the user, the hosts and the database."""
+    if not url or malformed(variable, url):
+        return []
+    if variable == "DATABASE_URL":
+        configured = database(url)
+        texts = [configured["USER"], configured["NAME"], configured["HOST"]]
+    else:
+        parts = split_url(url)
+        texts = [parts.scheme, parts.username or "", parts.hostname or ""]
+    return [word for text in texts for word in re.findall(r"\w+", text)]
+
+
 def _scheme(url: str) -> str:
     scheme, separator, _ = url.partition("://")
     return scheme.lower() if separator else ""
@@ -93,6 +108,8 @@ def _fault(name: str, url: str) -> str | None:
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in SCHEMES.get(name, {scheme}):
         return f"it must begin with {EXAMPLES[name].partition('//')[0]}//"
+    if not _is_spoken(scheme):
+        return f"no broker is spoken to by {scheme}://"
     try:
         parts = split_url(url)
         _ = parts.port
@@ -104,6 +121,12 @@ def _fault(name: str, url: str) -> str | None:
     if scheme in REDIS_SCHEMES and path and not path.isdecimal():
         return "what follows the last / must be a number"
     return None
+
+
+def _is_spoken(scheme: str) -> bool:
+    """Tell whether Redis or Kombu knows the scheme; Kombu also takes the path of a class for one."""
+    transport = scheme.partition("+")[0]
+    return transport == "unix" or transport in TRANSPORT_ALIASES or "." in transport
 
 
 def _names_a_user_only(url: str) -> bool:

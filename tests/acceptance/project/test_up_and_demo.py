@@ -184,6 +184,21 @@ def test_the_demo_wipes_nothing_but_what_a_demo_made(home: Path) -> None:
     assert [entry.name for entry in home.iterdir()] == ["precious"]
 
 
+def diagnosis(home: Path) -> tuple[list[str], bool]:
+    """Return what `doctor` finds wrong, and whether that took less than five seconds."""
+    doctor = subprocess.run(
+        [*MANAGE, "doctor", "--json"],
+        env={**os.environ, "WEIR_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = json.loads(doctor.stdout)
+    wrong = [finding["sentence"] for finding in told["findings"] if finding["level"] == "wrong"]
+    assert bool(doctor.returncode) == bool(wrong)
+    return wrong, told["seconds"] < 5
+
+
 @pytest.mark.alone
 def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
     """On empty embedded servers: /healthz answers, the admin's user is explained, and nothing stays behind."""
@@ -202,6 +217,7 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log}")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
             assert json.load(response)["database"] == "ok"
+        assert diagnosis(home) == ([], True)
         running = processes_of(home)
         for queue in heartbeats.QUEUES:
             assert any(f"--queues {queue} " in words for words in running)

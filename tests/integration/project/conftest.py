@@ -1,11 +1,14 @@
-"""Weir's own processes, started by the Procfile's exact lines, on a broker of their own that a test may harm."""
+"""Weir's own processes, by the Procfile's exact lines, on a broker that a test may harm; and manage.py in forks."""
 
 import os
 import re
 import signal
+import socketserver
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,13 @@ from django.db import connection
 
 from project import embedded
 from project.checkout import CHECKOUT
+from tests.forked import Forked
+from tests.home import HOME
 
 END_WITHIN_S = 20
+
+Told = subprocess.CompletedProcess[str]
+Manage = Callable[..., Told]
 
 
 @dataclass(kw_only=True)
@@ -87,3 +95,61 @@ def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) ->
     )
     yield made
     made.stop()
+
+
+def environment(**variables: str | Path) -> dict[str, str]:
+    """Return the environment of a process that is told of no server but these."""
+    clean = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_DEBUG"), "")
+    given = {name: str(text) for name, text in variables.items()}
+    return {**os.environ, "WEIR_HOME": str(HOME), **clean, **given}
+
+
+# Becomes manage.py, with files for its two outputs.
+BECOME = """
+import os, runpy, sys
+for descriptor, path in enumerate(sys.argv[1:3], start=1):
+    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+sys.argv = ["manage.py", *sys.argv[3:]]
+runpy.run_path("manage.py", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def manage(tmp_path: Path) -> Manage:
+    """Return what runs manage.py with these arguments, in a process and an environment of its own."""
+
+    def run(*arguments: str, **variables: str | Path) -> Told:
+        outputs = [tmp_path / "stdout", tmp_path / "stderr"]
+        program = Forked("-c", BECOME, *map(str, outputs), *arguments, environment=environment(**variables))
+        program.communicate()
+        assert program.returncode is not None
+        return Told(arguments, program.returncode, *(path.read_text() for path in outputs))
+
+    return run
+
+
+class RefusesPasswords(socketserver.BaseRequestHandler):
+    """A PostgreSQL that asks for the password in clear, and repeats it in its refusal."""
+
+    def handle(self) -> None:
+        request = self.request.recv(1_024)
+        if b"\x04\xd2\x16/" in request or b"\x04\xd2\x160" in request:  # wants TLS or GSSAPI
+            self.request.sendall(b"N")
+            request = self.request.recv(1_024)
+        self.request.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
+        password = self.request.recv(1_024)[5:-1]
+        fields = b"SFATAL\0VFATAL\0C28P01\0M" + self.server.words % password + b"\0\0"  # type: ignore[attr-defined]
+        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
+
+
+@contextmanager
+def serving(handler: type[socketserver.BaseRequestHandler], words: bytes = b"") -> Iterator[int]:
+    """Serve on a port of the loopback address until the end."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        server.words = words  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()

@@ -1,12 +1,8 @@
 """Servers that do not answer and settings that cannot be read: one sentence each, and never a password."""
 
-import os
 import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,47 +10,13 @@ from django.db import connection
 
 from project import embedded
 from project.checkout import CHECKOUT
-from project.errors import redacted
-from tests.forked import Forked
+from project.errors import DOCTOR
 from tests.home import HOME
+from tests.integration.project.conftest import Manage, RefusesPasswords, Told, environment, serving
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LIST = ("showmigrations", "ratelimit")  # asks the database
 FETCH = ("fetch", "http://a.example/")  # asks the broker first
-
-Told = subprocess.CompletedProcess[str]
-Manage = Callable[..., Told]
-
-
-def environment(**variables: str | Path) -> dict[str, str]:
-    """Return the environment of a process that is told of no server but these."""
-    clean = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_DEBUG"), "")
-    given = {name: str(text) for name, text in variables.items()}
-    return {**os.environ, "WEIR_HOME": str(HOME), **clean, **given}
-
-
-# Becomes manage.py, with files for its two outputs.
-BECOME = """
-import os, runpy, sys
-for descriptor, path in enumerate(sys.argv[1:3], start=1):
-    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
-sys.argv = ["manage.py", *sys.argv[3:]]
-runpy.run_path("manage.py", run_name="__main__")
-"""
-
-
-@pytest.fixture
-def manage(tmp_path: Path) -> Manage:
-    """Return what runs manage.py with these arguments, in a process and an environment of its own."""
-
-    def run(*arguments: str, **variables: str | Path) -> Told:
-        outputs = [tmp_path / "stdout", tmp_path / "stderr"]
-        program = Forked("-c", BECOME, *map(str, outputs), *arguments, environment=environment(**variables))
-        program.communicate()
-        assert program.returncode is not None
-        return Told(arguments, program.returncode, *(path.read_text() for path in outputs))
-
-    return run
 
 
 def sentence(told: Told) -> str:
@@ -65,20 +27,6 @@ def sentence(told: Told) -> str:
     return told.stderr.strip()
 
 
-class RefusesPasswords(socketserver.BaseRequestHandler):
-    """A PostgreSQL that asks for the password in clear, and repeats it in its refusal."""
-
-    def handle(self) -> None:
-        request = self.request.recv(1_024)
-        if b"\x04\xd2\x16/" in request or b"\x04\xd2\x160" in request:  # wants TLS or GSSAPI
-            self.request.sendall(b"N")
-            request = self.request.recv(1_024)
-        self.request.sendall(b"R" + (8).to_bytes(4, "big") + (3).to_bytes(4, "big"))
-        password = self.request.recv(1_024)[5:-1]
-        fields = b"SFATAL\0VFATAL\0C28P01\0M" + self.server.words % password + b"\0\0"  # type: ignore[attr-defined]
-        self.request.sendall(b"E" + (len(fields) + 4).to_bytes(4, "big") + fields)
-
-
 class WrongPassword(socketserver.BaseRequestHandler):
     """A Redis that refuses every command, and repeats it in its refusal."""
 
@@ -86,19 +34,6 @@ class WrongPassword(socketserver.BaseRequestHandler):
         while request := self.request.recv(1_024):
             words = b" ".join(request.split(b"\r\n"))
             self.request.sendall(b"-WRONGPASS invalid username-password pair in %s\r\n" % words)
-
-
-@contextmanager
-def serving(handler: type[socketserver.BaseRequestHandler], words: bytes = b"") -> Iterator[int]:
-    """Serve on a port of the loopback address until the end."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        server.words = words  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
@@ -113,14 +48,14 @@ def test_a_port_that_takes_no_connections(manage: Manage) -> None:
     """A given server that does not answer is named with host, port and database, but without the password."""
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:1/orders"))
     assert told.startswith("PostgreSQL at 127.0.0.1:1/orders does not work (")
-    assert told.endswith("Connection refused): check DATABASE_URL.")
+    assert told.endswith(f"Connection refused): check DATABASE_URL{DOCTOR}.")
 
 
 def test_an_unknown_host(manage: Manage) -> None:
     """A host name that does not exist is said to be the reason, in the driver's words."""
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@host.invalid/orders"))
     assert told.startswith("PostgreSQL at host.invalid:5432/orders does not work (")
-    assert told.endswith("): check DATABASE_URL.")
+    assert told.endswith(f"): check DATABASE_URL{DOCTOR}.")
     assert told.count("host.invalid") > 1
 
 
@@ -130,7 +65,7 @@ def test_a_refused_password_is_not_shown_even_if_the_server_repeats_it(manage: M
     with serving(RefusesPasswords, words.encode()) as port:
         told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://weir:{SECRET}@127.0.0.1:{port}/orders"))
     assert words % "***" in told
-    assert told.endswith("): check DATABASE_URL.")
+    assert told.endswith(f"): check DATABASE_URL{DOCTOR}.")
 
 
 @pytest.mark.usefixtures("embedded_servers")
@@ -139,9 +74,9 @@ def test_unknown_databases_and_users(manage: Manage) -> None:
     sockets = embedded.postgres_socket_dir(HOME)
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://postgres:{SECRET}@/{sockets}/nowhere"))
     assert told.startswith(f"PostgreSQL at {sockets}, database nowhere, does not work (")
-    assert told.endswith('database "nowhere" does not exist): check DATABASE_URL.')
+    assert told.endswith(f'database "nowhere" does not exist): check DATABASE_URL{DOCTOR}.')
     told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://nobody:{SECRET}@/{sockets}/postgres"))
-    assert told.endswith('role "nobody" does not exist): check DATABASE_URL.')
+    assert told.endswith(f'role "nobody" does not exist): check DATABASE_URL{DOCTOR}.')
 
 
 @pytest.mark.usefixtures("embedded_servers")
@@ -275,7 +210,7 @@ def test_a_broker_that_does_not_answer(manage: Manage, variable: str) -> None:
     """A given broker that does not answer is named, with the variable that names it."""
     told = sentence(manage(*FETCH, **{variable: f"redis://:{SECRET}@127.0.0.1:1/0"}))
     assert told.startswith("Redis at 127.0.0.1:1/0 does not work (")
-    assert told.endswith(f"Connection refused): check {variable}.")
+    assert told.endswith(f"Connection refused): check {variable}{DOCTOR}.")
 
 
 def test_a_broker_that_refuses_the_password(manage: Manage) -> None:
@@ -284,7 +219,7 @@ def test_a_broker_that_refuses_the_password(manage: Manage) -> None:
         told = sentence(manage(*FETCH, REDIS_URL=f"redis://:{SECRET}@127.0.0.1:{port}/0"))
     assert told.startswith(f"Redis at 127.0.0.1:{port}/0 does not work (")
     assert "invalid username-password pair" in told
-    assert told.endswith("): check REDIS_URL.")
+    assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
 
 
 # --- Redis' deltas --------------------------------------------------------------------------------
@@ -302,7 +237,7 @@ def test_deltas_that_are_out_of_reach(manage: Manage, command: str, database_url
     servers = {"REDIS_URL": f"redis://:{SECRET}@127.0.0.1:1/0", "CELERY_BROKER_URL": f"amqp://u:{SECRET}@127.0.0.1:2/"}
     told = sentence(manage(command, DATABASE_URL=database_url, **servers))
     assert told.startswith("Redis at 127.0.0.1:1/0 does not work (")
-    assert told.endswith("Connection refused): check REDIS_URL.")
+    assert told.endswith(f"Connection refused): check REDIS_URL{DOCTOR}.")
 
 
 def test_deltas_in_an_embedded_valkey_that_does_not_run(manage: Manage, database_url: str, tmp_path: Path) -> None:
@@ -318,7 +253,7 @@ def test_deltas_behind_a_wrong_password(manage: Manage, database_url: str) -> No
         told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
     assert told.startswith(f"Redis at 127.0.0.1:{port}/0 does not work (")
     assert "invalid username-password pair" in told
-    assert told.endswith("): check REDIS_URL.")
+    assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
 
 
 def test_deltas_behind_a_malformed_url(manage: Manage, database_url: str) -> None:
@@ -326,20 +261,3 @@ def test_deltas_behind_a_malformed_url(manage: Manage, database_url: str) -> Non
     url = f"redis://:{SECRET}@cache.example:port/0"
     told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
     assert told.startswith("REDIS_URL is malformed (")
-
-
-# --- in the small ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("fails:\n  abc at a", "fails: *** at ***"),
-        ("database b of user b, 'b'", "database *** of user ***, '***'"),
-        ("redis://:a#c@h", "redis://:***@h"),
-        ("xlong secret#y", "x***y"),
-    ],
-)
-def test_redacting_leaves_words_whole(text: str, shown: str) -> None:
-    """The longest secret comes first; a short one is masked where it is no part of a word; the text is one line."""
-    assert redacted(text, ["a", "abc", "b", "a#c", "long secret#"]) == shown

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 
 from workers import consumers, heartbeats
 from workers.cli import terminal
+from workers.cli.actions import ExactCommand
 from workers.cli.arguments import at_least_one, seconds, whole_number
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.management.screen import Screen, queueing, waits, watching
@@ -36,13 +37,20 @@ STALLED = (
 )
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
+    examples = (
+        "https://example.com/ https://example.com/about",
+        "--file urls.txt --priority 10 --max-attempts 3",
+        "- --json --timeout 10m < urls.txt",
+        "--file urls.txt --no-wait",
+    )
     help = (
         "Queue URLs, watch them being fetched at the rates of their sites, and say how they ended. "
         "Exit status: 0; 1 when one failed; 124 after --timeout; 130 after Ctrl-C (the fetches go on)."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("urls", nargs="*", metavar="URL", help="URLs, or - to read them from stdin")
         parser.add_argument("--file", help="read URLs from it: one a line; blank lines and # comments are ignored")
         parser.add_argument(
@@ -201,7 +209,7 @@ def _as_text(ids: FetchIds, seen: Progress, elapsed_s: float) -> Iterator[str]:
         yield f"failed: {terminal.printable(url)}: {terminal.printable(error)}"
     if seen.failed > FAILURES_SHOWN:
         yield f"and {_fetches(seen.failed - FAILURES_SHOWN)} more failed: --json lists all"
-    if ids.count == 1 and not seen.unfinished:
+    if ids.count == seen.done == 1:
         yield f"`manage.py fetches show {ranges[0]}` shows what came."
 
 

@@ -1,0 +1,78 @@
+"""What a check finds, and what a check is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Level(StrEnum):
+    """How a finding is meant. Only WRONG makes the command fail."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    WRONG = "wrong"
+    NOT_CHECKED = "not checked"
+
+
+class Verdict(NamedTuple):
+    """What a check says: one sentence, which names the remedy where there is something to mend.
+
+    A check that finds several things gives each a name of its own.
+    """
+
+    level: Level
+    sentence: str
+    name: str = ""
+
+
+class Finding(NamedTuple):
+    """A verdict, with the theme and the name of its check."""
+
+    theme: str
+    name: str
+    level: Level
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """Asks one question.
+
+    `needs` names what must work for it, and `provides` what works if this check does not find it wrong. A check that
+    has no answer after `within_s` seconds, or raises an error, is a finding of the level `at_worst`.
+    """
+
+    name: str
+    ask: Callable[[], Verdict | Sequence[Verdict]]
+    needs: tuple[str, ...] = ()
+    provides: str = ""
+    within_s: float = 2.0
+    at_worst: Level = Level.WRONG
+
+
+class Theme(NamedTuple):
+    """A chapter of the report."""
+
+    title: str
+    checks: Sequence[Check]
+
+
+def good(sentence: str) -> Verdict:
+    """Return that there is nothing to mend."""
+    return Verdict(Level.GOOD, sentence)
+
+
+def warning(sentence: str) -> Verdict:
+    """Return what works, and may surprise, or will not do in production."""
+    return Verdict(Level.WARNING, sentence)
+
+
+def wrong(sentence: str) -> Verdict:
+    """Return what has to be mended."""
+    return Verdict(Level.WRONG, sentence)
+
+
+def not_checked(sentence: str) -> Verdict:
+    """Return why there is no answer, where that is nobody's fault."""
+    return Verdict(Level.NOT_CHECKED, sentence)

@@ -1,0 +1,84 @@
+"""What fetchers need of the network, and what they may reach."""
+
+import socket
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from django.conf import settings
+from django.db import Error
+
+from project.doctor.findings import Check, Level, Verdict, good, warning
+from ratelimit.models import Site
+from workers.fetches.addresses import ports
+
+DNS_WITHIN_S = 3.0
+EXAMPLE = "example.com"
+# Where strangers' URLs should not lead: this host, and what answers with a cloud's passwords.
+INNERMOST = [ip_network(text) for text in ("127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10")]
+WIDEST_V4, WIDEST_V6 = 8, 16  # the shortest prefixes of one's own networks
+MANY_PORTS = 10_000
+
+Network = IPv4Network | IPv6Network
+
+
+def names(host: str, look_up: Callable[[str], str]) -> Verdict:
+    """Judge whether the host's name leads to an address; `look_up` raises OSError where it does not."""
+    try:
+        return good(f"{host} is {look_up(host)}.")
+    except OSError as error:
+        return warning(f"{host} is not looked up ({error.strerror or error}): check this host's DNS, /etc/resolv.conf.")
+
+
+def networks(allowed: Sequence[Network]) -> Sequence[Verdict]:
+    """Judge WEIR_FETCH_ALLOW_NETS."""
+    if not allowed:
+        return [good("Only public addresses are fetched from.")]
+    found = [warning(f"WEIR_FETCH_ALLOW_NETS has {network}, {why}.") for network in allowed if (why := _why(network))]
+    return found or [good(f"Public addresses are fetched from, and {', '.join(map(str, allowed))}.")]
+
+
+def open_ports(number: int) -> Verdict:
+    """Judge WEIR_FETCH_ALLOW_PORTS, by how many there are."""
+    if number > MANY_PORTS:
+        return warning(
+            f"WEIR_FETCH_ALLOW_PORTS has {number:,} ports, those of mail servers and databases among them: name the "
+            "few that you fetch from, such as 80,443,8080,8443."
+        )
+    return good(f"{number} ports are fetched from.")
+
+
+def _why(network: Network) -> str:
+    if network.prefixlen < (WIDEST_V4 if network.version == 4 else WIDEST_V6):  # noqa: PLR2004  IPv4
+        return "which is a large part of all addresses: name your own networks only"
+    if any(network.version == inner.version and network.overlaps(inner) for inner in INNERMOST):
+        return "by which URLs of strangers reach this host itself, or its cloud's metadata: for development only"
+    return ""
+
+
+def _look_up(host: str) -> str:
+    return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+
+
+def _host() -> str:
+    """Return the host of the site that was last started at, or a well-known one."""
+    try:
+        site = Site.objects.filter(name__regex=r"^[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]+$").order_by("-next_start").first()
+    except Error:
+        return EXAMPLE
+    return site.name if site else EXAMPLE
+
+
+def _robots() -> Verdict:
+    if settings.WEIR_OBEY_ROBOTS:
+        return good("robots.txt is obeyed.")
+    return warning("WEIR_OBEY_ROBOTS is off: robots.txt is not obeyed where a site does not say otherwise.")
+
+
+def checks() -> list[Check]:
+    """Return the checks of this theme."""
+    return [
+        Check(name="DNS", ask=lambda: names(_host(), _look_up), within_s=DNS_WITHIN_S, at_worst=Level.WARNING),
+        Check(name="networks", ask=lambda: networks([*map(ip_network, settings.WEIR_FETCH_ALLOW_NETS)])),
+        Check(name="ports", ask=lambda: open_ports(len(ports(settings.WEIR_FETCH_ALLOW_PORTS)))),
+        Check(name="robots.txt", ask=_robots),
+    ]

@@ -1,0 +1,65 @@
+"""The mail server: whether it lets us in. Nothing is sent."""
+
+from functools import partial
+from typing import Any, cast
+
+from django.conf import settings
+from django.core import mail
+from django.core.mail.backends import smtp
+from django.utils.module_loading import import_string
+
+from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
+from project.environment.variables import Variables
+from workers.mail import transport
+
+CONNECT_WITHIN_S = 3.0
+STEP_S = 1.0  # each step of the conversation
+
+PLACEHOLDER = str(Variables.model_fields["DEFAULT_FROM_EMAIL"].default)
+NO_SERVER = str(Variables.model_fields["EMAIL_HOST"].default)
+
+
+def sender(address: str) -> Verdict:
+    """Judge DEFAULT_FROM_EMAIL; whether it is an address at all, Django's checks say."""
+    if address == PLACEHOLDER:
+        return warning(
+            f"DEFAULT_FROM_EMAIL is {PLACEHOLDER}, which mail servers refuse: set it to an address of yours."
+        )
+    return good(f"E-mails come from {address}.")
+
+
+def server(place: str, failure: str) -> Verdict:
+    """Judge the conversation with the mail server, which failed if there is a text."""
+    if not failure:
+        return good(f"The mail server {place} lets us in.")
+    if settings.EMAIL_HOST == NO_SERVER:
+        return warning(f"No mail server lets us in at {place}, so e-mails wait ({failure}): set EMAIL_HOST to yours.")
+    return wrong(
+        f"The mail server {place} does not let us in, so e-mails wait ({failure}): check EMAIL_HOST, EMAIL_PORT, "
+        "EMAIL_USE_TLS or EMAIL_USE_SSL, EMAIL_HOST_USER and EMAIL_HOST_PASSWORD."
+    )
+
+
+def _converse() -> Verdict:
+    """Connect, with TLS and the login as the settings say, and close the connection."""
+    path = transport.backend_path()
+    if not issubclass(import_string(path), smtp.EmailBackend):
+        return not_checked(f"{path} is no backend for SMTP.")
+    connection = cast("Any", mail.get_connection(path, timeout=STEP_S))
+    try:
+        connection.open()
+        connection.connection.ehlo_or_helo_if_needed()
+    except OSError as error:  # so are those of smtplib, ssl and DNS
+        return server(transport.server_name(), f"{type(error).__name__}: {error}".rstrip("."))
+    finally:
+        connection.close()
+    return server(transport.server_name(), "")
+
+
+def checks() -> list[Check]:
+    """Return the checks of this theme."""
+    at_worst = Level.WARNING if settings.EMAIL_HOST == NO_SERVER else Level.WRONG
+    return [
+        Check(name="mail server", ask=_converse, within_s=CONNECT_WITHIN_S, at_worst=at_worst),
+        Check(name="sender", ask=partial(sender, settings.DEFAULT_FROM_EMAIL)),
+    ]

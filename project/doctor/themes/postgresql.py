@@ -1,0 +1,204 @@
+"""PostgreSQL: whether it is there, is the right one, keeps what was committed, and has what Weir needs."""
+
+import statistics
+import time
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django_celery_beat.models import PeriodicTask
+
+from postgres import statements
+from project import errors
+from project.doctor.findings import Check, Verdict, good, warning, wrong
+from ratelimit.round_trips import FAR_S
+from workers.management.commands.sync_schedule import OWNED
+from workers.schedule import SCHEDULE
+
+SERVER, TABLES = "PostgreSQL", "the database's tables"  # what these checks provide
+CONNECT_WITHIN_S = 8.0  # libpq is given five seconds for each address
+OLDEST = 150_000  # as server_version_num writes 15.0
+FEWEST_SESSIONS = 30  # one process of each kind, as the Procfile starts them, and the web's
+CROWDED = 0.8  # the part of the sessions that may be in use
+LONG_S = 300.0  # of a snapshot: dead rows of busy sites add up
+CLOCK_OFF_S = 2.0
+ROUND_TRIPS = 5
+
+_query = partial(statements.run, "project.doctor")
+
+
+class Server(NamedTuple):
+    """What PostgreSQL says of itself."""
+
+    version: str
+    version_number: int
+    is_standby: bool
+    is_read_only: bool
+    fsync: bool
+    full_page_writes: bool
+    synchronous_commit: str
+    most_sessions: int
+    sessions: int
+
+
+class Snapshot(NamedTuple):
+    """The session with the oldest snapshot."""
+
+    pid: int
+    application_name: str
+    seconds: float
+
+
+class Clock(NamedTuple):
+    """PostgreSQL's."""
+
+    seconds: float
+
+
+def version(server: Server) -> Verdict:
+    """Judge the version."""
+    if server.version_number < OLDEST:
+        return wrong(f"PostgreSQL {server.version} is too old: upgrade it to 15 or newer.")
+    return good(f"PostgreSQL {server.version}.")
+
+
+def writes(server: Server) -> Verdict:
+    """Judge whether rows can be written."""
+    if server.is_standby:
+        return wrong("This server is a standby, which takes no writes: have DATABASE_URL name the primary.")
+    if server.is_read_only:
+        return wrong("Transactions are read-only here: set default_transaction_read_only to off for the role.")
+    return good("It takes writes.")
+
+
+def durability(server: Server) -> Verdict:
+    """Judge whether what was committed is there after a crash: or slots are handed out a second time."""
+    off = [name for name in ("fsync", "full_page_writes") if not getattr(server, name)]
+    off += ["synchronous_commit"] if server.synchronous_commit == "off" else []
+    if off:
+        return wrong(
+            f"{' and '.join(off)} is off, so that a crash forgets reservations, and their slots are handed out a "
+            "second time: turn it on in postgresql.conf."
+        )
+    return good("A commit lasts: fsync, full_page_writes and synchronous_commit are on.")
+
+
+def sessions(server: Server) -> Verdict:
+    """Judge whether there is room for the connections of all processes."""
+    used = f"{server.sessions} of {server.most_sessions} connections are in use"
+    if server.most_sessions < FEWEST_SESSIONS:
+        return warning(f"{used}, and one process of each kind needs {FEWEST_SESSIONS}: raise max_connections.")
+    if server.sessions > CROWDED * server.most_sessions:
+        return warning(f"{used}: raise max_connections before processes are refused.")
+    return good(f"{used}.")
+
+
+def distance(round_trip_s: float) -> Verdict:
+    """Judge how far PostgreSQL is from this host."""
+    text = f"A round trip takes {round_trip_s * 1000:.1f} ms"
+    if round_trip_s < FAR_S:
+        return good(f"{text}.")
+    return warning(f"{text}, so that fast sites cannot use all of their rate: run the processes nearer to PostgreSQL.")
+
+
+def clock(ahead_s: float) -> Verdict:
+    """Judge by how much this host's clock is ahead of PostgreSQL's."""
+    text = f"This host's clock is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} PostgreSQL's"
+    if abs(ahead_s) < CLOCK_OFF_S:
+        return good(f"{text}.")
+    return warning(f"{text}: sites are paced right, but logs are not comparable: run NTP (chrony) on both.")
+
+
+def snapshots(oldest: Snapshot | None) -> Verdict:
+    """Judge the oldest snapshot."""
+    if oldest is None or oldest.seconds < LONG_S:
+        return good(f"No snapshot is older than {LONG_S / 60:.0f} minutes.")
+    who = f"pid {oldest.pid} ({oldest.application_name or 'without a name'})"
+    return warning(
+        f"The transaction of {who} is open for {oldest.seconds / 60:.0f} minutes, which makes busy sites slow: end it, "
+        "by SELECT pg_terminate_backend(pid) where need be."
+    )
+
+
+def migrations(missing: int, foreign: int) -> Verdict:
+    """Judge the tables: migrations that are not applied, and applied ones that this code does not have."""
+    if missing:
+        text = "1 migration is" if missing == 1 else f"{missing} migrations are"
+        return wrong(f"{text} not applied: run `python manage.py migrate`.")
+    if foreign:
+        return warning(f"The database knows {foreign} migrations that this version does not have: is it the newest?")
+    return good("All migrations are applied.")
+
+
+def schedule(stored: dict[str, bool]) -> Verdict:
+    """Judge the entries of beat's schedule that are Weir's: their names, and whether they are enabled."""
+    if stored.keys() != {entry.name for entry in SCHEDULE}:
+        return wrong("Beat's schedule is not that of this version: run `python manage.py sync_schedule`.")
+    if off := sorted(name for name, is_enabled in stored.items() if not is_enabled):
+        return warning(f"Disabled in beat's schedule: {', '.join(off)}. Enable them in the admin, periodic tasks.")
+    return good(f"Beat's schedule has all {len(stored)} entries.")
+
+
+class _Asking:
+    """What is asked once, for several checks."""
+
+    @cached_property
+    def server(self) -> Server:
+        return _query("server", {}, row=Server)[0]
+
+
+def _connect() -> Verdict:
+    connection.ensure_connection()
+    return good(f"{errors.database_place()} answers.")
+
+
+def _round_trip_s() -> float:
+    took_s = []
+    for _ in range(ROUND_TRIPS + 1):
+        began_at = time.perf_counter()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        took_s.append(time.perf_counter() - began_at)
+    return statistics.median(took_s[1:])
+
+
+def _ahead_s() -> float:
+    before = time.time()
+    theirs = _query("clock", {}, row=Clock)[0].seconds
+    return (before + time.time()) / 2 - theirs
+
+
+def _oldest_snapshot() -> Snapshot | None:
+    return next(iter(_query("oldest_snapshot", {}, row=Snapshot)), None)
+
+
+def _migrations() -> Verdict:
+    executor = MigrationExecutor(connection)
+    missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    ours = {label for label, _ in executor.loader.disk_migrations}
+    applied = {key for key in executor.loader.applied_migrations if key[0] in ours}
+    replaced = {key for migration in executor.loader.replacements.values() for key in migration.replaces}
+    return migrations(len(missing), len(applied - executor.loader.disk_migrations.keys() - replaced))
+
+
+def _schedule() -> Verdict:
+    owned = PeriodicTask.objects.filter(name__startswith=OWNED)
+    return schedule(dict(owned.values_list("name", "enabled")))
+
+
+def checks() -> list[Check]:
+    """Return the checks of this theme."""
+    asking = _Asking()
+    return [
+        Check(name="connection", ask=_connect, provides=SERVER, within_s=CONNECT_WITHIN_S),
+        Check(name="version", ask=lambda: version(asking.server), needs=(SERVER,)),
+        Check(name="writes", ask=lambda: writes(asking.server), needs=(SERVER,)),
+        Check(name="durability", ask=lambda: durability(asking.server), needs=(SERVER,)),
+        Check(name="connections", ask=lambda: sessions(asking.server), needs=(SERVER,)),
+        Check(name="distance", ask=lambda: distance(_round_trip_s()), needs=(SERVER,)),
+        Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
+        Check(name="snapshots", ask=lambda: snapshots(_oldest_snapshot()), needs=(SERVER,)),
+        Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
+        Check(name="schedule", ask=_schedule, needs=(SERVER, TABLES)),
+    ]

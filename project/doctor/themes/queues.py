@@ -1,0 +1,97 @@
+"""The queues of messages: whether workers take what is in them, and whether beat's tasks come through."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from project.celery import app
+from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
+from project.doctor.themes.postgresql import SERVER, TABLES
+from project.doctor.themes.processes import WORKERS
+from project.doctor.themes.redis_server import BROKER
+from workers import broker_link, consumers, heartbeats, ticks
+from workers.cli.suggestions import did_you_mean
+from workers.fetches.dispatch import MOST_WAITING
+from workers.fetches.models import Fetch
+from workers.processes.status import ProcessStatus, processes
+from workers.processes.turning import KINDS
+
+NEWEST = 10_000  # fetches whose on_done is looked at
+CONSUMERS_WITHIN_S = 8.0  # of which they are asked twice, for three seconds
+# Messages in a queue: so many wait only where workers are away, or do not keep up.
+MOST = {"default": 1_000, "ticks": ticks.MOST_WAITING - 1, "fetch": MOST_WAITING, "mail": ticks.MOST_WAITING - 1}
+
+
+def consumed(unserved: Sequence[str]) -> Sequence[Verdict]:
+    """Judge whether a worker consumes each queue."""
+    found = [
+        wrong(f"No worker consumes the queue {queue}: start one with `celery -A project worker --queues {queue}`.")
+        for queue in unserved
+    ]
+    return found or [good(f"Workers consume {', '.join(heartbeats.QUEUES)}.")]
+
+
+def lengths(waiting: Mapping[str, int]) -> Sequence[Verdict]:
+    """Judge how many messages wait."""
+    found = [
+        warning(f"{number:,} messages wait in the queue {queue}: its workers are away, or too few, so start more.")
+        for queue, number in waiting.items()
+        if number > MOST[queue]
+    ]
+    return found or [
+        good(f"Waiting messages: {', '.join(f'{number:,} in {name}' for name, number in waiting.items())}.")
+    ]
+
+
+def beats(silent: Collection[str], known: Sequence[ProcessStatus]) -> Sequence[Verdict]:
+    """Judge the heartbeats. The first comes a minute after the start of beat and of the queue's worker."""
+    fresh_s = heartbeats.FRESH.total_seconds()
+    found = []
+    for queue in silent:
+        kind = KINDS.get(queue, "worker")
+        up_s = {each: max((p.age_s for p in known if p.kind == each), default=0.0) for each in (kind, "beat")}
+        if min(up_s.values()) < fresh_s:
+            found.append(not_checked(f"The queue {queue} has had no heartbeat yet: its {kind} and beat are too young."))
+        else:
+            found.append(
+                wrong(f"No heartbeat of the queue {queue} for {fresh_s / 60:.0f} minutes: restart its {kind}.")
+            )
+    return found or [good(f"Each queue had a heartbeat in the last {fresh_s / 60:.0f} minutes.")]
+
+
+def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]:
+    """Judge the tasks that so many fetches name as their `on_done`: a worker throws away what it does not know."""
+    found = [
+        warning(f"{number:,} of the newest fetches name a task {name!r}, which no app has.{did_you_mean(name, known)}")
+        for name, number in named.items()
+        if name not in known
+    ]
+    return found or [good("The apps have each task that a fetch names.")]
+
+
+def _tasks() -> Sequence[Verdict]:
+    app.loader.import_default_modules()
+    newest = Fetch.objects.order_by("-pk").values_list("on_done", flat=True)[:NEWEST]
+    return tasks(Counter(filter(None, newest)), app.tasks)
+
+
+def _lengths() -> Sequence[Verdict]:
+    return lengths({queue: broker_link.waiting_in(queue) for queue in heartbeats.QUEUES})
+
+
+def checks() -> list[Check]:
+    """Return the checks of this theme."""
+    return [
+        Check(
+            name="consumers",
+            ask=lambda: consumed(consumers.unserved_queues(*heartbeats.QUEUES)),
+            needs=(BROKER, SERVER, WORKERS),
+            within_s=CONSUMERS_WITHIN_S,
+        ),
+        Check(name="lengths", ask=_lengths, needs=(BROKER,), within_s=5),
+        Check(
+            name="heartbeats",
+            ask=lambda: beats(heartbeats.silent_queues(), processes()),
+            needs=(SERVER, TABLES, WORKERS),
+        ),
+        Check(name="tasks", ask=_tasks, needs=(SERVER, TABLES), within_s=5),
+    ]

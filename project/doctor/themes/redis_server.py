@@ -1,0 +1,167 @@
+"""Redis, which holds the deltas of unread numbers, and Celery's broker, which may be another."""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from notifications import counters
+from project.doctor.findings import Check, Verdict, good, warning, wrong
+from project.environment.urls import REDIS_SCHEMES
+from workers import broker_link, heartbeats
+
+SERVER, BROKER = "Redis", "the broker"  # what these checks provide
+ANSWER_WITHIN_S = 2.0
+OLDEST = {"valkey": (8, 0), "redis": (6, 2)}
+FAR_S = 0.05  # web code waits for one command at each change
+FULL = 0.9  # the part of maxmemory that may be in use
+ROUND_TRIPS = 5
+
+Info = Mapping[str, Any]
+
+
+def version(info: Info) -> Verdict:
+    """Judge the version."""
+    name = "valkey" if info.get("server_name") == "valkey" else "redis"
+    text = str(info[f"{name}_version"])
+    running = tuple(int(number) for number in text.split(".")[:2])
+    told = f"{name.capitalize()} {text}"
+    if running < OLDEST[name]:
+        return wrong(f"{told} is too old: upgrade to Valkey 8, Redis 6.2, or newer.")
+    return good(f"{told}.")
+
+
+def writes(info: Info) -> Verdict:
+    """Judge whether it takes what is written."""
+    if info.get("role") != "master":
+        return wrong("It is a replica, which takes no writes: have the URL name the primary.")
+    failed = [
+        what
+        for field, what in (("rdb_last_bgsave_status", "its snapshot"), ("aof_last_write_status", "its log"))
+        if info.get(field, "ok") != "ok"
+    ]
+    if failed:
+        return wrong(f"It could not write {' and '.join(failed)} to its disk, and may refuse all writes: see its log.")
+    return good("It takes writes.")
+
+
+def memory(info: Info) -> Verdict:
+    """Judge what happens where its memory is full: an evicted message is a lost one."""
+    most, used, policy = int(info.get("maxmemory", 0)), int(info["used_memory"]), info.get("maxmemory_policy", "?")
+    if not most and policy == "noeviction":
+        return good("Nothing is evicted, and memory has no limit.")
+    if policy.startswith("allkeys"):
+        level = wrong if most else warning
+        return level(f"maxmemory-policy is {policy}, which drops messages and deltas: set it to noeviction.")
+    if policy != "noeviction":
+        return warning(f"maxmemory-policy is {policy}: set it to noeviction, so that nothing is dropped.")
+    if used > FULL * most:
+        return warning(f"{used / most:.0%} of its memory is used, and writes are refused at 100 %: raise maxmemory.")
+    return good(f"Nothing is evicted; {used / most:.0%} of its memory is used.")
+
+
+def persistence(info: Info) -> Verdict:
+    """Say what a restart costs. Either is right."""
+    if info.get("aof_enabled"):
+        return good("It keeps its data over a restart, by its append-only file.")
+    return good("A restart loses messages and deltas, which costs time and nothing else.")
+
+
+def distance(round_trip_s: float) -> Verdict:
+    """Judge how far it is from this host."""
+    text = f"A round trip takes {round_trip_s * 1000:.1f} ms"
+    if round_trip_s < FAR_S:
+        return good(f"{text}.")
+    return warning(f"{text}, for which web code waits at each change of an unread number: run it nearer.")
+
+
+class _Server:
+    """A connection to a Redis, and what that has said."""
+
+    def __init__(self, url: str) -> None:
+        self.info: Info = {}
+        self._url = url
+        self._client: Any = None
+
+    def connect(self) -> None:
+        """Connect, and ask for all that the server says of itself."""
+        timeout_s = ANSWER_WITHIN_S / 2
+        self._client = redis.Redis.from_url(
+            self._url, socket_connect_timeout=timeout_s, socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
+        )
+        self.info = self._client.info("all")
+
+    def round_trip_s(self) -> float:
+        """Return what a round trip usually takes."""
+        took_s = []
+        for _ in range(ROUND_TRIPS):
+            began_at = time.perf_counter()
+            self._client.ping()
+            took_s.append(time.perf_counter() - began_at)
+        return statistics.median(took_s)
+
+
+def _connect(server: _Server) -> Verdict:
+    try:
+        server.connect()
+    except (redis.RedisError, OSError) as error:
+        raise counters.Unreachable(str(error)) from error
+    return good("The server of REDIS_URL answers." if os.environ.get("REDIS_URL") else "The embedded Valkey answers.")
+
+
+def _send() -> Verdict:
+    """Do what a sender of messages does first."""
+    broker_link.forget_outage()
+    try:
+        broker_link.waiting_in(heartbeats.QUEUES[0])
+    except broker_link.Unreachable as error:
+        raise error.__cause__ or error from None
+    return good("The server of CELERY_BROKER_URL answers." if _own_broker() else "It is the same server.")
+
+
+def _own_broker() -> str:
+    """Return CELERY_BROKER_URL, of several the first; empty where REDIS_URL names the broker."""
+    return os.environ.get("CELERY_BROKER_URL", "").strip().partition(";")[0]
+
+
+def _checks_of_broker() -> list[Check]:
+    """Return the checks of a broker that is another server; what is not Redis, or on a Unix socket, is connected to."""
+    url = _own_broker()
+    broker = Check(name="broker", ask=_send, needs=() if url else (SERVER,), provides=BROKER, within_s=5)
+    if urlsplit(url).scheme not in REDIS_SCHEMES:
+        return [broker]
+    server = _Server(url)
+
+    def asked(judge: Callable[[Info], Verdict]) -> Verdict:
+        if not server.info:
+            server.connect()
+        return judge(server.info)
+
+    judges = {"version": version, "writes": writes, "memory": memory}
+    of_redis = [
+        Check(name=f"broker's {name}", ask=partial(asked, judge), needs=(BROKER,), within_s=3)
+        for name, judge in judges.items()
+    ]
+    return [broker, *of_redis]
+
+
+def checks() -> list[Check]:
+    """Return the checks of this theme."""
+    server = _Server(settings.REDIS_URL)
+    return [
+        Check(name="connection", ask=lambda: _connect(server), provides=SERVER, within_s=ANSWER_WITHIN_S + 1),
+        Check(name="version", ask=lambda: version(server.info), needs=(SERVER,)),
+        Check(name="writes", ask=lambda: writes(server.info), needs=(SERVER,)),
+        Check(name="memory", ask=lambda: memory(server.info), needs=(SERVER,)),
+        Check(name="persistence", ask=lambda: persistence(server.info), needs=(SERVER,)),
+        Check(name="distance", ask=lambda: distance(server.round_trip_s()), needs=(SERVER,)),
+        *_checks_of_broker(),
+    ]

@@ -1,0 +1,72 @@
+"""Variables that Weir does not read, although their names say that somebody meant it to.
+
+Not refused: an older version, to which somebody returns, does not know the newest variables. But said by each process
+and each command, because a misspelt `WEIR_FETCH_ALLOW_NETS` would be left out in silence.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import structlog
+
+from project.environment.variables import Variables
+from workers.cli.suggestions import did_you_mean
+
+log = structlog.get_logger(__name__)
+
+PREFIX = "WEIR_"
+# What tests and benchmarks read by themselves.
+OF_TOOLS = frozenset(
+    {
+        "WEIR_BENCH_BACKLOG",
+        "WEIR_BENCH_PROBES",
+        "WEIR_BENCH_ROUNDS",
+        "WEIR_BENCH_SECONDS",
+        "WEIR_BENCH_SHARE",
+        "WEIR_BENCH_WARM_UP",
+        "WEIR_FAULTS",
+        "WEIR_FAULTS_HOLD",
+        "WEIR_FAULTS_SEED",
+        "WEIR_TEST_DATABASE",
+        "WEIR_TEST_HOME",
+    }
+)
+
+
+class Unknown(NamedTuple):
+    """A variable that is set and that nobody reads."""
+
+    name: str
+    sentence: str
+
+
+def unknown(names: Iterable[str]) -> list[Unknown]:
+    """Return those of the variables that begin with WEIR_ and are not read, and those one letter off one that is."""
+    declared = Variables.model_fields.keys()
+    return [
+        Unknown(name, f"Weir reads no variable {name}.{_remedy(name)}")
+        for name in sorted(set(names) - declared - OF_TOOLS)
+        if name.upper().startswith(PREFIX) or any(_is_one_letter_off(name, known) for known in declared)
+    ]
+
+
+def log_unknown() -> None:
+    """Log those of this process' environment: for processes that show nothing of Django's checks."""
+    for name, sentence in unknown(os.environ):
+        log.warning("variable_not_read", variable=name, error=sentence)
+
+
+def _remedy(name: str) -> str:
+    return did_you_mean(name.upper(), Variables.model_fields) or " Unset it: docs/reference/settings.md has all."
+
+
+def _is_one_letter_off(name: str, known: str) -> bool:
+    """Tell whether one letter is missing, too many or another, or two have changed places; capitals do not count."""
+    name = name.upper()
+    if abs(len(name) - len(known)) > 1:
+        return False
+    begin = next((at for at, (one, other) in enumerate(zip(name, known, strict=False)) if one != other), len(known))
+    mine, theirs = name[begin:], known[begin:]
+    swapped = mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]
+    return swapped or mine[1:] == theirs[1:] or mine[1:] == theirs or mine == theirs[1:]

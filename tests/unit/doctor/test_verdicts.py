@@ -1,0 +1,296 @@
+"""Each theme's decisions, made from what a server, a process or the system says."""
+
+import resource
+from datetime import UTC, datetime
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.core.checks import CheckMessage, Error, Warning  # noqa: A004  Django's name
+
+from project.doctor.findings import Level, Verdict
+from project.doctor.themes import (
+    fetching,
+    host,
+    mail,
+    packages,
+    postgresql,
+    processes,
+    queues,
+    redis_server,
+    themes,
+    variables,
+)
+from workers import heartbeats
+from workers.processes.status import ProcessStatus
+from workers.schedule import SCHEDULE
+
+MIB = 2**20
+SERVER = postgresql.Server(
+    version="17.2",
+    version_number=170_002,
+    is_standby=False,
+    is_read_only=False,
+    fsync=True,
+    full_page_writes=True,
+    synchronous_commit="on",
+    most_sessions=97,
+    sessions=20,
+)
+INFO = {
+    "redis_version": "7.2.4",
+    "role": "master",
+    "maxmemory": 0,
+    "maxmemory_policy": "noeviction",
+    "used_memory": 95,
+    "aof_enabled": 0,
+}
+ENTRIES = {entry.name: True for entry in SCHEDULE}
+
+
+def process(kind: str, *, state: str = "alive", version: str = "0.1.0", age_s: float = 600.0) -> ProcessStatus:
+    now = datetime.now(UTC)
+    return ProcessStatus(
+        id=1,
+        kind=kind,
+        name=f"{kind}.1@host",
+        host="host",
+        pid=7,
+        version=version,
+        holds=0,
+        started_at=now,
+        turned_at=now,
+        age_s=age_s,
+        silent_s=20.0,
+        is_lost=False,
+        state=state,
+    )
+
+
+ALL = [process(kind) for kind in processes.KINDS]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "level", "words"),
+    [
+        # Installation
+        (packages.python_version("3.12.1", ">=3.11"), "good", "Python 3.12.1."),
+        (packages.python_version("3.10.4", ">=3.11"), "wrong", "make install PYTHON="),
+        (packages.packages(["a>=1", "b[x]>=2,<3"], {"a": "1.5", "b": "2.9"}.get), "good", "All 2 are"),
+        (packages.packages(["a>=1; sys_platform == 'none'"], dict[str, str]().get), "good", "All 0 are"),
+        (
+            packages.packages(["a>=1", "b"], dict[str, str](a="0.9").get),
+            "wrong",
+            "a is 0.9 instead of >=1; b is not installed: run",
+        ),
+        # Settings
+        (variables.production(in_production=True), "good", "as in production"),
+        (variables.production(in_production=False), "not checked", "DATABASE_URL"),
+        # PostgreSQL
+        (postgresql.version(SERVER), "good", "PostgreSQL 17.2."),
+        (postgresql.version(SERVER._replace(version="14.9", version_number=140_009)), "wrong", "upgrade it to 15"),
+        (postgresql.writes(SERVER), "good", "takes writes"),
+        (postgresql.writes(SERVER._replace(is_standby=True)), "wrong", "have DATABASE_URL name the primary"),
+        (postgresql.writes(SERVER._replace(is_read_only=True)), "wrong", "default_transaction_read_only"),
+        (postgresql.durability(SERVER), "good", "A commit lasts"),
+        (postgresql.durability(SERVER._replace(fsync=False)), "wrong", "fsync is off"),
+        (
+            postgresql.durability(SERVER._replace(synchronous_commit="off", full_page_writes=False)),
+            "wrong",
+            "full_page_writes and synchronous_commit is off",
+        ),
+        (postgresql.durability(SERVER._replace(synchronous_commit="local")), "good", "A commit lasts"),
+        (postgresql.sessions(SERVER), "good", "20 of 97 connections"),
+        (postgresql.sessions(SERVER._replace(sessions=78)), "warning", "raise max_connections before"),
+        (postgresql.sessions(SERVER._replace(most_sessions=20, sessions=1)), "warning", "raise max_connections"),
+        (postgresql.distance(0.0004), "good", "0.4 ms"),
+        (postgresql.distance(0.06), "warning", "60.0 ms, so that fast sites cannot use all of their rate"),
+        (postgresql.clock(0.1), "good", "0.1 s ahead of"),
+        (postgresql.clock(-3.0), "warning", "3.0 s behind PostgreSQL's"),
+        (postgresql.snapshots(None), "good", "No snapshot"),
+        (postgresql.snapshots(postgresql.Snapshot(4, "psql", 10.0)), "good", "No snapshot"),
+        (postgresql.snapshots(postgresql.Snapshot(4, "psql", 900.0)), "warning", "pid 4 (psql) is open for 15 minutes"),
+        (postgresql.migrations(0, 0), "good", "All migrations"),
+        (postgresql.migrations(1, 0), "wrong", "1 migration is not applied: run `python manage.py migrate`"),
+        (postgresql.migrations(2, 0), "wrong", "2 migrations are not applied"),
+        (postgresql.migrations(0, 2), "warning", "does not have: is it the newest?"),
+        (postgresql.schedule(ENTRIES), "good", "has all"),
+        (postgresql.schedule({**ENTRIES, "weir: old": True}), "wrong", "sync_schedule"),
+        (postgresql.schedule({}), "wrong", "sync_schedule"),
+        (postgresql.schedule({**ENTRIES, SCHEDULE[0].name: False}), "warning", f"schedule: {SCHEDULE[0].name}. Enable"),
+        # Redis
+        (redis_server.version(INFO), "good", "Redis 7.2.4."),
+        (redis_server.version({**INFO, "redis_version": "6.0.16"}), "wrong", "too old: upgrade"),
+        (redis_server.version({**INFO, "server_name": "valkey", "valkey_version": "9.1.2"}), "good", "Valkey 9.1.2."),
+        (
+            redis_server.version({**INFO, "server_name": "valkey", "valkey_version": "7.2.5"}),
+            "wrong",
+            "Valkey 7.2.5 is",
+        ),
+        (redis_server.writes(INFO), "good", "takes writes"),
+        (redis_server.writes({**INFO, "role": "slave"}), "wrong", "have the URL name the primary"),
+        (redis_server.writes({**INFO, "rdb_last_bgsave_status": "err"}), "wrong", "its snapshot to its disk"),
+        (redis_server.memory(INFO), "good", "memory has no limit"),
+        (redis_server.memory({**INFO, "maxmemory": 100}), "warning", "95% of its memory"),
+        (redis_server.memory({**INFO, "maxmemory": 1_000}), "good", "10% of its memory"),
+        (redis_server.memory({**INFO, "maxmemory": 1_000, "maxmemory_policy": "allkeys-lru"}), "wrong", "noeviction"),
+        (redis_server.memory({**INFO, "maxmemory_policy": "allkeys-lru"}), "warning", "set it to noeviction"),
+        (redis_server.memory({**INFO, "maxmemory_policy": "volatile-ttl"}), "warning", "set it to noeviction"),
+        (redis_server.persistence(INFO), "good", "costs time"),
+        (redis_server.persistence({**INFO, "aof_enabled": 1}), "good", "keeps its data"),
+        (redis_server.distance(0.001), "good", "1.0 ms"),
+        (redis_server.distance(0.2), "warning", "run it nearer"),
+        # Processes
+        (processes.versions(ALL), "good", "All run Weir 0.1.0."),
+        (processes.versions([]), "not checked", "No process runs."),
+        (processes.versions([*ALL, process("beat", version="0.2.0")]), "warning", "0.1.0, 0.2.0 side by side"),
+        (processes.distance(0.0), "good", "No process has measured"),
+        (processes.distance(0.001), "good", "1.0 ms"),
+        (processes.distance(0.08), "warning", "nearer to the primary"),
+        # Fetching
+        (fetching.names("a.example", lambda _host: "192.0.2.1"), "good", "a.example is 192.0.2.1."),
+        (fetching.open_ports(4), "good", "4 ports"),
+        (fetching.open_ports(65_535), "warning", "65,535 ports"),
+        # E-mail
+        (mail.sender("Shop <shop@shop.example>"), "good", "Shop <shop@shop.example>"),
+        (mail.sender("webmaster@localhost"), "warning", "DEFAULT_FROM_EMAIL"),
+        (mail.server("mail.example:25", ""), "good", "lets us in"),
+        # This host
+        (host.descriptors(resource.RLIM_INFINITY, 5_000), "good", "as it needs"),
+        (host.descriptors(10_000, 5_000), "good", "as it needs"),
+        (host.descriptors(1_024, 5_000), "warning", "614 fetches instead of 5,000: raise the hard limit"),
+        (host.memory(None, 256 * MIB), "not checked", "Linux"),
+        (host.memory(8_000 * MIB, 256 * MIB), "good", "needs 406 at most"),
+        (host.memory(512 * MIB, 256 * MIB), "warning", "set WEIR_FETCH_MAX_MEMORY to less"),
+        (host.disk(5_000 * MIB, Path("/data")), "good", "5,000 MiB are free for /data."),
+        (host.disk(500 * MIB, Path("/data")), "warning", "make room"),
+        (host.disk(50 * MIB, Path("/data")), "wrong", "make room"),
+    ],
+)
+def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
+    """What is wrong comes with what to do."""
+    assert (verdict.level, words in verdict.sentence) == (level, True), verdict
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (variables.names(["PATH", "WEIR_HOME"]), [("good", "Weir reads each variable")]),
+        (variables.names(["WEIR_FETCH_ALOW_NETS"]), [("warning", "Did you mean WEIR_FETCH_ALLOW_NETS?")]),
+        (processes.kinds(ALL), [("good", "1 beat, 1 fetcher, 1 mailer, 1 ticks, 1 worker run.")]),
+        (processes.kinds([]), [("wrong", "`make up`")]),
+        (processes.kinds(ALL[1:]), [("wrong", "No beat runs, so nothing is dispatched")]),
+        (processes.kinds([*ALL[:-1], process("worker", state="silent")]), [("wrong", "No worker runs, so your own")]),
+        (processes.silent(ALL), [("good", "Each goes on.")]),
+        (processes.silent([]), [("not checked", "No process")]),
+        (
+            processes.silent([*ALL, process("beat", state="silent"), process("ticks", state="gone")]),
+            [("wrong", "beat.1@host (pid 7) is silent for 20 s")],
+        ),
+        (queues.consumed([]), [("good", "Workers consume default, ticks, fetch, mail.")]),
+        (queues.consumed(["mail"]), [("wrong", "celery -A project worker --queues mail")]),
+        (queues.lengths(dict.fromkeys(heartbeats.QUEUES, 0)), [("good", "0 in default, 0 in ticks")]),
+        (
+            queues.lengths({"default": 1_000, "ticks": 40, "fetch": 501}),
+            [("warning", "40 mess"), ("warning", "501 mess")],
+        ),
+        (queues.beats([], ALL), [("good", "in the last 3 minutes")]),
+        (queues.beats(["fetch"], ALL), [("wrong", "restart its fetcher")]),
+        (queues.beats(["mail"], [*ALL[:1], process("mailer", age_s=70.0)]), [("not checked", "too young")]),
+        (queues.beats(["mail"], []), [("not checked", "too young")]),
+        (queues.tasks({"shop.tasks.arrived": 2}, ["shop.tasks.arrived"]), [("good", "each task")]),
+        (
+            queues.tasks({"shop.tasks.arived": 2_000}, ["shop.tasks.arrived"]),
+            [
+                (
+                    "warning",
+                    "2,000 of the newest fetches name a task 'shop.tasks.arived', which no app has. Did you mean",
+                )
+            ],
+        ),
+        (fetching.networks([]), [("good", "Only public")]),
+        (fetching.networks([ip_network("10.1.0.0/16")]), [("good", "10.1.0.0/16.")]),
+        (fetching.networks([ip_network("0.0.0.0/0")]), [("warning", "name your own networks only")]),
+        (
+            fetching.networks([ip_network("127.0.0.0/8"), ip_network("::1/128")]),
+            [("warning", "for development only")] * 2,
+        ),
+        (fetching.networks([ip_network("fd00::/8")]), [("warning", "name your own")]),
+    ],
+)
+def test_a_check_may_say_several_things(verdicts: list[Verdict], told: list[tuple[str, str]]) -> None:
+    """A sentence for each thing that is wrong, and one where nothing is."""
+    assert len(verdicts) == len(told), verdicts
+    for verdict, (level, words) in zip(verdicts, told, strict=True):
+        assert (verdict.level, words in verdict.sentence) == (level, True), verdict
+
+
+def test_a_host_that_is_not_looked_up_is_a_warning() -> None:
+    """A host without the internet can do all else."""
+
+    def look_up(_host: str) -> str:
+        raise OSError(-2, "Name or service not known")
+
+    verdict = fetching.names("a.example", look_up)
+    assert verdict.level == Level.WARNING
+    assert "a.example is not looked up (Name or service not known): check" in verdict.sentence
+
+
+@pytest.mark.parametrize(("given", "level"), [("localhost", "warning"), ("mail.example", "wrong")])
+def test_a_mail_server_that_does_not_let_us_in(given: str, level: str, settings: LazySettings) -> None:
+    """Is wrong where somebody has named it; where nobody has, e-mails wait until somebody does."""
+    settings.EMAIL_HOST = given
+    verdict = mail.server(f"{given}:25", "ConnectionRefusedError: [Errno 111] Connection refused")
+    assert verdict.level == level
+    assert "e-mails wait (ConnectionRefusedError: [Errno 111] Connection refused)" in verdict.sentence
+    assert "EMAIL_HOST" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("message", "in_production", "told"),
+    [
+        (
+            Warning("Bad cookies.", hint="Mend\n them.", id="security.W012"),
+            True,
+            ("warning", "Bad cookies. Mend them."),
+        ),
+        (Warning("Bad cookies.", id="security.W012"), False, ("good", "`manage.py check --deploy` finds nothing.")),
+        (Warning("Silenced.", id="security.W021"), True, ("good", "`manage.py check --deploy` finds nothing.")),
+        (Warning("It is told already.", id="weir.W003"), True, ("good", "`manage.py check --deploy` finds nothing.")),
+        (Error("No rate.", id="weir.E001"), False, ("wrong", "No rate.")),
+    ],
+)
+def test_what_djangos_checks_find(message: CheckMessage, in_production: bool, told: tuple[str, str]) -> None:
+    """Is told by its id; what is about a public network only in production."""
+    [verdict] = variables.messages([message], in_production=in_production)
+    assert (verdict.level, verdict.sentence) == told
+    assert verdict.name == (message.id if told[0] != "good" else "")
+
+
+@pytest.mark.parametrize(
+    ("broker", "asked"),
+    [
+        ("", ["broker"]),
+        ("amqp://mq.example//", ["broker"]),
+        ("redis://cache.example:6379/1", ["broker", "broker's version", "broker's writes", "broker's memory"]),
+    ],
+)
+def test_a_broker_that_is_another_redis_is_judged_as_one(
+    broker: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the messages, which may not be dropped."""
+    monkeypatch.setenv("CELERY_BROKER_URL", broker)
+    assert [check.name for check in redis_server.checks() if check.name.startswith("broker")] == asked
+
+
+def test_each_check_has_a_name_of_its_own_that_fits() -> None:
+    """Within its theme; and what a check needs is provided by an earlier one."""
+    provided: set[str] = set()
+    for theme in themes():
+        names = [check.name for check in theme.checks]
+        assert len(set(names)) == len(names)
+        assert max(map(len, names)) <= 18
+        for check in theme.checks:
+            assert set(check.needs) <= provided, check.name
+            provided.add(check.provides)
