@@ -96,9 +96,15 @@ class InHand(NamedTuple):
     reserved: int  # all that no fetcher has taken
     ended_per_s: float
 
-    @property
-    def is_too_late(self) -> bool:
-        return self.late > max(MOST_LATE, MOST_LATE_S * self.ended_per_s)
+    @classmethod
+    def now(cls) -> "InHand":
+        """Return what they have in hand now, by one statement."""
+        [row] = _query("in_hand", {"delivery": DELIVERY, "lately": LATELY}, row=cls)
+        return row
+
+    def are_behind(self, messages: int) -> bool:
+        """Tell whether what was reserved now would be late, too, where so many messages wait for them."""
+        return messages > MOST_WAITING or self.late > max(MOST_LATE, MOST_LATE_S * self.ended_per_s)
 
 
 class Overload:
@@ -152,8 +158,8 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
         return 0  # what was reserved now could not be sent
-    [in_hand] = _query("in_hand", {"delivery": DELIVERY, "lately": LATELY}, row=InHand)
-    if messages > MOST_WAITING or in_hand.is_too_late:
+    in_hand = InHand.now()
+    if in_hand.are_behind(messages):
         _overload.begin()
         log.warning("fetchers_are_behind", messages=messages, late=in_hand.late, ended_per_s=in_hand.ended_per_s)
         return 0

@@ -96,12 +96,12 @@ def test_an_overload_is_forgotten(overload: Overload, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("late", "ended_per_s", "is_too_late"),
+    ("late", "ended_per_s", "are_behind"),
     [(0, 0.0, False), (100, 0.0, False), (101, 0.0, True), (101, 203.0, False), (1_000, 1_000.0, True)],
 )
-def test_what_is_late_is_compared_with_what_fetchers_do(late: int, ended_per_s: float, is_too_late: bool) -> None:
+def test_what_is_late_is_compared_with_what_fetchers_do(late: int, ended_per_s: float, are_behind: bool) -> None:
     """One of many fetchers that is killed is no overload."""
-    assert InHand(late=late, reserved=2_000, ended_per_s=ended_per_s).is_too_late is is_too_late
+    assert InHand(late=late, reserved=2_000, ended_per_s=ended_per_s).are_behind(messages=0) is are_behind
 
 
 def test_what_there_is_room_for_follows_what_fetchers_do(overload: Overload) -> None:

@@ -25,7 +25,8 @@ def helps() -> Iterator[Any]:
     for name in COMMANDS:
         for action, parser in parser_of(name)._actions_by_name().items():
             yield pytest.param(parser.format_help(), id=f"{name} {action}")
-    yield pytest.param(parser_of("status").format_help(), id="status")
+    for name in ("status", "fetch"):
+        yield pytest.param(parser_of(name).format_help(), id=name)
 
 
 @pytest.mark.parametrize("text", list(helps()))
@@ -34,7 +35,7 @@ def test_every_example_can_be_typed(text: str) -> None:
     examples = [shlex.split(line) for line in EXAMPLE.findall(text)]
     assert examples
     for name, *words in examples:
-        parser_of(name).parse_args(words)
+        parser_of(name).parse_args(words[: words.index("<")] if "<" in words else words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -25,7 +25,7 @@ from ratelimit.models import PAUSED_FOREVER
 from ratelimit.rates import rate_text
 from workers import task_names
 from workers.cli.terminal import span
-from workers.fetches.dispatch import MOST_WAITING, horizon
+from workers.fetches.dispatch import InHand, horizon
 from workers.fetches.models import FINAL, State
 from workers.fetches.reports.forecast import FoundRun, start_in
 from workers.fetches.reports.simulation import ReservedRun, SiteTiming
@@ -114,7 +114,7 @@ class Why:
 
 
 def why(fetch_id: int) -> Why:
-    """Return all that is in the fetch's way. Reads only; at most four queries, and rows of the queue are bounded.
+    """Return all that is in the fetch's way. Reads only; at most five queries, and rows of the queue are bounded.
 
     Waits for a broker that is away for a second and a half. Raises UnknownFetch.
     """
@@ -153,8 +153,11 @@ def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
         yield Blocker(kind="broker", text="The broker cannot be reached: no fetcher hears of a slot.")
-    elif messages > MOST_WAITING:
-        text = f"Fetchers are behind: {messages:,} messages wait for them, and nothing is reserved meanwhile."
+    elif (in_hand := InHand.now()).are_behind(messages):
+        text = (
+            f"Fetchers are behind: {messages:,} messages wait for them, {in_hand.late:,} fetches have missed their "
+            "slots, and nothing is reserved meanwhile."
+        )
         yield Blocker(kind="fetchers behind", text=text, remedy="start more fetchers")
 
 

@@ -63,7 +63,9 @@ class Command(ExactCommand):
             help="do not queue a URL whose fetch of an earlier --dedupe has not ended: watch that",
         )
         parser.add_argument("--no-wait", action="store_true", help="queue them and return; needs no workers")
-        parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="stop watching; the fetches go on")
+        parser.add_argument(
+            "--timeout", type=seconds, metavar="10m", help="stop watching after so long; the fetches go on"
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout, at the end")
 
     def handle(self, *_args: object, **options: Any) -> None:
