@@ -15,6 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
+from workers.cli.actions import EXAMPLES
+
 from . import tables
 
 COMMON = {"-h", *DjangoHelpFormatter.show_last}  # what every command of Django's takes
@@ -61,7 +63,11 @@ def _shown(parser: argparse.ArgumentParser, description: str | None) -> Iterator
     if rows := [[tables.code(_named(parser, each)), tables.prose(each.help or "")] for each in _told(parser)]:
         yield tables.table(["Argument", "Meaning"], rows)
     if parser.epilog:
-        yield nodes.paragraph("", "", *tables.prose(parser.epilog))
+        prose, _, examples = parser.epilog.partition(f"{EXAMPLES}\n")
+        if prose:
+            yield nodes.paragraph("", "", *tables.prose(prose))
+        if examples:
+            yield tables.code_block(inspect.cleandoc(examples), "sh")
 
 
 def _usage(parser: argparse.ArgumentParser) -> str:

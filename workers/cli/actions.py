@@ -24,6 +24,7 @@ from workers.cli.suggestions import did_you_mean, no_such_word
 DEFAULT = "list"
 MISTYPED = 2  # exit status
 EXIT_STATUSES = "Exit status: 0; 1 when it was refused or failed, as stderr says; 2 when it was typed wrongly."
+EXAMPLES = "Examples:"  # begins the end of a help
 WIDTH = 100  # characters of a line of help
 
 
@@ -178,7 +179,7 @@ def no_such_option(option: str, known: Collection[str]) -> str:
 
 
 def _examples(prog: str, examples: Sequence[str]) -> str:
-    return "\n".join(["Examples:", *(f"  python {prog} {example}".rstrip() for example in examples)])
+    return "\n".join([EXAMPLES, *(f"  python {prog} {example}".rstrip() for example in examples)])
 
 
 def _sentence(text: str) -> str:

@@ -146,9 +146,9 @@ def test_what_is_refused_at_once_is_told_with_its_reason() -> None:
         (["--file", "/nowhere/urls.txt"], "/nowhere/urls.txt cannot be read: No such file or directory."),
         (["--file", "/dev/null", "--no-wait"], "No URL came: nothing was queued."),
         (["http://a.example/", "--no-wait", "--priority=99999"], "priority must be between"),
-        (["http://a.example/", "--timeout=nan"], "--timeout: must be a number of seconds above 0, not 'nan'"),
-        (["http://a.example/", "--timeout=-1"], "--timeout: must be a number of seconds above 0, not '-1'"),
-        (["http://a.example/", "--timeout=inf"], "--timeout: must be a number of seconds above 0, not 'inf'"),
+        (["http://a.example/", "--timeout=nan"], "--timeout: 'nan' is not a length of time"),
+        (["http://a.example/", "--timeout=-1"], "--timeout: '-1' is not a length of time"),
+        (["http://a.example/", "--timeout=inf"], "--timeout: 'inf' is not a length of time"),
         (
             ["http://a.example/", "--no-wait", "--priority=high"],
             "argument --priority: must be a whole number, not 'high'",

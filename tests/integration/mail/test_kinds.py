@@ -152,7 +152,7 @@ def test_a_batch_costs_one_look_up_of_its_orders(count: int, looked_up: list[str
 
 @pytest.mark.parametrize(
     ("command", "state_listed"),
-    [(("emails", "--state", "failed"), State.FAILED), (("send_emails", "--dry-run"), State.PENDING)],
+    [(("emails", "list", "--state", "failed"), State.FAILED), (("send_emails", "--dry-run"), State.PENDING)],
 )
 def test_a_commands_list_costs_one_look_up_of_its_orders(
     command: tuple[str, ...], state_listed: State, looked_up: list[str]
