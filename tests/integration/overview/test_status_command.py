@@ -60,7 +60,7 @@ def test_where_nothing_is_wrong_it_says_so() -> None:
     assert text.endswith("\nNothing needs you.\n")
     assert status == 0
     assert [line.split()[0] for line in text.splitlines()[:6] if line.split()] == [
-        "paced", "none", "counted", "once", "processes", "messages",
+        "paced", "no", "counted", "once", "processes", "messages",
     ]  # fmt: skip
 
 

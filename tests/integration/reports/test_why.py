@@ -86,8 +86,8 @@ def test_the_place_in_the_queue_and_the_rate_say_when_its_turn_comes(page: int) 
     request_fetches([f"{PAGE}/{n}" for n in range(3)], priority=5)
     request_fetch(f"{PAGE}/later", priority=5, not_before=database_now() + timedelta(hours=1))
     last = request_fetch(f"{PAGE}/last").pk
-    assert blockers(page)["rate"].text.startswith("3 due fetches of a.example come before it, at 1/10s: ")
-    assert blockers(last)["rate"].text.startswith("4 due fetches of a.example come before it, at 1/10s: ")
+    assert blockers(page)["rate"].text.startswith("3 due fetches of a.example before it, at 1/10s: ")
+    assert blockers(last)["rate"].text.startswith("4 due fetches of a.example before it, at 1/10s: ")
     assert 39 < left_s(blockers(last)["rate"]) < 46
 
 
@@ -114,7 +114,8 @@ def test_a_pause_says_until_when_and_how_it_is_ended(page: int) -> None:
     assert (paused.text, paused.remedy) == ("The site a.example is paused.", "manage.py sites resume a.example")
     assert 590 < left_s(paused) <= 600
     site_settings.pause(SITE)
-    [(kind, paused)] = blockers(page).items()
+    (kind, paused), (_, rate) = blockers(page).items()
+    assert rate == Blocker(kind="rate", text="It is the next one, at 1/10s.")  # nobody knows when
     assert (kind, paused.text, paused.until) == (
         "paused",
         "The site a.example is paused until somebody resumes it.",
@@ -218,6 +219,7 @@ def test_a_process_that_is_missing_is_the_headline(kind: str, sentence: str, pag
     Process.objects.filter(kind=kind).update(turned_at=database_now() - timedelta(seconds=40))
     (first, found), *_ = blockers(page).items()
     assert (first, found.text, found.remedy) == (f"no {kind}", sentence, "manage.py processes")
+    assert blockers(page)["rate"].until is None  # nobody knows
     Process.objects.filter(kind=kind).delete()
     assert " is known: " in blockers(page)[f"no {kind}"].text
 
@@ -304,4 +306,4 @@ def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: 
     statements.before_each(lambda: None)
     assert 0 < len(ran) < 10
     if place == "last":
-        assert found.text.startswith("100 or more due fetches of a.example come before it")
+        assert found.text.startswith("100 or more due fetches of a.example before it")

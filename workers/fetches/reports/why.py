@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from django.conf import settings
+from django.template.defaultfilters import pluralize
 
 from postgres import statements
 from ratelimit import round_trips
@@ -36,6 +37,7 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 
 MOST_AHEAD = 10_000  # fetches that are counted
 RUNS = frozenset({"alive", "stopping"})
+UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
 NEEDED = {  # kinds of processes: what they are called, and what there is without them
     "fetcher": ("fetcher", "no request is sent"),
     "ticks": ("worker of the queue ticks", "no slot is given out"),
@@ -124,7 +126,8 @@ def why(fetch_id: int) -> Why:
         found = [_ended(row)]
     else:
         known = processes()
-        found = [*_outages(known, row), *_of_site(row), *_of_fetch(row, known)]
+        found = [*_outages(known, row), *_of_site(row)]
+        found += _of_fetch(row, known, found)
     return Why(fetch=row.id, state=row.state, now=row.now, blockers=found)
 
 
@@ -171,8 +174,8 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
         yield Blocker(kind=kind, text=text, until=row.backed_off_until, remedy=resume)
 
 
-def _of_fetch(row: Waiting, known: Sequence[ProcessStatus]) -> Iterator[Blocker]:
-    """Yield what keeps this fetch waiting, by its state."""
+def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Blocker]) -> Iterator[Blocker]:
+    """Yield what keeps this fetch waiting, by its state, beside what was found already."""
     match row.state:
         case State.RUNNING:
             yield _running(row, known)
@@ -181,10 +184,10 @@ def _of_fetch(row: Waiting, known: Sequence[ProcessStatus]) -> Iterator[Blocker]
         case _ if not row.site:
             yield Blocker(kind="no site", text="Its site was deleted: it follows its host to another within seconds.")
         case _:
-            waits = [*_robots(row), *_not_due(row)]
+            waits = list(_robots(row)) or list(_not_due(row))  # it is not due because its robots.txt is not known
             yield from waits
             yield from _concurrency(row)
-            yield from _turn(row, waits)
+            yield from _turn(row, [*found, *waits])
 
 
 def _running(row: Waiting, known: Sequence[ProcessStatus]) -> Blocker:
@@ -239,16 +242,20 @@ def _concurrency(row: Waiting) -> Iterator[Blocker]:
 
 
 def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
-    """Yield its place in the queue, and when its turn comes at the rate of its site; nothing for an endless pause."""
+    """Yield its place in the queue, and when its turn comes at the rate of its site.
+
+    Where something waits for a person, nobody knows when.
+    """
+    more = " or more" if row.ahead >= MOST_AHEAD else ""
+    before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"
+    place = f"{before if row.ahead else 'It is the next one'}, at {rate_text(row.effective_interval, row.written_rate)}"
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
     starts_in_s = _starts_in_s(row, from_s)
-    if starts_in_s == math.inf:
-        return
-    more = " or more" if row.ahead >= MOST_AHEAD else ""
-    before = f"{row.ahead:,}{more} due fetches of {row.site} come before it" if row.ahead else "It is the next one"
-    rate = rate_text(row.effective_interval, row.written_rate)
-    text = f"{before}, at {rate}: its turn comes in {span(starts_in_s)}{more}."
-    yield Blocker(kind="rate", text=text, until=row.now + timedelta(seconds=starts_in_s))
+    if starts_in_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
+        yield Blocker(kind="rate", text=f"{place}.")
+    else:
+        until = row.now + timedelta(seconds=starts_in_s)
+        yield Blocker(kind="rate", text=f"{place}: its turn comes in {span(starts_in_s)}{more}.", until=until)
 
 
 def _starts_in_s(row: Waiting, from_s: float) -> float:

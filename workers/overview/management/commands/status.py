@@ -65,9 +65,11 @@ def _paced(seen: Overview) -> str:
 
 def _sites(seen: Overview) -> str:
     of = seen.numbers
-    oldest = f"the oldest due fetch waits for {span(of.oldest_due_s)}" if of.oldest_due_s is not None else "none is due"
+    oldest = (
+        f"the oldest due fetch waits for {span(of.oldest_due_s)}" if of.oldest_due_s is not None else "no fetch is due"
+    )
     held = f"{shown(of.paused)} paused, {shown(of.backed_off)} backed off, {shown(of.unreachable)} unreachable"
-    return f"{oldest}; {shown(of.sites)} sites have fetches to come, of these {held}"
+    return f"{oldest}; sites with fetches to come: {shown(of.sites)}, of these {held}"
 
 
 def _counted(seen: Overview) -> str:
