@@ -132,6 +132,38 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
     assert not [line for line in listed if "A-2" in line]
 
 
+@pytest.mark.parametrize("state", ["pending", "sending", "sent"])
+def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
+    """The oldest first; how an e-mail looks that only waits can be seen, too."""
+    fields: dict[str, dict[str, Any]] = {
+        "pending": {},
+        "sending": {"sending_since": Now(), "claim_token": uuid4()},
+        "sent": {"sent_at": Now()},
+    }
+    first, second = (shipped(number, state=state, **fields[state]) for number in ("A-1", "A-2"))
+    failed("A-3")
+    found = json.loads(told("list", "--state", state, "--json"))
+    assert [email["id"] for email in found["emails"]] == [first.pk, second.pk]
+    assert "A-2" in told("list", "--state", state)
+
+
+def test_one_is_shown_with_all_that_is_known_and_what_was_said() -> None:
+    """For people without control characters; for machines with all times."""
+    email = unknown("A-1", 10, last_reply="\x1b[31mreset")
+    told("resolve", email.pk, "--resend", "--why", "Not in the log", "--who", "Ada")
+    text = told("show", email.pk)
+    lines = dict(line.strip().split("  ", 1) for line in text.splitlines()[1:])
+    assert {name: lines[name].strip() for name in ("state", "label", "recipient", "Message-ID")} == {
+        "state": "pending", "label": "A-1", "recipient": "a-1@example.com", "Message-ID": email.message_id,
+    }  # fmt: skip
+    assert "Ada: send it again. Not in the log" in text
+    assert "\x1b" not in text
+    of = json.loads(told("show", email.pk, "--json"))
+    assert (of["state"], of["attempts"], of["sent_at"]) == ("pending", 0, None)
+    assert [(said["who"], said["arrived"], said["was"]) for said in of["resolutions"]] == [("Ada", False, "unknown")]
+    assert refused("show", email.pk + 1) == f"There is no e-mail {email.pk + 1}."
+
+
 def test_the_list_for_machines_has_all_fields() -> None:
     """`--json` prints one object: all counts, and of each listed e-mail what the table says and more."""
     email = unknown("A-1", 10, last_reply="word " * 200)

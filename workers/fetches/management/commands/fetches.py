@@ -33,8 +33,9 @@ class List(Action):
     name = "list"
     help = "list fetches, the newest first"
     description = (
-        "List fetches, the newest first. IDs, --since, and --state of what has not ended are looked up; for anything "
-        "else the fetches are read from the newest on, until N are found: where few match, that may be all of them."
+        "List fetches, the newest first. Those with given IDs, those since some time and those that have not ended are "
+        "found by an index. For other filters, fetches are read from the newest back until N match: where few do, that "
+        "may be all of them."
     )
     examples = (
         "list",
@@ -193,7 +194,7 @@ def _add_filters(parser: CommandParser) -> None:
         "--error", type=utf8, metavar="TEXT", help="only those whose error contains this, in upper or lower case"
     )
     parser.add_argument(
-        "--since", type=duration, metavar="2h", help="only those that ended so long ago at most: 90s, 10m, 2h, 1d"
+        "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
     )
 
 
