@@ -74,5 +74,5 @@ def overview() -> Overview:
     try:
         messages = {queue: broker_link.waiting_in(queue) for queue in QUEUES}
     except broker_link.Unreachable as error:
-        broker_error = str(error) or "it does not answer"
+        broker_error = str(error).rstrip(".") or "it does not answer"
     return Overview(numbers=numbers, processes=processes(), messages=messages, broker_error=broker_error)
