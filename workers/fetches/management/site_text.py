@@ -10,7 +10,7 @@ from ratelimit.rates import rate_text
 from workers.cli import terminal
 from workers.fetches.management import forecast_text
 from workers.fetches.management.forecast_text import WHEN
-from workers.fetches.reports.site_status import SiteDetails, SiteStatus
+from workers.fetches.reports.site_status import SiteDetails, SiteNow, SiteStatus
 from workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
@@ -53,10 +53,10 @@ def status_data(site: SiteStatus) -> dict[str, object]:
     }
 
 
-def described(details: SiteDetails) -> str:
+def described(at: SiteNow) -> str:
     """Return a line that says what holds for the site now."""
-    parts = [_rate(details.site), *_settings(details.site), *_states(details)]
-    return f"{terminal.printable(details.site.name)}: {', '.join(parts)}."
+    parts = [_rate(at.site), *_settings(at.site), *_states(at)]
+    return f"{terminal.printable(at.site.name)}: {', '.join(parts)}."
 
 
 def notes(site: str) -> Iterator[str]:
@@ -70,11 +70,11 @@ def notes(site: str) -> Iterator[str]:
 
 def as_text(details: SiteDetails) -> str:
     """Return all that is to be said about one site, on a screen."""
-    site, expected = details.site, details.expected
+    site, expected = details.at.site, details.expected
     lines = {
         "rate": _rate(site),
         "settings": ", ".join(_settings(site)) or "defaults",
-        "state": ", ".join(_states(details)),
+        "state": ", ".join(_states(details.at)),
         "backlog": f"{expected.queued:,} queued" + (f", {expected.not_due:,} not due yet" if expected.not_due else ""),
         "robots.txt": "; ".join(_robots(details)),
         "last error": terminal.printable(details.last_error) or "none",
@@ -85,7 +85,21 @@ def as_text(details: SiteDetails) -> str:
 
 def as_data(details: SiteDetails) -> dict[str, object]:
     """Return all that is to be said about one site, for machines."""
-    site, expected = details.site, details.expected
+    return {
+        **described_data(details.at),
+        "robots": [
+            {"origin": file.origin, "state": file.state, "error": file.error, "expires_at": file.expires_at.isoformat()}
+            for file in details.robots
+        ],
+        "last_error": details.last_error or None,
+        "forecast": forecast_text.as_data(details.expected),
+    }
+
+
+def described_data(at: SiteNow) -> dict[str, object]:
+    """Return what holds for the site now, for machines."""
+    site = at.site
+    backed_off_for = site.backed_off_until - at.now if site.backed_off_until and at.state in BACKED_OFF else None
     return {
         "site": site.name,
         "rate": site.rate,
@@ -96,16 +110,10 @@ def as_data(details: SiteDetails) -> dict[str, object]:
         "grace_s": site.effective_grace.total_seconds(),
         "covers_subdomains": site.covers_subdomains,
         "obeys_robots": site.obeys_robots,
-        "state": expected.state,
-        "paused_until": _end_of_pause(site.paused_until) if expected.state == "paused" else None,
-        "backed_off_for_s": round(expected.held_for_s, 3) if expected.state in BACKED_OFF else None,
-        "unreachable": expected.backoff_error or None,
-        "robots": [
-            {"origin": file.origin, "state": file.state, "error": file.error, "expires_at": file.expires_at.isoformat()}
-            for file in details.robots
-        ],
-        "last_error": details.last_error or None,
-        "forecast": forecast_text.as_data(expected),
+        "state": at.state,
+        "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
+        "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
+        "unreachable": site.backoff_error if at.state == "unreachable" else None,
     }
 
 
@@ -122,18 +130,16 @@ def _settings(site: Site) -> Iterator[str]:
         yield "obeys robots.txt" if site.obeys_robots else "does not obey robots.txt"
 
 
-def _states(details: SiteDetails) -> Iterator[str]:
+def _states(at: SiteNow) -> Iterator[str]:
     """Yield the pause and the back-off that hold; where neither does, that the site runs."""
-    site, now = details.site, details.expected.now
-    is_paused = site.paused_until is not None and site.paused_until > now
-    is_backed_off = site.backed_off_until is not None and site.backed_off_until > now
-    if is_paused:
+    site = at.site
+    if at.is_paused:
         yield _paused(site.paused_until)
-    if is_backed_off:
+    if at.is_backed_off:
         yield f"{'unreachable' if site.backoff_error else 'backed off'} until {_utc(site.backed_off_until):{WHEN}}"
         if site.backoff_error:
             yield terminal.printable(site.backoff_error)
-    if not is_paused and not is_backed_off:
+    if at.state == "running":
         yield "running"
 
 

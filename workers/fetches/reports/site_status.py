@@ -46,31 +46,64 @@ def busiest_sites(most: int | None) -> tuple[list[SiteStatus], int]:
     return sites, sites[0].total if sites else 0
 
 
+class SiteNow(NamedTuple):
+    """The row of a site, and the time by the database's clock."""
+
+    site: Site
+    now: datetime
+
+    @property
+    def is_paused(self) -> bool:
+        return self.site.paused_until is not None and self.site.paused_until > self.now
+
+    @property
+    def is_backed_off(self) -> bool:
+        return self.site.backed_off_until is not None and self.site.backed_off_until > self.now
+
+    @property
+    def state(self) -> str:
+        """Return paused, unreachable, backed off or running."""
+        if self.is_paused:
+            return "paused"
+        if self.is_backed_off:
+            return "unreachable" if self.site.backoff_error else "backed off"
+        return "running"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteDetails:
     """All that is to be said about one site."""
 
-    site: Site
+    at: SiteNow
     expected: Forecast
     robots: Sequence[RobotsFile]  # those that count, at most MOST_ROBOTS
     last_error: str  # of what is queued first; else why the site was unreachable; "" if neither
 
 
-def site_details(host: str) -> SiteDetails:
-    """Return all that is to be said about the site of this name. Reads only.
+def site_now(host: str) -> SiteNow:
+    """Return the row of the site of this name, and the time; one query.
 
     Raises UnknownSite, and InvalidSiteName for a text that names no host.
     """
-    name = site_names.canonical(host)
-    site = Site.objects.filter(name=name).first()
+    site = Site.objects.annotate(now=Now()).filter(name=site_names.canonical(host)).first()
     if site is None:
         raise unknown_site(host)
+    return SiteNow(site, vars(site)["now"])
+
+
+def site_details(host: str) -> SiteDetails:
+    """Return all that is to be said about the site of this name. Reads only, and counts its queue.
+
+    Raises UnknownSite, and InvalidSiteName for a text that names no host.
+    """
+    at = site_now(host)
+    site = at.site
     known = RobotsFile.objects.filter(site=site, expires_at__gt=Now()).defer("rules").order_by("-expires_at", "origin")
     queue = Fetch.objects.filter(site=site, state=State.QUEUED).order_by("-priority", "not_before", "pk")
     errors = (error for error in queue.values_list("error", flat=True)[:LOOKED_AT] if error)
     return SiteDetails(
-        site=site,
-        expected=forecast(name),
+        at=at,
+        expected=forecast(site.name),
         robots=list(known[:MOST_ROBOTS]),
         last_error=next(errors, site.backoff_error),
     )

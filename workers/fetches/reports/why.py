@@ -36,6 +36,7 @@ from workers.publish import waiting
 _query = partial(statements.run_within, "workers.fetches.reports")
 
 MOST_AHEAD = 10_000  # fetches that are counted
+SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
 RUNS = frozenset({"alive", "stopping"})
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
 NEEDED = {  # kinds of processes: what they are called, and what there is without them
@@ -184,7 +185,7 @@ def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Bloc
         case _ if not row.site:
             yield Blocker(kind="no site", text="Its site was deleted: it follows its host to another within seconds.")
         case _:
-            waits = list(_robots(row)) or list(_not_due(row))  # it is not due because its robots.txt is not known
+            waits = [*_robots(row), *_not_due(row)]
             yield from waits
             yield from _concurrency(row)
             yield from _turn(row, [*found, *waits])
@@ -228,10 +229,16 @@ def _robots(row: Waiting) -> Iterator[Blocker]:
 
 
 def _not_due(row: Waiting) -> Iterator[Blocker]:
-    if row.not_before <= row.now or row.waits_for_robots:
+    if row.not_before <= row.now or row.waits_for_robots or _is_due_with_robots(row):
         return
     text = f"It is not due yet: {row.error.rstrip('.')}." if row.error else "It is not due yet."
     yield Blocker(kind="not due", text=text, until=row.not_before)
+
+
+def _is_due_with_robots(row: Waiting) -> bool:
+    """Tell whether it is due when its robots.txt is asked for again, which is a reason that has been given."""
+    again_at = row.robots_expires_at if row.robots_state == "unreachable" and row.obeys_robots else None
+    return again_at is not None and row.not_before <= again_at + SAME_CAUSE
 
 
 def _concurrency(row: Waiting) -> Iterator[Blocker]:

@@ -14,7 +14,7 @@ from workers.fetches import strays
 from workers.fetches.maintenance import deleted_sites
 from workers.fetches.management import forecast_text, site_text
 from workers.fetches.reports.forecast import forecast
-from workers.fetches.reports.site_status import busiest_sites, site_details
+from workers.fetches.reports.site_status import busiest_sites, site_details, site_now
 from workers.fetches.robots import crawl_delays
 from workers.publish import publish
 
@@ -209,6 +209,6 @@ class Command(ActionCommand):
 
 def _changed(host: str) -> Answer:
     """Return what holds for a site that was changed."""
-    details = site_details(host)
-    lines = [site_text.described(details), *site_text.notes(details.site.name)]
-    return Answer(text=lambda: "\n".join(lines), data=site_text.as_data(details))
+    at = site_now(host)
+    lines = [site_text.described(at), *site_text.notes(at.site.name)]
+    return Answer(text=lambda: "\n".join(lines), data=site_text.described_data(at))
