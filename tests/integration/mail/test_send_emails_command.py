@@ -81,7 +81,7 @@ def test_each_way_in_which_an_e_mail_can_end_is_said_in_a_sentence(server: MailS
     assert send_emails_lines() == [
         "1 e-mail was sent.",
         "2 were refused for now, and are tried again later.",
-        "2 failed: `manage.py emails --state failed` says why.",
+        "2 failed: `manage.py emails list --state failed` says why.",
         "1 may have arrived, or not: `manage.py emails` shows what is known.",
     ]
     assert states() == ["sent", "pending", "pending", "failed", "failed", "unknown"]
