@@ -1,7 +1,8 @@
 """Every setting of Django, Celery and Weir, made of environment variables (`project.environment` declares them).
 
 Reading this module starts nothing and connects to nothing: where `DATABASE_URL` or `REDIS_URL` is unset it only
-computes where the embedded servers' sockets are (`project.embedded`).
+computes where the embedded servers' sockets are (`project.embedded`). What the `manage.py up` of this folder has
+decided holds for all commands beside it (`project.processes.folder`).
 """
 
 import socket
@@ -13,9 +14,10 @@ from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
 from project.environment import urls
+from project.processes import folder
 from workers import task_names
 
-env = environment.read(CHECKOUT / ".env")
+env = environment.read(CHECKOUT / ".env", folder.decided)
 
 # --- Django ---------------------------------------------------------------------------------------------------
 DEBUG = env.DJANGO_DEBUG
