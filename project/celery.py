@@ -6,12 +6,14 @@ from celery import Celery
 from celery.signals import setup_logging
 
 from project.broker import outlive_lost_connections
+from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 outlive_lost_connections()
 leave_when_silent()
+log_what_tasks_print()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app
