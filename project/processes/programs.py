@@ -3,8 +3,8 @@
 `python -P programs.py JSON WIDTH`: a list with the fields of each `Program`, and the room for their names.
 `procfile.py` starts it, below `supervisor.py`. Honcho does the work. What differs from its own command:
 
-- A program that is asked to end is asked alone, and not with its children: a Celery worker waits for what they do.
-- When SIGTERM asks all of them to end, none is killed: the supervisor does that, which knows how long they have.
+- At SIGHUP each is asked to end alone, and not with its children: a Celery worker waits for what they do. None is
+  killed then: the supervisor does that, which knows how long they have.
 - Of honcho's own lines there is one: which program ended by itself, and with which status.
 """
 
@@ -14,6 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 from itertools import islice
+from types import FrameType
 from typing import NamedTuple
 
 from honcho.colour import get_colours
@@ -34,7 +35,12 @@ class Program(NamedTuple):
 
 
 class _Asking(ProcessManager):  # type: ignore[misc] # honcho's have no types
+    asks_alone = False
+
     def terminate(self, pid: int) -> None:
+        if not self.asks_alone:
+            super().terminate(pid)
+            return
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
 
@@ -43,14 +49,14 @@ class _Programs(Manager):  # type: ignore[misc] # as above
     def __init__(self, printer: Printer) -> None:
         super().__init__(printer)
         self._procmgr = _Asking()
-        self._was_asked = False
+        signal.signal(signal.SIGHUP, self._finish)
 
-    def terminate(self) -> None:
-        self._was_asked = self._was_asked or not self._any_stopped()
-        super().terminate()
+    def _finish(self, _signum: int, _frame: FrameType | None) -> None:
+        self._procmgr.asks_alone = True
+        signal.raise_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        if not self._was_asked:
+        if not self._procmgr.asks_alone:
             super().kill()
 
     def _system_print(self, data: str) -> None:

@@ -9,7 +9,7 @@ passes SIGTERM on to the command.
 2. Ask the command to end, which is to stop what it started; then ask what it left behind.
 3. Kill what has not ended within `STOP_TIMEOUT_S`.
 
-SIGHUP is SIGTERM with more time: `FINISH_TIMEOUT_S`, in which tasks may end. A SIGTERM then cuts that short.
+SIGHUP is passed on as SIGHUP, and gives more time: `FINISH_TIMEOUT_S`. A SIGTERM then cuts that short.
 """
 
 import ctypes
@@ -39,11 +39,13 @@ class _Deadline:
 
     def __init__(self) -> None:
         self.at = math.inf  # of time.monotonic()
+        self.order = signal.SIGTERM  # what the command is asked by
 
     def note(self, signum: int, _frame: FrameType | None = None) -> None:
         """Note that this signal came."""
         patience_s = FINISH_TIMEOUT_S if signum == signal.SIGHUP else STOP_TIMEOUT_S
         self.at = min(self.at, time.monotonic() + patience_s)
+        self.order = signal.Signals(signum)
 
     def leave(self, signum: int, _frame: FrameType | None = None) -> None:
         """Note the first signal, and raise SystemExit; a second one before the stopping would skip it."""
@@ -90,7 +92,7 @@ def _stop(process: subprocess.Popen[bytes] | None, deadline: _Deadline) -> None:
         if time.monotonic() < deadline.at:
             responsible = left & {process.pid} if process else set()
             now_asked = (responsible or left) - asked
-            _send(signal.SIGTERM, now_asked)
+            _send(deadline.order if responsible else signal.SIGTERM, now_asked)
             asked |= now_asked
         else:
             _send(signal.SIGKILL, left)

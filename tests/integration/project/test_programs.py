@@ -1,6 +1,7 @@
 """Programs that run beside each other: the name of each before its lines, and one line about an end."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -28,8 +29,13 @@ def test_the_status_is_that_of_the_first_that_ended() -> None:
     assert "fetcher.1 stopped (rc=70)" in ran.stdout
 
 
-def test_a_program_is_asked_to_end_alone() -> None:
-    """A worker's child goes on with its task while the worker waits for it: only the worker is asked."""
-    worker = "sh -c '(sleep 1; echo finished) & trap \"wait; exit\" TERM; wait'"
-    ran = run(("worker.1", worker), ("beat.1", "sleep 0.5"))
-    assert "worker.1  | finished" in ran.stdout
+def test_at_sighup_a_program_is_asked_to_end_alone() -> None:
+    """A worker's child goes on with its task while the worker waits for it."""
+    worker = "sh -c '(echo begins; sleep 1; echo finished) & trap \"wait; exit\" TERM; wait'"
+    command = [sys.executable, "-P", programs.__file__, json.dumps([programs.Program("worker.1", worker, {}, 0)]), "9"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert "begins" in process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    said, _ = process.communicate(timeout=20)
+    assert "worker.1  | finished" in said
