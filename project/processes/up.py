@@ -73,8 +73,10 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
     decided = {**(_to_catcher() if mail else {}), **(_with_loopback() if options.allows_loopback else {})}
     with folder.held(home, options.port, decided), ExitStack() as stack:
         if mail is not None:
-            stack.enter_context(_catcher(int(decided["EMAIL_PORT"]), mail))
+            catcher = stack.enter_context(_catcher(int(decided["EMAIL_PORT"]), mail))
         stack.enter_context(_servers())
+        if mail is not None:
+            stack.callback(catcher.end)  # when the mailers have ended, while the servers do
         _check_servers()
         env = _environment(host, options.port) | decided
         if not procfile.release(env):
@@ -127,11 +129,11 @@ def _with_loopback() -> dict[str, str]:
 
 
 @contextmanager
-def _catcher(port: int, path: Path) -> Iterator[None]:
+def _catcher(port: int, path: Path) -> Iterator[procfile.Processes]:
     command = [sys.executable, "-P", str(_CATCHER), str(port), str(path)]
     with procfile.beside(environment.given(), "mail", command) as catcher:
         catcher.wait_until(partial(_listens, port), "the mail catcher does not answer")
-        yield
+        yield catcher
 
 
 def _listens(port: int) -> bool:
