@@ -7,12 +7,14 @@ from celery.signals import beat_init, setup_logging, worker_init
 
 from project.broker import outlive_lost_connections
 from project.environment.unknown import log_unknown
+from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 outlive_lost_connections()
 leave_when_silent()
+log_what_tasks_print()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app

@@ -1,21 +1,22 @@
 """Every setting of Django, Celery and Weir, made of environment variables (`project.environment` declares them).
 
 Reading this module starts nothing and connects to nothing: where `DATABASE_URL` or `REDIS_URL` is unset it only
-computes where the embedded servers' sockets are (`project.embedded`).
+computes where the embedded servers' sockets are (`project.embedded`). What the `manage.py up` of this folder has
+decided holds for all commands beside it (`project.processes.folder`).
 """
 
 import socket
 from typing import Any
 
-import structlog
-
 from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
 from project.environment import urls
+from project.logs import formats
+from project.processes import folder
 from workers import task_names
 
-env = environment.read(CHECKOUT / ".env")
+env = environment.read(CHECKOUT / ".env", folder.decided)
 
 # --- Django ---------------------------------------------------------------------------------------------------
 DEBUG = env.DJANGO_DEBUG
@@ -182,6 +183,7 @@ CELERY_TASK_ROUTES = {
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False  # `project.logs.printed` does that, by the line and with the task's name
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BEAT_SCHEDULER = "workers.beat:LockedScheduler"
 CELERY_BEAT_SYNC_EVERY = 1
@@ -227,46 +229,5 @@ WEIR_MAIL_REPLY_TIMEOUT = env.WEIR_MAIL_REPLY_TIMEOUT
 WEIR_MAIL_UNKNOWN_AFTER = env.WEIR_MAIL_UNKNOWN_AFTER
 WEIR_MAIL_MAX_ATTEMPTS = env.WEIR_MAIL_MAX_ATTEMPTS
 
-# --- Logs: readable in DEBUG, JSON otherwise ------------------------------------------------------------------------
-_PRE_CHAIN: list[Any] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-]
-# Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
-_READABLE = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "structured": {
-            "()": structlog.stdlib.ProcessorFormatter,
-            "processors": [
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *([] if DEBUG else [structlog.processors.format_exc_info]),
-                _READABLE if DEBUG else structlog.processors.JSONRenderer(),
-            ],
-            "foreign_pre_chain": _PRE_CHAIN,
-        },
-    },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
-    "root": {"handlers": ["console"], "level": env.WEIR_LOG_LEVEL},
-    "loggers": {
-        # One line a task would be thousands a minute: failures and warnings are enough.
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-        "celery.beat": {"level": "WARNING"},
-        "django_celery_beat.schedulers": {"level": "WARNING"},
-    },
-}
-structlog.configure(
-    processors=[
-        structlog.stdlib.filter_by_level,
-        *_PRE_CHAIN,
-        structlog.stdlib.PositionalArgumentsFormatter(),
-        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-    ],
-    logger_factory=structlog.stdlib.LoggerFactory(),
-    cache_logger_on_first_use=True,
-)
+# --- Logs -----------------------------------------------------------------------------------------------------------
+LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)

@@ -2,12 +2,16 @@
 
 from datetime import timedelta
 
+from django.db.models import Min
 from django.db.models.functions import Now
 
 from workers.models import Heartbeat
+from workers.processes.models import Process
+from workers.processes.turning import KINDS
 
 QUEUES = ("default", "ticks", "fetch", "mail")
 FRESH = timedelta(minutes=3)
+BEAT = "beat"  # the kind of beat's processes
 
 
 def beat(queue: str) -> None:
@@ -16,6 +20,14 @@ def beat(queue: str) -> None:
 
 
 def silent_queues() -> list[str]:
-    """Return the queues whose last heartbeat is older than three minutes, or missing."""
+    """Return the queues whose last heartbeat is older than three minutes, or missing.
+
+    But not those whose beat or workers have been known for a shorter time. A killed process is known for an hour, so
+    that one which is started again and again is not taken for new.
+    """
     fresh = set(Heartbeat.objects.filter(beat_at__gt=Now() - FRESH).values_list("queue", flat=True))
-    return [queue for queue in QUEUES if queue not in fresh]
+    if not (silent := [queue for queue in QUEUES if queue not in fresh]):
+        return []
+    known_since = Process.objects.values("kind").annotate(since=Min("started_at"))
+    new = set(known_since.filter(since__gt=Now() - FRESH).values_list("kind", flat=True))
+    return [queue for queue in silent if not {BEAT, KINDS.get(queue, "worker")} & new]

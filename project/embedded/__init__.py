@@ -6,6 +6,7 @@ never stops them. No user is created, and no folder that was not made here has i
 permissions of the sockets' folders are the authentication: only the server's own user and root can connect.
 """
 
+from project.embedded.ownership import make_home
 from project.embedded.places import EmbeddedError
 from project.embedded.postgres import DATABASE_NAME, DATABASE_USER, postgres_socket_dir
 from project.embedded.servers import Servers, discard, home, not_running_hint, servers
@@ -18,6 +19,7 @@ __all__ = [
     "Servers",
     "discard",
     "home",
+    "make_home",
     "not_running_hint",
     "postgres_socket_dir",
     "servers",

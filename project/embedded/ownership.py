@@ -5,6 +5,8 @@ The owner writes its state into the lock file, for guests, which wait until it i
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from project.embedded.daemon import POLL_S, Daemon, try_lock
@@ -42,20 +44,28 @@ def try_to_own(home: Path) -> int | None:
 
     Makes the folder if it does not exist. EmbeddedError if it cannot be used.
     """
-    try:
-        _make_home(home)
+    make_home(home)
+    with _usable(home):
         return try_lock(home / "owner.lock")
+
+
+def make_home(home: Path) -> None:
+    """Make the folder if it does not exist. EmbeddedError if it cannot be made."""
+    with _usable(home):
+        for folder in (*reversed(home.parents), home):
+            if not folder.exists():
+                make_passable_folder(folder)
+
+
+@contextmanager
+def _usable(home: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise EmbeddedError(
             f"The folder {home} cannot be used ({error.strerror}): "
             "make it writable for this user, or set WEIR_HOME to another."
         ) from error
-
-
-def _make_home(home: Path) -> None:
-    for folder in (*reversed(home.parents), home):
-        if not folder.exists():
-            make_passable_folder(folder)
 
 
 def read_state(home: Path) -> str:

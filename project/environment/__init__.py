@@ -5,6 +5,7 @@ the declarations (`python -m project.environment.reference`).
 """
 
 import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,18 +17,27 @@ from project.environment import secret_key
 from project.environment.mistakes import UnreadableVariables, sentences
 from project.environment.variables import Variables
 
-__all__ = ["UnreadableVariables", "Variables", "read"]
+__all__ = ["UnreadableVariables", "Variables", "given", "read", "was_decided"]
+
+_read_here: set[str] = set()  # the variables that this process was not given
+_decided: set[str] = set()  # those of them that `decided` has returned
 
 
-def read(env_file: Path) -> Variables:
+def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Variables:
     """Return the value of every variable; raises UnreadableVariables, with a sentence for each that cannot be read.
 
-    The file's variables go into `os.environ`, because the processes that this one starts need them too. What the
-    environment has wins, also where it is empty. A `$` in the file stands for itself.
+    The file's variables go into `os.environ`, because the processes that this one starts need them too, and then those
+    that `decided` returns. What the environment has wins, also where it is empty, and then what was decided. A `$` in
+    the file stands for itself.
     """
+    given_names = set(os.environ)
     with suppress(OSError):
         _check_lines(env_file)
         load_dotenv(env_file, interpolate=False)
+    added = {name: value for name, value in decided().items() if name not in given_names}
+    os.environ.update(added)
+    _decided.update(added)
+    _read_here.update(set(os.environ) - given_names)
     try:
         # Not by pydantic-settings, which would do the same, and cost each process a tenth of its start.
         found = Variables.model_validate(
@@ -40,6 +50,16 @@ def read(env_file: Path) -> Variables:
         told = "\n".join(sentences(error, Variables.model_fields))
     # Not raised in the `except` block: the ValidationError holds every value, and tracebacks show what led to an error.
     raise UnreadableVariables(told)
+
+
+def given() -> dict[str, str]:
+    """Return the environment that this process was given: without what `read` has added to it."""
+    return {name: value for name, value in os.environ.items() if name not in _read_here}
+
+
+def was_decided() -> bool:
+    """Tell whether `read` has taken a variable from what was decided."""
+    return bool(_decided)
 
 
 def _check_lines(env_file: Path) -> None:

@@ -23,6 +23,7 @@ FALSE = {"false", "no", "off", "0"}
 MALFORMED = "malformed"  # the type of the error whose message is the whole sentence
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+Format = Literal["", "json", "text", "colour"]
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
@@ -53,6 +54,13 @@ def _level(text: str) -> str:
     if level not in get_args(Level):
         raise ValueError
     return level
+
+
+def _format(text: str) -> str:
+    word = text.strip().lower()
+    if word not in get_args(Format):
+        raise ValueError
+    return word
 
 
 def _flag(text: str) -> bool:
@@ -132,4 +140,5 @@ LogLevel = Annotated[
     BeforeValidator(_level),
     Wanted("DEBUG, INFO, WARNING, ERROR or CRITICAL"),
 ]
+LogFormat = Annotated[Format, BeforeValidator(_format), Wanted("json, text or colour")]
 ServerURL = Annotated[SecretStr, BeforeValidator(_url)]

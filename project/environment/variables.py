@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from project.environment.values import (
     Flag,
+    LogFormat,
     LogLevel,
     Networks,
     Port,
@@ -44,7 +45,7 @@ class Django(Group):
 
     DJANGO_DEBUG: Flag = Field(
         default=False,
-        description="Error pages with code, readable logs instead of JSON. Never in production.",
+        description="Error pages with code. Never in production.",
     )
     DJANGO_SECRET_KEY: Annotated[SecretStr, Shown("a placeholder")] = Field(
         default=SecretStr(INSECURE_SECRET_KEY),
@@ -65,6 +66,11 @@ class Django(Group):
         default=0.0,
         description="For how long browsers shall ask this host by TLS only (`Strict-Transport-Security`), such as "
         "`365d`; 0 = it is not said. They cannot be told otherwise before.",
+    )
+    WEIR_LOG_FORMAT: Annotated[LogFormat, Shown("JSON, or text where `DJANGO_DEBUG` is true")] = Field(
+        default="",
+        description="`json`, `text`, or `colour`: text with the colours of a terminal. `make up` sets one of the last "
+        "two where it is empty.",
     )
     WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
 

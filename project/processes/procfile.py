@@ -1,11 +1,14 @@
-"""The Procfile's processes, run by honcho; all of them stop when the block that runs them is left.
+"""The Procfile's processes, run beside each other; all of them stop when the block that runs them is left.
 
 They also stop when the process that runs them is killed (`supervisor.py`). They have a session of their own, so that
 Ctrl-C reaches only the process that started them, which stops them in order.
 """
 
 import http.client
+import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -18,11 +21,13 @@ import honcho.environ
 from celery import Celery
 
 from project.checkout import CHECKOUT
-from project.processes import supervisor
+from project.processes import programs, supervisor
 
 POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
+DEFAULT_PORT = 5000  # honcho's
+NAME_WIDTH = len("fetcher.1")
 WORKERS = ("worker", "ticks", "fetcher", "mailer")  # the processes of the Procfile that are Celery workers
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
@@ -55,6 +60,18 @@ class Processes:
         """Ask them to end, and do not wait; leaving their block does."""
         self._supervisor.terminate()
 
+    def finish(self) -> None:
+        """Ask them to end, do not wait, and give their tasks `supervisor.FINISH_TIMEOUT_S` for it."""
+        self._supervisor.send_signal(signal.SIGHUP)
+
+    def end_within(self, seconds: float) -> bool:
+        """Tell whether they have ended, as soon as they have, or after so long."""
+        try:
+            self._supervisor.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def check(self) -> None:
         """Raise ProcessesEnded if they have ended."""
         if self._supervisor.poll() is not None:
@@ -85,15 +102,22 @@ def running(env: Mapping[str, str], *, counts: Mapping[str, int], log: Path | No
     that of this process, or is appended to `log`. Leaving the block asks the processes to end, and kills what has not
     ended after `supervisor.STOP_TIMEOUT_S`.
     """
-    names = tuple(f"{kind}.{number + 1}" for kind, count in counts.items() for number in range(count))
-    with _supervised(_honcho(counts), env, log) as process:
-        yield Processes(names=names, _supervisor=process)
+    wanted = _programs(counts, int(env.get("PORT") or DEFAULT_PORT))
+    with _supervised(_running(wanted), env, log) as process:
+        yield Processes(names=tuple(program.name for program in wanted), _supervisor=process)
+
+
+@contextmanager
+def beside(env: Mapping[str, str], name: str, command: list[str]) -> Iterator[Processes]:
+    """Run one more process, with lines as those of the others; it stops only when this block is left."""
+    program = programs.Program(name, shlex.join(command), {}, colour=len(_lines()))
+    with _supervised(_running([program]), env) as process:
+        yield Processes(names=(name,), _supervisor=process)
 
 
 def release(env: Mapping[str, str]) -> bool:
     """Run the Procfile's `release` line; tell whether it succeeded."""
-    line = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes["release"]
-    with _supervised(["/bin/sh", "-c", line], env) as process:
+    with _supervised(["/bin/sh", "-c", _lines()["release"]], env) as process:
         return process.wait() == 0
 
 
@@ -123,12 +147,20 @@ def _supervised(
             process.wait()
 
 
-def _honcho(counts: Mapping[str, int]) -> list[str]:
-    kinds = [kind for kind, count in counts.items() if count]
-    concurrency = ",".join(f"{kind}={counts[kind]}" for kind in kinds)
-    # honcho is not to read .env, which would overrule `env`; project.settings reads it.
-    options = ["--env", os.devnull, "--procfile", "Procfile", "--concurrency", concurrency]
-    return [sys.executable, "-m", "honcho", "start", *options, *kinds]
+def _lines() -> dict[str, str]:
+    found: dict[str, str] = honcho.environ.parse_procfile((CHECKOUT / "Procfile").read_text()).processes
+    return found
+
+
+def _programs(counts: Mapping[str, int], port: int) -> list[programs.Program]:
+    lines = _lines()
+    wanted = {kind: lines[kind] for kind, count in counts.items() if count}
+    expanded = honcho.environ.expand_processes(wanted, concurrency=counts, port=port)
+    return [programs.Program(one.name, one.cmd, one.env, colour) for colour, one in enumerate(expanded)]
+
+
+def _running(wanted: list[programs.Program]) -> list[str]:
+    return [sys.executable, "-P", programs.__file__, json.dumps(wanted), str(NAME_WIDTH)]
 
 
 def web_answers(host: str, port: int) -> bool:

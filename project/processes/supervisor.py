@@ -8,9 +8,12 @@ passes SIGTERM on to the command.
 1. Start the command. Wait until it ends, or SIGTERM arrives, which the kernel also sends when the starter dies.
 2. Ask the command to end, which is to stop what it started; then ask what it left behind.
 3. Kill what has not ended within `STOP_TIMEOUT_S`.
+
+SIGHUP is passed on as SIGHUP, and gives more time: `FINISH_TIMEOUT_S`. A SIGTERM then cuts that short.
 """
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -25,13 +28,42 @@ from types import FrameType
 PR_SET_PDEATHSIG = 1  # Linux, for prctl
 PR_SET_CHILD_SUBREAPER = 36
 STOP_TIMEOUT_S = 4.0  # a fetcher that stops waits 3 s for the answers in flight
+FINISH_TIMEOUT_S = 30.0  # for a user's task that goes on; one that hangs must not hold up a new version for good
 KILL_TIMEOUT_S = 0.5  # SIGKILL takes effect within this, unless the process hangs in the kernel
 POLL_S = 0.04
+ASKING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _Deadline:
+    """When all that is left is killed. A later signal may bring it forward, and never puts it off."""
+
+    def __init__(self) -> None:
+        self.at = math.inf  # of time.monotonic()
+        self.order = signal.SIGTERM  # what the command is asked by
+
+    def note(self, signum: int, _frame: FrameType | None = None) -> None:
+        """Note that this signal came."""
+        patience_s = FINISH_TIMEOUT_S if signum == signal.SIGHUP else STOP_TIMEOUT_S
+        self.at = min(self.at, time.monotonic() + patience_s)
+        self.order = signal.Signals(signum)
+
+    def leave(self, signum: int, _frame: FrameType | None = None) -> None:
+        """Note the first signal, and raise SystemExit; a second one before the stopping would skip it."""
+        self.only_note()
+        self.note(signum)
+        sys.exit(0)
+
+    def only_note(self) -> None:
+        """From here on raise nothing."""
+        for each in ASKING:
+            signal.signal(each, self.note)
 
 
 def supervise(starter_pid: int, command: list[str]) -> int:
-    """Run the command until it or the starter ends, or SIGTERM comes; return its exit code."""
-    signal.signal(signal.SIGTERM, _leave)
+    """Run the command until it or the starter ends, or SIGTERM or SIGHUP comes; return its exit code."""
+    deadline = _Deadline()
+    for each in ASKING:
+        signal.signal(each, deadline.leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     process: subprocess.Popen[bytes] | None = None
     try:
@@ -40,13 +72,10 @@ def supervise(starter_pid: int, command: list[str]) -> int:
         process = subprocess.Popen(command)  # noqa: S603 -- our caller's command, no shell
         return process.wait()
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _stop(process)
-
-
-def _leave(_signum: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one before `finally` would skip the stopping
-    sys.exit(0)
+        deadline.only_note()
+        if deadline.at == math.inf:  # the command ended by itself
+            deadline.note(signal.SIGTERM)
+        _stop(process, deadline)
 
 
 def _adopt_orphans_and_follow(starter_pid: int) -> None:
@@ -57,15 +86,13 @@ def _adopt_orphans_and_follow(starter_pid: int) -> None:
         sys.exit(0)
 
 
-def _stop(process: subprocess.Popen[bytes] | None) -> None:
+def _stop(process: subprocess.Popen[bytes] | None, deadline: _Deadline) -> None:
     asked: set[int] = set()
-    kill_at = time.monotonic() + STOP_TIMEOUT_S
-    give_up_at = kill_at + KILL_TIMEOUT_S
-    while (left := _left(process)) and time.monotonic() < give_up_at:
-        if time.monotonic() < kill_at:
+    while (left := _left(process)) and time.monotonic() < deadline.at + KILL_TIMEOUT_S:
+        if time.monotonic() < deadline.at:
             responsible = left & {process.pid} if process else set()
             now_asked = (responsible or left) - asked
-            _send(signal.SIGTERM, now_asked)
+            _send(deadline.order if responsible else signal.SIGTERM, now_asked)
             asked |= now_asked
         else:
             _send(signal.SIGKILL, left)

@@ -1,51 +1,158 @@
 """Weir on one machine, from its servers to its web page: what `manage.py up` runs.
 
-1. Check that the web process can listen, before anything is started.
-2. Start the embedded servers, unless the environment names others, and check that PostgreSQL and the broker let us in.
+1. Hold the folder: only one `up` runs from it. Check that the web process can listen, before anything is started.
+2. Start the embedded servers, unless the environment names others, and the mail catcher, unless it names a mail server.
+   Check that PostgreSQL and the broker let us in.
 3. Run the Procfile's `release` line, then all of its processes.
-4. Announce once the web process and all workers answer; stop everything when one process ends.
+4. Announce once the web process and all workers answer. Start the processes anew when code has changed (`reloader.py`);
+   stop everything when one process ends by itself.
 """
 
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
-from project import embedded
+from project import embedded, environment
 from project.celery import app
 from project.environment import secret_key
-from project.processes import procfile
+from project.processes import folder, procfile, reloader
 
 BROKER_TIMEOUT_S = 3
+_CATCHER = Path(__file__).with_name("mail_catcher.py")  # not imported: it needs the extra `embedded`
+_LOCAL = "127.0.0.1"
+LOOPBACK = "127.0.0.0/8,::1/128"
+# Of these `up` itself makes use, so that a new value in .env holds from the next `up` on.
+_HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", "EMAIL_HOST", "EMAIL_BACKEND")
 
 
 class CannotStart(Exception):
     """Something that a process needs is not there; the message says what."""
 
 
-def run(port: int, fetchers: int, announce: Callable[[str, int], None]) -> None:
-    """Run Weir until one of its processes ends, which raises ProcessesEnded; `announce` gets host and port.
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the command line of `up` says."""
 
-    Leaving, however it happens, stops everything. Also raises CannotStart, NotReady, EmbeddedError, and the drivers'
-    errors, which `project.errors` puts into sentences.
+    port: int
+    fetchers: int
+    reloads: bool
+    allows_loopback: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What is announced: where the web page is, what `up` was asked for, and the folder of caught e-mails, if any."""
+
+    host: str
+    options: Options
+    mail: Path | None
+
+
+def run(options: Options, announce: Callable[[Running], None], say: Callable[[str], None]) -> None:
+    """Run Weir until one of its processes ends, which raises ProcessesEnded; `say` gets a line about each reload.
+
+    Leaving, however it happens, stops everything. Also raises AlreadyRuns, CannotStart, NotReady, EmbeddedError, and
+    the drivers' errors, which `project.errors` puts into sentences.
     """
+    home = settings.EMBEDDED_HOME
     host = os.environ.get("HOST", "") or "127.0.0.1"
-    _check_port(host, port)
-    with _servers():
+    folder.refuse_second(home)
+    if environment.was_decided():  # by one that still ran when this one read its settings
+        raise CannotStart("Another `up` of this folder has just ended: start this one again.")
+    _check_port(host, options.port)
+    mail = home / "mail" if _catches() else None
+    decided = {**(_to_catcher() if mail else {}), **(_with_loopback() if options.allows_loopback else {})}
+    with folder.held(home, options.port, decided), ExitStack() as stack:
+        if mail is not None:
+            catcher = stack.enter_context(_catcher(int(decided["EMAIL_PORT"]), mail))
+        stack.enter_context(_servers())
+        if mail is not None:
+            stack.callback(catcher.end)  # when the mailers have ended, while the servers do
         _check_servers()
-        env = {"DJANGO_SECRET_KEY": _key(), **os.environ, "HOST": host, "PORT": str(port)}
+        env = _environment(host, options.port) | decided
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
-        counts = {"web": 1, "worker": 1, "ticks": 1, "fetcher": fetchers, "mailer": 1, "beat": 1}
-        with procfile.running(env, counts=counts) as running:
-            running.wait_until(lambda: procfile.web_answers(host, port), "the web process does not answer")
-            running.wait_until(lambda: procfile.workers_answer(app, running.workers), "not all workers answer")
-            announce(host, port)
+        counts = {"web": 1, "worker": 1, "ticks": 1, "fetcher": options.fetchers, "mailer": 1, "beat": 1}
+        start, ready = partial(procfile.running, env, counts=counts), partial(_wait_until_ready, host, options.port)
+        told = partial(announce, Running(host=host, options=options, mail=mail))
+        if options.reloads:
+            reloader.Reloader(start=start, wait_until_ready=ready, announce=told, say=say).run()
+        with start() as running:
+            ready(running, lambda: None)
+            told()
             running.wait()
             raise procfile.ProcessesEnded
+
+
+def _catches() -> bool:
+    """Tell whether e-mails go to the catcher: nothing says where else, and it is installed."""
+    is_told = os.environ.get("EMAIL_HOST") or os.environ.get("EMAIL_BACKEND")
+    return not is_told and find_spec("aiosmtpd") is not None
+
+
+def _environment(host: str, port: int) -> dict[str, str]:
+    """Return that of all processes: without the variables of .env, which they read themselves, each time they start."""
+    made = {"HOST": host, "PORT": str(port), "UVICORN_TIMEOUT_GRACEFUL_SHUTDOWN": "3", **_logs()}
+    if "DJANGO_SECRET_KEY" not in os.environ:
+        made["DJANGO_SECRET_KEY"] = secret_key.of_checkout(settings.EMBEDDED_HOME)
+    held = {name: os.environ[name] for name in _HELD if name in os.environ}
+    return environment.given() | held | made
+
+
+def _logs() -> dict[str, str]:
+    """Return the variables for logs that are read at a terminal, but those that the environment has."""
+    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    quiet = {"CELERY_QUIET": "1", "UVICORN_LOG_LEVEL": "warning"}
+    readable = {"WEIR_LOG_FORMAT": "colour" if is_coloured else "text", **quiet}
+    return {name: value for name, value in readable.items() if not os.environ.get(name)}
+
+
+def _to_catcher() -> dict[str, str]:
+    """Return the variables by which mailers find the catcher, at a port that is free."""
+    with socket.create_server((_LOCAL, 0)) as found:
+        port = found.getsockname()[1]
+    plain = dict.fromkeys(("EMAIL_HOST_USER", "EMAIL_HOST_PASSWORD", "EMAIL_USE_TLS", "EMAIL_USE_SSL"), "")
+    return {"EMAIL_HOST": _LOCAL, "EMAIL_PORT": str(port), **plain}
+
+
+def _with_loopback() -> dict[str, str]:
+    return {"WEIR_FETCH_ALLOW_NETS": ",".join([*settings.WEIR_FETCH_ALLOW_NETS, LOOPBACK])}
+
+
+@contextmanager
+def _catcher(port: int, path: Path) -> Iterator[procfile.Processes]:
+    command = [sys.executable, "-P", str(_CATCHER), str(port), str(path)]
+    with procfile.beside(environment.given(), "mail", command) as catcher:
+        catcher.wait_until(partial(_listens, port), "the mail catcher does not answer")
+        yield catcher
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((_LOCAL, port)) == 0
+
+
+def _wait_until_ready(host: str, port: int, running: procfile.Processes, check: Callable[[], None]) -> None:
+    """Return when all processes answer; calls `check` meanwhile. Raises ProcessesEnded, and NotReady."""
+
+    def answers(ready: Callable[[], bool]) -> Callable[[], bool]:
+        def checked() -> bool:
+            check()
+            return ready()
+
+        return checked
+
+    running.wait_until(answers(lambda: procfile.web_answers(host, port)), "the web process does not answer")
+    running.wait_until(answers(lambda: procfile.workers_answer(app, running.workers)), "not all workers answer")
 
 
 def _check_port(host: str, port: int) -> None:
@@ -65,12 +172,6 @@ def _servers() -> Iterator[None]:
         if postgres or valkey:
             stack.enter_context(embedded.servers(settings.EMBEDDED_HOME, postgres=postgres, valkey=valkey))
         yield
-
-
-def _key() -> str:
-    """Return a key of this checkout's own, which holds where the environment has none."""
-    settings.EMBEDDED_HOME.mkdir(parents=True, exist_ok=True)
-    return secret_key.of_checkout(settings.EMBEDDED_HOME)
 
 
 def _check_servers() -> None:

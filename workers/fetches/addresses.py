@@ -40,6 +40,8 @@ _NOT_GLOBAL = tuple(
     )
 )  # fmt: skip
 
+# What `manage.py up` has, beside the setting.
+_SWITCHES = {"loopback": ", as `make up ARGS=--allow-loopback` does"}
 
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 HIGHEST_PORT = 65_535
@@ -110,7 +112,8 @@ def ports(texts: Iterable[str]) -> frozenset[int]:
 def check_address(text: str, allowed: tuple[Network, ...]) -> None:
     """Raise AddressRefused unless the address is globally routable unicast, or in an allowed network."""
     if reason := _refusal(text, allowed):
-        raise AddressRefused(f"{text} is {reason}; WEIR_FETCH_ALLOW_NETS can allow its network")
+        remedy = f"WEIR_FETCH_ALLOW_NETS can allow its network{_SWITCHES.get(reason, '')}"
+        raise AddressRefused(f"{text} is {reason}; {remedy}")
 
 
 @lru_cache(maxsize=10_000)

@@ -1,44 +1,91 @@
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from project.processes import interrupts, procfile, up
+from project.processes import folder, interrupts, procfile, up
 from workers.cli.arguments import at_least_one
 
 
 class Command(BaseCommand):
     help = (
         "Run Weir here: web, workers, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
-        "REDIS_URL name others. Ctrl-C stops everything."
+        "REDIS_URL name others. They start again when code changes. E-mails are caught in a folder unless EMAIL_HOST "
+        "or EMAIL_BACKEND is set. Ctrl-C stops everything."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="the web process' port (default: 8000)")
         parser.add_argument("--fetchers", type=at_least_one, default=1, help="how many fetchers (default: 1)")
+        parser.add_argument("--no-reload", action="store_true", help="do not start anew when code changes")
+        parser.add_argument(
+            "--allow-loopback", action="store_true", help="let 127.0.0.0/8 and ::1 be fetched, on any port"
+        )
 
     def handle(self, *_args: object, **options: Any) -> None:
+        chosen = up.Options(
+            port=options["port"],
+            fetchers=options["fetchers"],
+            reloads=not options["no_reload"],
+            allows_loopback=options["allow_loopback"],
+        )
         try:
             with interrupts.raised_once():
-                up.run(options["port"], options["fetchers"], self._announce)
+                up.run(chosen, self._announce, self._say)
         except interrupts.Interrupted:
-            self.stdout.write("Stopped.")
-        except (up.CannotStart, procfile.NotReady) as error:
+            self._say("Stopped.")
+        except (up.CannotStart, folder.AlreadyRuns, procfile.NotReady) as error:
             raise CommandError(str(error)) from error
         except procfile.ProcessesEnded:
             raise CommandError(
                 "One of the processes ended, and the others were stopped with it: see its last lines above."
             ) from None
 
-    def _announce(self, host: str, port: int) -> None:
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+    def _announce(self, running: up.Running) -> None:
+        host, port = running.host, running.options.port
         base = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104  only compared
-        for line in (
-            "",
-            self.style.SUCCESS("Weir is running. Ctrl-C stops it."),
-            f"  state    {base}/healthz",
-            f"  admin    {base}/admin/ (make a user: python manage.py createsuperuser)",
-            "  fetch    python manage.py fetch https://example.com",
-            f"  data     {settings.EMBEDDED_HOME}",
-            "",
+        python = f"{_python()} manage.py"
+        self._say("")
+        self._say(self.style.SUCCESS("Weir is running. Ctrl-C stops it."))
+        for name, text in (
+            ("state", f"{base}/healthz"),
+            ("admin", f"{base}/admin/ (make a user: {python} createsuperuser)"),
+            ("fetch", f"{python} fetch https://example.com"),
+            ("mail", _mail(running.mail)),
+            ("local", _local(allowed=running.options.allows_loopback)),
+            ("code", _code(reloads=running.options.reloads)),
+            ("data", settings.EMBEDDED_HOME),
         ):
-            self.stdout.write(line)
+            self._say(f"  {name:<8} {text}")
+        self._say("")
+
+
+def _python() -> str:
+    """Return how to call this Python in the checkout, at another terminal."""
+    if shutil.which("python") == sys.executable:
+        return "python"
+    here, path = Path.cwd(), Path(sys.executable)
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _mail(caught: Path | None) -> str:
+    if caught is not None:
+        return f"{caught}: each e-mail becomes a file there, and none is sent; EMAIL_HOST names a mail server"
+    return f"sent by {settings.EMAIL_BACKEND}, mail server {settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+
+
+def _local(*, allowed: bool) -> str:
+    if allowed:
+        return "127.0.0.0/8 and ::1 may be fetched, on any port"
+    return "127.0.0.1 is not fetched; make up ARGS=--allow-loopback allows it"
+
+
+def _code(*, reloads: bool) -> str:
+    return "all processes start again when you change it" if reloads else "is not reloaded"

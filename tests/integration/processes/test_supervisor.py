@@ -79,12 +79,20 @@ def test_an_order_to_stop_is_passed_on(note: Path, started: list[subprocess.Pope
     assert time.monotonic() - asked_at < supervisor.STOP_TIMEOUT_S
 
 
-def test_what_ignores_the_order_is_killed(note: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    """A grandchild in another session, whose parent is gone, and which ignores SIGTERM, is gone within 5 s."""
+@pytest.mark.parametrize("order", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGTERM]])
+def test_what_ignores_the_order_is_killed(
+    order: list[signal.Signals], note: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
+    """A grandchild in another session, whose parent is gone, and which ignores SIGTERM, is gone within 5 s.
+
+    Also where it was given more time first: Ctrl-C ends a reload, too.
+    """
     process = subprocess.Popen(supervised(STUBBORN, note))
     started.append(process)
     wait_for(lambda: written(note), 10, "the grandchild")
-    process.send_signal(signal.SIGTERM)
+    for each in order:
+        process.send_signal(each)
+        time.sleep(0.1)  # two signals at once are handled in the order of their numbers
     process.wait(5)
     assert not psutil.pid_exists(int(written(note)))
 
@@ -110,12 +118,18 @@ def test_the_exit_code_is_the_commands() -> None:
     assert subprocess.run(command, check=False).returncode == 3
 
 
-def test_a_second_sigterm_does_not_cut_the_stopping_short() -> None:
-    """From the first SIGTERM on the supervisor ignores others: one that came at once would leave everything running."""
-    before = signal.signal(signal.SIGTERM, supervisor._leave)
+def test_a_later_signal_does_not_cut_the_stopping_short() -> None:
+    """From the first one on none raises: one that came at once would leave everything running."""
+    before = {each: signal.getsignal(each) for each in supervisor.ASKING}
+    deadline = supervisor._Deadline()
     try:
+        signal.signal(signal.SIGTERM, deadline.leave)
         with pytest.raises(SystemExit):
             signal.raise_signal(signal.SIGTERM)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        kill_at = deadline.at
+        for each in supervisor.ASKING:
+            signal.raise_signal(each)
+        assert deadline.at == kill_at
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

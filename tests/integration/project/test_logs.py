@@ -1,5 +1,8 @@
 """What the Procfile's own command lines log: WEIR_LOG_LEVEL means what it says in Celery's processes, too."""
 
+import json
+from pathlib import Path
+
 import psutil
 import pytest
 from django.conf import LazySettings
@@ -30,6 +33,37 @@ def test_a_worker_logs_by_our_level(level: str, lines: int, procfile: Procfile, 
     procfile.broker.lpush("fetch", "no message")
     eventually(lambda: '"level": "critical"' in procfile.said("fetcher") or "decode" in procfile.said("fetcher"), "it")
     assert procfile.said("fetcher").count('"event": "Connected to redis') == lines
+
+
+PRINTS = """
+from celery import shared_task
+
+@shared_task(name="shop.tasks.prints")
+def prints():
+    import sys
+    print("price", 12)
+    print("no price", file=sys.stderr)
+"""
+
+
+def test_what_a_task_prints_is_a_line_with_its_name(procfile: Procfile, tmp_path: Path, eventually: Eventually) -> None:
+    """At the level INFO, or WARNING for stderr; Celery would log it in pieces, as warnings of nobody."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "tasks.py").write_text(PRINTS)
+    settings = "from project.settings import *\nINSTALLED_APPS = [*INSTALLED_APPS, 'shop']\n"
+    (tmp_path / "shop_settings.py").write_text(settings)
+    procfile.start("worker", DJANGO_SETTINGS_MODULE="shop_settings", PYTHONPATH=str(tmp_path), CELERY_QUIET="1")
+    eventually(lambda: "ready." in procfile.said("worker"), "the worker")
+    url = f"redis+socket://{procfile.broker.connection_pool.connection_kwargs['path']}"
+    with app.connection_for_write(url) as connection:
+        app.send_task("shop.tasks.prints", queue="default", connection=connection)
+    eventually(lambda: "no price" in procfile.said("worker"), "the lines")
+    lines = [json.loads(line) for line in procfile.said("worker").splitlines() if "price" in line]
+    told = [(line["event"], line["level"], line["logger"], line["task"]) for line in lines]
+    task = "shop.tasks.prints"
+    assert told == [("price 12", "info", "stdout", task), ("no price", "warning", "stderr", task)]
+    assert "[tasks]" not in procfile.said("worker")
 
 
 def test_a_fetcher_logs_what_it_has_run_out_of(

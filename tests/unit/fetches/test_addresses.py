@@ -229,3 +229,11 @@ def test_a_url_that_may_be_fetched_passes(host: str, port: int, allowed: Allowed
 def test_a_url_that_shows_what_is_forbidden_is_refused(host: str, port: int, allowed: Allowed, refusal: str) -> None:
     with pytest.raises(AddressRefused, match=re.escape(refusal)):
         allowed.check_host(host, port)
+
+
+def test_a_loopback_address_names_both_remedies() -> None:
+    """The setting, and what `manage.py up` has for it; a private address has the setting alone."""
+    with pytest.raises(AddressRefused, match=r"WEIR_FETCH_ALLOW_NETS .* `make up ARGS=--allow-loopback`"):
+        check_address("127.0.0.1", ())
+    with pytest.raises(AddressRefused, match=r"can allow its network$"):
+        check_address("10.0.0.1", ())

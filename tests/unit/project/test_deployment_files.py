@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 from project import environment
 from project.checkout import CHECKOUT
+from project.processes import folder
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
 from workers import beat, heartbeats
 from workers.processes.turning import KINDS
@@ -337,6 +338,7 @@ def test_env_example_lists_the_variables_that_are_read() -> None:
 def test_env_example_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking every # off the lines of .env.example changes no setting."""
     monkeypatch.setattr(environment, "load_dotenv", lambda *_arguments, **_options: False)
+    monkeypatch.setattr(folder, "decided", dict)
     for name in variables_listed():
         monkeypatch.delenv(name, raising=False)
     by_default = load_settings()

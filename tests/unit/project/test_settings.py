@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from project import environment
 from project.environment import UnreadableVariables, secret_key
+from project.processes import folder
 from tests.unit.project import compose_env_file
 from tests.unit.project.test_deployment_files import load_settings, variables_listed
 
@@ -23,6 +24,7 @@ SECRET = "s3cret"  # noqa: S105  what must never be seen
 def _only_what_a_test_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no variable of this machine, and no .env file, in the way."""
     monkeypatch.setattr(environment, "load_dotenv", lambda *_arguments, **_options: False)
+    monkeypatch.setattr(folder, "decided", dict)  # nor that of a `make up` which runs here
     for name in variables_listed():
         monkeypatch.delenv(name, raising=False)
 
@@ -78,6 +80,7 @@ NETWORKS = "must be networks (no host bits set) with commas between them, such a
         ("WEIR_OBEY_ROBOTS", "ture", "must be true or false"),
         ("WEIR_OBEY_ROBOTS", "2", "must be true or false"),
         ("DJANGO_DEBUG", "nope", "must be true or false"),
+        ("WEIR_LOG_FORMAT", "yaml", "must be json, text or colour"),
         ("WEIR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL"),
         ("EMAIL_PORT", "65536", "must be at most 65535"),
         ("WEIR_FETCH_TIMEOUT", "0", "must be greater than 0"),

@@ -33,7 +33,8 @@ START = {
     "fetch": "celery -A project worker --queues fetch --pool threads",
 }
 STALLED = (
-    "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `celery -A project beat` starts it."
+    "Nothing ended for a while, and no heartbeat came for minutes: does beat run? `make up` runs it beside all others, "
+    "`celery -A project beat` alone."
 )
 
 

@@ -1,0 +1,76 @@
+"""How a log line looks, by WEIR_LOG_FORMAT: JSON for machines; text, and text in colours, for people."""
+
+import os
+from typing import Any, Literal
+
+import structlog
+
+Format = Literal["json", "text", "colour"]
+
+
+def chosen(wanted: str, *, debug: bool) -> Format:
+    """Return the format that WEIR_LOG_FORMAT names; where it is empty, text under DJANGO_DEBUG, else JSON."""
+    match wanted:
+        case "json" | "text" | "colour":
+            return wanted
+        case _:
+            return "text" if debug else "json"
+
+
+def configure(form: Format, level: str) -> dict[str, Any]:
+    """Configure structlog, and return LOGGING, by which all other loggers write the same lines."""
+    before = _before(form)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *before,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    formatter = {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(form)],
+        "foreign_pre_chain": before,
+    }
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"structured": formatter},
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "structured"}},
+        "root": {"handlers": ["console"], "level": level},
+        "loggers": {
+            # One line a task would be thousands a minute: failures and warnings are enough.
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
+            "celery.beat": {"level": "WARNING"},
+            "django_celery_beat.schedulers": {"level": "WARNING"},
+        },
+    }
+
+
+def _before(form: Format) -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        *([structlog.processors.TimeStamper(fmt="iso", utc=True)] if form == "json" else _times_of_text()),
+    ]
+
+
+def _times_of_text() -> list[Any]:
+    """Return what adds the time of day; nothing where honcho writes it before each line of this process."""
+    if "HONCHO_PROCESS_NAME" in os.environ:
+        return []
+    return [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)]
+
+
+def _renderers(form: Format) -> list[Any]:
+    if form == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    # Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
+    plain = structlog.dev.plain_traceback
+    colours = form == "colour"
+    return [structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=0, pad_level=False, exception_formatter=plain)]

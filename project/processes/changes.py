@@ -1,0 +1,120 @@
+"""What has changed in the code of this checkout since the processes that run it were started.
+
+The files' times are looked at, twice a second: some hundred files, which takes about a hundredth of one processor. So
+nothing is missed that changes while processes start or stop, a new folder is seen, and the kernel sets no limit.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+LOOK_EVERY_S = 0.5
+SETTLED_S = 0.2  # several files that are saved at once are one change: it is over when so long no other has changed
+SUFFIXES = (".py", ".sql", ".lua")
+TEMPLATES = "templates"  # in which every file counts
+TOP_LEVEL = (".env", "Procfile")
+NOT_RUN = ("benchmarks", "docs", "tests")  # folders of which no process runs anything
+
+Files = dict[str, tuple[int, int]]  # the time at which each was changed (ns), and its size
+
+
+class Changed(Exception):
+    """Files are not as they were; `paths` are relative to the checkout."""
+
+    def __init__(self, paths: list[str]) -> None:
+        super().__init__(paths)
+        self.paths = paths
+
+
+class Code:
+    """The files as they were when the processes were started, and when they were last looked at."""
+
+    def __init__(self, checkout: Path) -> None:
+        self._checkout = checkout
+        self._started = self._seen = files(checkout)
+        self._look_at = 0.0  # of time.monotonic()
+
+    def check(self) -> None:
+        """Raise Changed if files have changed since the last look; does nothing within half a second of that."""
+        if time.monotonic() < self._look_at:
+            return
+        found = files(self._checkout)
+        if found != self._seen:
+            self._seen = _settled(self._checkout, found)
+            if changed := differing(self._started, self._seen):
+                raise Changed(changed)
+        self._look_at = time.monotonic() + LOOK_EVERY_S
+
+    def wait(self) -> None:
+        """Wait until files change; raises Changed."""
+        while True:
+            self.check()
+            time.sleep(LOOK_EVERY_S)
+
+    def starts(self) -> None:
+        """Note that processes are started now, from the files as they were last looked at."""
+        self._started = self._seen
+
+
+def files(checkout: Path) -> Files:
+    """Return the files that processes are made of: those of packages in the checkout, and some of its top level."""
+    found: Files = {}
+    for entry in _entries(checkout):
+        if entry.name in TOP_LEVEL:
+            _add(found, entry)
+        elif entry.name not in NOT_RUN and Path(entry.path, "__init__.py").is_file():
+            for below in _below(entry.path, entry.name == TEMPLATES):
+                _add(found, below)
+    return found
+
+
+def _below(folder: str, is_template: bool) -> Iterator["os.DirEntry[str]"]:
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != "__pycache__":
+                yield from _below(entry.path, is_template or entry.name == TEMPLATES)
+        elif is_template or entry.name.endswith(SUFFIXES):
+            yield entry
+
+
+def _entries(folder: str | Path) -> Iterator["os.DirEntry[str]"]:
+    """Yield what is in the folder but hidden entries, which editors write beside the file that they save."""
+    with suppress(OSError), os.scandir(folder) as entries:  # it may be deleted meanwhile
+        yield from (entry for entry in entries if not entry.name.startswith(".") or entry.name in TOP_LEVEL)
+
+
+def _add(found: Files, entry: "os.DirEntry[str]") -> None:
+    with suppress(OSError):  # as above
+        state = entry.stat()
+        found[entry.path] = (state.st_mtime_ns, state.st_size)
+
+
+def _settled(checkout: Path, found: Files) -> Files:
+    before: Files = {}
+    while found != before:
+        time.sleep(SETTLED_S)
+        before, found = found, files(checkout)
+    return found
+
+
+def differing(before: Files, after: Files) -> list[str]:
+    """Return the paths of files that are new, gone or changed."""
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+
+
+def mistakes(paths: list[str]) -> str:
+    """Return what Python says of those that it cannot parse; nothing, if it can parse all."""
+    return "".join(_mistake(Path(path)) for path in paths if path.endswith(".py"))
+
+
+def _mistake(path: Path) -> str:
+    try:
+        compile(path.read_bytes(), path, "exec")
+    except OSError:
+        return ""  # it was deleted
+    except (SyntaxError, ValueError) as error:
+        return "".join(traceback.format_exception_only(error))
+    return ""

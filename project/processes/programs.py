@@ -1,0 +1,82 @@
+"""Runs programs beside each other until one ends, with the name of each before its lines, as `honcho start` does.
+
+`python -P programs.py JSON WIDTH`: a list with the fields of each `Program`, and the room for their names.
+`procfile.py` starts it, below `supervisor.py`. Honcho does the work. What differs from its own command:
+
+- At SIGHUP each is asked to end alone, and not with its children: a Celery worker waits for what they do. None is
+  killed then: the supervisor does that, which knows how long they have.
+- Of honcho's own lines there is one: which program ended by itself, and with which status.
+"""
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from itertools import islice
+from types import FrameType
+from typing import NamedTuple
+
+from honcho.colour import get_colours
+from honcho.compat import ProcessManager
+from honcho.manager import Manager
+from honcho.printer import Printer
+
+COLOURS = 12  # that honcho has
+
+
+class Program(NamedTuple):
+    """A program: a name, a line for the shell, variables beside those of this process, and the number of its colour."""
+
+    name: str
+    command: str
+    env: dict[str, str]
+    colour: int
+
+
+class _Asking(ProcessManager):  # type: ignore[misc] # honcho's have no types
+    asks_alone = False
+
+    def terminate(self, pid: int) -> None:
+        if not self.asks_alone:
+            super().terminate(pid)
+            return
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+class _Programs(Manager):  # type: ignore[misc] # as above
+    def __init__(self, printer: Printer) -> None:
+        super().__init__(printer)
+        self._procmgr = _Asking()
+        signal.signal(signal.SIGHUP, self._finish)
+
+    def _finish(self, _signum: int, _frame: FrameType | None) -> None:
+        self._procmgr.asks_alone = True
+        signal.raise_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        if not self._procmgr.asks_alone:
+            super().kill()
+
+    def _system_print(self, data: str) -> None:
+        if "stopped" in data and not self._terminating:
+            super()._system_print(data)
+
+
+def run(programs: list[Program], width: int) -> int:
+    """Run the programs until one ends, and all others have; return the exit status of the first that ended."""
+    printer = Printer(sys.stdout, colour=not os.environ.get("NO_COLOR"))
+    manager = _Programs(printer)
+    colours = list(islice(get_colours(), COLOURS))
+    for program in programs:
+        added = manager.add_process(program.name, f"exec {program.command}", env={**os.environ, **program.env})
+        added.colour = colours[program.colour % COLOURS]
+    printer.width = max(printer.width, width)
+    manager.loop()
+    status: int = manager.returncode
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run([Program(*fields) for fields in json.loads(sys.argv[1])], int(sys.argv[2])))

@@ -1,0 +1,84 @@
+"""How a log line looks: JSON for machines; short text for people, in colours if they want them."""
+
+import json
+import logging
+import logging.config
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from project.logs import formats
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+def line(form: formats.Format, level: int = logging.WARNING, **fields: Any) -> str:
+    """Return the line about an event, as a process writes it."""
+    made = formats.configure(form, "INFO")["formatters"]["structured"]
+    formatter = made.pop("()")(**made)
+    record = logging.LogRecord("ratelimit.slots", level, __file__, 1, "site_backed_off", None, None)
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return str(formatter.format(record))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "debug", "form"),
+    [
+        ("", False, "json"),
+        ("", True, "text"),
+        ("json", True, "json"),
+        ("text", False, "text"),
+        ("colour", False, "colour"),
+    ],
+)
+def test_the_variable_decides_and_debug_only_without_it(wanted: str, debug: bool, form: str) -> None:
+    """WEIR_LOG_FORMAT, and DJANGO_DEBUG."""
+    assert formats.chosen(wanted, debug=debug) == form
+
+
+def test_json_has_all_fields() -> None:
+    """With the time in full, for machines."""
+    found = json.loads(line("json"))
+    assert (found["event"], found["level"], found["logger"]) == ("site_backed_off", "warning", "ratelimit.slots")
+    assert found["timestamp"].endswith("Z")
+
+
+def test_text_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of day, no padding, no colours."""
+    monkeypatch.delenv("HONCHO_PROCESS_NAME", raising=False)
+    time, _, rest = line("text").partition(" ")
+    assert len(time) == len("13:02:11")
+    assert rest == "[warning] site_backed_off [ratelimit.slots]"
+
+
+def test_text_has_no_time_where_honcho_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each line, with the process' name."""
+    monkeypatch.setenv("HONCHO_PROCESS_NAME", "fetcher.1")
+    assert line("text") == "[warning] site_backed_off [ratelimit.slots]"
+
+
+def test_colours_are_a_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where they are asked for."""
+    monkeypatch.setenv("HONCHO_PROCESS_NAME", "fetcher.1")
+    assert "\x1b[" in line("colour")
+
+
+@pytest.mark.parametrize("form", ["json", "text", "colour"])
+def test_a_traceback_shows_no_local_variables(form: formats.Format) -> None:
+    """They may be passwords."""
+    password = "s3cr" + "et"
+    try:
+        int(password.replace("s3cr", "x"))
+    except ValueError:
+        shown = line(form, exc_info=sys.exc_info())
+    assert "ValueError" in shown
+    assert password not in shown
