@@ -106,13 +106,13 @@ class Newcomer:
             output.seek(0)
             return Outcome(status, output.read().decode(errors="replace"))
 
-    def start(self, command: str, shows: str, within_s: float = 60.0) -> Outcome:
+    def start(self, command: str, shows: str) -> Outcome:
         """Run a command in a terminal of its own until it shows these words; it goes on. What ran there is stopped."""
         self.stop(command)
         log = self.log(command)
         with log.open("wb") as output:
             process = self.terminals[command] = self._begin(BESIDE, command, output.fileno(), subprocess.DEVNULL)
-        give_up_at = time.monotonic() + within_s
+        give_up_at = time.monotonic() + LONGEST_S
         while shows not in log.read_text(errors="replace"):
             status = process.poll()
             if status is not None or time.monotonic() > give_up_at:

@@ -30,7 +30,7 @@ PAGES = pages.all_pages()
 HOST = re.compile(r"(?<![\w.@-])(?:[a-z]+\.)*example\.(?:com|net|org)\b")
 REPORT = HOME / "docs-examples.json"
 SHELL = "python manage.py shell"
-SHOWN_WITHIN_S = 15.0
+SHOWN_WITHIN_S = 30.0
 T = TypeVar("T")
 
 
@@ -126,7 +126,7 @@ class Reader:
             self._name_servers()
         if given := situations.GIVEN.get((block.page, block.first)):
             outcome = self._newcomer.type(SHELL, given)
-            assert outcome.status == 0, f"{block.name}, what is given:\n{outcome.output}"
+            self._demand(outcome.status == 0, block.name, "What is given cannot be made:", outcome.output)
         match block.how:
             case "file":
                 self._write(block)
@@ -171,10 +171,10 @@ class Reader:
             outcome = self._newcomer.type(command.typed)
             if seconds := _first_match(situations.LOOKS, command.typed):
                 outcome = self._look_again(command, outcome, seconds)
-        assert outcome.status == 0, f"{where}\nended with {outcome.status}:\n{outcome.output}{self._log_of_up()}"
+        self._demand(outcome.status == 0, where, f"It ended with {outcome.status}:", outcome.output)
         if command.seen is not None:
             difference = stated.differs(command.seen, outcome.output)
-            assert not difference, f"{where}\n{difference}{self._log_of_up()}"
+            self._demand(not difference, where, difference)
         self._note(block, command.line, command.typed, block.how, stated.compared(command.seen or ""))
 
     def _start(self, command: str, where: str, shows: str = "") -> Outcome:
@@ -182,7 +182,7 @@ class Reader:
             for other in [one for one in self._newcomer.terminals if one.startswith("make up")]:
                 self._newcomer.stop(other)
         outcome = self._newcomer.start(command, shows or situations.GOES_ON[command])
-        assert outcome.status == 0, f"{where}\nshowed no {shows!r}:\n{outcome.output}"
+        self._demand(outcome.status == 0, where, f"It showed no {shows!r}:", outcome.output)
         return outcome
 
     def _look_again(self, command: Command, outcome: Outcome, seconds: float) -> Outcome:
@@ -198,24 +198,28 @@ class Reader:
         log = self._newcomer.log(block.shown_by)
         give_up_at = time.monotonic() + SHOWN_WITHIN_S
         while not stated.is_among(block.text, log.read_text(errors="replace")):
-            assert time.monotonic() < give_up_at, f"{block.name} was not seen.{self._log_of_up()}"
+            self._demand(time.monotonic() < give_up_at, block.name, "That was not seen.")
             time.sleep(0.1)
         self._note(block, block.line, block.first, f"seen in {block.shown_by}", stated.compared(block.text))
 
     def _run_in_shell(self, block: Block) -> None:
         code, values = stated.checked(block.text)
         outcome = self._newcomer.type(SHELL, code)
-        assert outcome.status == 0, f"{block.name}\n{outcome.output}{self._log_of_up()}"
+        self._demand(outcome.status == 0, block.name, outcome.output)
         self._note(block, block.line, block.first, "shell", values)
 
     def _note(self, block: Block, line: int, typed: str, how: str, compared: int = 0) -> None:
         self._examples.append(Example(page=block.page, line=line, typed=typed, how=how, compared=compared))
 
-    def _log_of_up(self) -> str:
-        for command in self._newcomer.terminals:
-            log = self._newcomer.log(command).read_text(errors="replace").splitlines()
-            return "\n".join([f"\nThe last lines of `{command}`:", *log[-20:]])
-        return ""
+    def _demand(self, holds: object, *words: str) -> None:
+        """Fail with these words, and with what the other terminals showed last, unless it holds."""
+        if not holds:
+            logs = [
+                (command, self._newcomer.log(command).read_text(errors="replace"))
+                for command in self._newcomer.terminals
+            ]
+            last = [f"\nThe last lines of `{command}`:\n" + "\n".join(log.splitlines()[-20:]) for command, log in logs]
+            pytest.fail("\n".join([*words, *last]), pytrace=False)
 
 
 def _first_match(by_beginning: Mapping[str, T], typed: str) -> T | None:
