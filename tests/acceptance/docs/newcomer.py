@@ -25,7 +25,7 @@ eval "$2"
 """
 # A command that goes on until Ctrl-C, in a terminal that was opened beside that one.
 BESIDE = '. "$1"; eval "exec $2"'
-LONGEST_S = 120.0
+LONGEST_S = 300.0  # on a machine that has other work; most take a second or two
 
 
 @dataclass(frozen=True)
@@ -109,19 +109,21 @@ class Newcomer:
     def start(self, command: str, shows: str) -> Outcome:
         """Run a command in a terminal of its own until it shows these words; it goes on. What ran there is stopped."""
         self.stop(command)
-        log = self.log(command)
-        with log.open("wb") as output:
+        with self._log(command).open("wb") as output:
             process = self.terminals[command] = self._begin(BESIDE, command, output.fileno(), subprocess.DEVNULL)
         give_up_at = time.monotonic() + LONGEST_S
-        while shows not in log.read_text(errors="replace"):
+        while shows not in self.shown(command):
             status = process.poll()
             if status is not None or time.monotonic() > give_up_at:
-                return Outcome(status or 1, log.read_text(errors="replace"))
+                return Outcome(status or 1, self.shown(command))
             time.sleep(0.05)
-        return Outcome(0, log.read_text(errors="replace"))
+        return Outcome(0, self.shown(command))
 
-    def log(self, command: str) -> Path:
-        """Return the file with what a command wrote that runs in a terminal of its own."""
+    def shown(self, command: str) -> str:
+        """Return what the terminal shows in which this command was started."""
+        return self._log(command).read_text(errors="replace")
+
+    def _log(self, command: str) -> Path:
         return self.notes / (re.sub(r"\W+", "-", command)[:60] + ".log")
 
     def stop(self, command: str) -> None:

@@ -45,6 +45,9 @@ GOES_ON = {
     "python examples/price_sites.py": "Ctrl-C closes them.",
 }
 
+# Of these, Ctrl-C is pressed as soon as they have shown that.
+STOPPED_WHEN_SEEN = {"make demo"}
+
 # What only looks is typed again until it shows what the page states, as a reader would, for so many seconds.
 LOOKS = {
     "curl http": 30.0,
