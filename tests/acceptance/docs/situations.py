@@ -87,11 +87,11 @@ for queue in heartbeats.QUEUES:
 GIVEN = {
     (
         "docs/how-to/resolve-unknown.md",
-        'python manage.py emails resolve 17 --arrived --why "Queue id 4Xk2, delivered 10:42"',
+        '$ python manage.py emails resolve 17 --arrived --why "Queue id 4Xk2, delivered 10:42"',
     ): UNKNOWN,
     (
         "docs/how-to/resolve-unknown.md",
-        'python manage.py emails resolve 17 --resend --why "Not in the mail server\'s log"',
+        '$ python manage.py emails resolve 17 --resend --why "Not in the mail server\'s log"',
     ): UNKNOWN,
     ("docs/how-to/set-rates.md", "python manage.py sites delete api.exmaple.com"): MISSPELT,
     (REAL, "python manage.py check --deploy"): HEARTBEATS,
