@@ -7,6 +7,7 @@ compared (stated.py). Nothing is passed over in silence: what cannot be run is i
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
