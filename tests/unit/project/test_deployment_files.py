@@ -32,7 +32,8 @@ from workers.schedule import SCHEDULE
 TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
-    *("benchmarks", "demo", "docs", "notifications", "postgres", "project", "ratelimit", "tests", "workers"),
+    *("benchmarks", "demo", "docs", "examples", "notifications"),
+    *("postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 

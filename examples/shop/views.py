@@ -1,0 +1,16 @@
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from notifications import inbox
+
+from .models import Price
+
+
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show what each shop asks now, and what the user has not read yet."""
+    latest = Price.objects.order_by("shop", "-fetch_id").distinct("shop")
+    context: dict[str, object] = {"prices": latest}
+    if request.user.is_authenticated:
+        context["unread"] = inbox.unread_count(request.user.pk)
+        context["notifications"] = inbox.page(request.user.pk)
+    return render(request, "shop/overview.html", context)

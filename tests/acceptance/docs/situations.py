@@ -1,0 +1,98 @@
+"""What the pages leave to their reader: where each begins, what is there already, and what cannot be run in a test.
+
+A page that is not named begins where the quickstart and "Add your own app" end: .venv is activated, `make up` runs.
+"""
+
+from dataclasses import dataclass
+
+ACTIVATE = "source .venv/bin/activate"
+FRESH = {"README.md", "docs/quickstart.md", "docs/tutorial.md"}  # these begin in a fresh clone after `make install`
+WITHOUT_SHOP = {"docs/how-to/add-your-app.md"}  # this one adds the app that all how-to pages after it write into
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A block that is not run, or of it the commands that begin so; `first` is the block's first line."""
+
+    page: str
+    first: str
+    why: str
+    only: str = ""
+
+
+GREP = "The log is that of a mail server."
+REAL = "docs/how-to/use-real-servers.md"
+NOT_RUN = [
+    NotRun("README.md", "make demo", "It would run the tests in a test.", only="make test"),
+    NotRun("docs/quickstart.md", "make demo", "It is run for README.md."),
+    NotRun("docs/how-to/resolve-unknown.md", "grep 'order.shipped-4711-' /var/log/mail.log", GREP),
+    NotRun("docs/how-to/resolve-unknown.md", "grep '4Xk2qW1z9z' /var/log/mail.log", GREP),
+    NotRun(REAL, "DATABASE_URL=postgresql://weir:PASSWORD@db.example.com:5432/weir", "These are the reader's servers."),
+    NotRun(REAL, "WEIR_TLS_PROXIES=10.0.0.5", "There is no proxy; test_tls_proxy.py has one."),
+    NotRun(REAL, "location / {", "There is no nginx."),
+    NotRun(
+        REAL, "export POSTGRES_PASSWORD=lettersanddigits DJANGO_SECRET_KEY=along-random-text", "There is no Docker."
+    ),
+]
+
+# What goes on until Ctrl-C, by how it begins, and what it shows when it works.
+GOES_ON = {
+    "make up": "Weir is running.",
+    "make demo": " early, ",
+    "uvicorn ": "Application startup complete",
+    "celery -A project worker ": "ready.",
+    "celery -A project beat": "beat_holds_lock",
+    "python examples/price_sites.py": "Ctrl-C closes them.",
+}
+
+# Of these, Ctrl-C is pressed as soon as they have shown that.
+STOPPED_WHEN_SEEN = {"make demo"}
+
+# What only looks is typed again until it shows what the page states, as a reader would, for so many seconds.
+LOOKS = {
+    "curl http": 30.0,
+    "python manage.py emails": 30.0,
+    "python manage.py fetches list": 30.0,
+    "python manage.py check_heartbeat": 90.0,
+}
+
+# From a block that begins so, a page is about servers of the reader's own, which the environment names.
+ON_OWN_SERVERS = "python manage.py migrate --no-input && python manage.py sync_schedule"
+
+UNKNOWN = """
+from uuid import uuid4
+from django.utils import timezone
+from workers.mail.models import Email
+Email.objects.update_or_create(
+    pk=17,
+    defaults={
+        "kind": "order.shipped", "key": "4711", "state": "unknown", "message_id": "<order.shipped-4711-@example.com>",
+        "claim_token": uuid4(), "sending_since": timezone.now(), "sent_at": None, "phase": "after dot",
+        "last_reply": "The connection broke.",
+    },
+)
+"""
+MISSPELT = """
+from ratelimit import site_settings
+site_settings.set_rate("api.exmaple.com", "1/s")
+"""
+# Beat's first ones come a minute after its start; these come at once, to the same workers.
+HEARTBEATS = """
+from project.celery import app
+from workers import heartbeats, task_names
+for queue in heartbeats.QUEUES:
+    app.send_task(task_names.HEARTBEAT, [queue], queue=queue)
+"""
+# What a page speaks of is made in Django's shell before the block with this first line: (page, first line) -> code.
+GIVEN = {
+    (
+        "docs/how-to/resolve-unknown.md",
+        '$ python manage.py emails resolve 17 --arrived --why "Queue id 4Xk2, delivered 10:42"',
+    ): UNKNOWN,
+    (
+        "docs/how-to/resolve-unknown.md",
+        '$ python manage.py emails resolve 17 --resend --why "Not in the mail server\'s log"',
+    ): UNKNOWN,
+    ("docs/how-to/set-rates.md", "python manage.py sites delete api.exmaple.com"): MISSPELT,
+    (REAL, "python manage.py check --deploy"): HEARTBEATS,
+}

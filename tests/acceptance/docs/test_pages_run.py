@@ -1,0 +1,255 @@
+"""Every code block and console example of README, quickstart, tutorial and how-to pages, as a newcomer types it.
+
+A page is a test. What is typed must end with exit status 0, or as the page states, and what is stated of an output is
+compared (stated.py). Nothing is passed over in silence: what cannot be run is in `situations.NOT_RUN`, with its reason.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from project import embedded
+from project.checkout import CHECKOUT
+from tests.acceptance.docs import island, pages, situations, stated
+from tests.acceptance.docs.newcomer import Newcomer, Outcome, clone
+from tests.acceptance.docs.pages import Block, Command
+from tests.acceptance.networks import Unavailable
+from tests.home import HOME
+
+PAGES = pages.all_pages()
+HOST = re.compile(r"(?<![\w.@-])(?:[a-z]+\.)*example\.(?:com|net|org)\b")
+REPORT = HOME / "docs-examples.json"
+SHELL = "python manage.py shell"
+SHOWN_WITHIN_S = 30.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """An example that was run, and how many lines or values of its output were compared."""
+
+    page: str
+    line: int
+    typed: str
+    how: str
+    compared: int = 0
+
+
+def hosts() -> list[str]:
+    """Return the hosts of others that the pages name."""
+    return sorted({host for page in PAGES for host in HOST.findall((CHECKOUT / page).read_text(encoding="utf-8"))})
+
+
+@pytest.fixture(scope="module")
+def newcomer() -> Iterator[Newcomer]:
+    """A newcomer who has cloned Weir and typed `make install`, on an island where the pages' hosts are."""
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("Only a git checkout can be cloned.")
+    top = Path(tempfile.mkdtemp(prefix="weir-docs-"))
+    top.chmod(0o711)  # as root, PostgreSQL runs as another user, who must reach its folder
+    checkout, notes = top / "weir", top / "notes"
+    notes.mkdir()
+    clone(checkout)
+    try:
+        installing = Newcomer(folder=checkout, notes=notes)
+        installing.open_terminal("make install")
+        with island.inhabited(hosts(), notes) as made:
+            working = Newcomer(
+                folder=checkout, notes=notes, enter=made.enter, extra={"SSL_CERT_FILE": str(made.certificate)}
+            )
+            try:
+                yield working
+            finally:
+                working.stop_all()
+    except Unavailable as error:
+        pytest.skip(f"No network of its own: {error}")
+    finally:
+        embedded.discard(checkout / ".weir")
+        shutil.rmtree(top)
+
+
+@pytest.fixture(scope="module")
+def servers(newcomer: Newcomer) -> Iterator[ExitStack]:
+    """What runs the servers that pages about servers of one's own are read with; they stop at the end."""
+    with ExitStack() as running:
+        yield running
+        newcomer.stop_all()
+
+
+@pytest.fixture(scope="module")
+def examples() -> Iterator[list[Example]]:
+    """The examples that were run, which are written to a file at the end."""
+    run: list[Example] = []
+    yield run
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(json.dumps([asdict(example) for example in run], indent=1) + "\n")
+    print(f"\n{len(run)} examples were run, {sum(example.compared for example in run)} lines compared: {REPORT}")
+    for example in run:
+        first, *more = example.typed.splitlines()
+        print(f"  {example.page}:{example.line} {example.how} ({example.compared}) {first}{' ...' if more else ''}")
+
+
+class Reader:
+    """Does what a page says, block by block."""
+
+    def __init__(self, newcomer: Newcomer, servers: ExitStack, examples: list[Example]) -> None:
+        self._newcomer = newcomer
+        self._servers = servers
+        self._examples = examples
+        self._modules: list[str] = []
+
+    def begin(self, page: str) -> None:
+        """Open the terminal in which the page begins."""
+        if page in situations.FRESH | situations.WITHOUT_SHOP:
+            for command in ("git checkout -q .", "git clean -fdqx -e .venv -e .weir"):
+                subprocess.run(command.split(), cwd=self._newcomer.folder, check=True)
+        if page in situations.FRESH:
+            self._newcomer.stop_all()
+            embedded.discard(self._newcomer.folder / ".weir")
+            self._newcomer.open_terminal()
+            return
+        self._newcomer.stop_all(but="make up")
+        self._newcomer.open_terminal(situations.ACTIVATE)
+        if "make up" not in self._newcomer.terminals:
+            self._start("make up", f"{page} begins with `make up` running")
+
+    def read(self, block: Block) -> None:
+        """Do what the block is for; fails with what came where it is not what the page says."""
+        if block.first == situations.ON_OWN_SERVERS:
+            self._name_servers()
+        if given := situations.GIVEN.get((block.page, block.first)):
+            outcome = self._newcomer.type(SHELL, given)
+            self._demand(outcome.status == 0, block.name, "What is given cannot be made:", outcome.output)
+        match block.how:
+            case "file":
+                self._write(block)
+            case "sh" | "console":
+                for command in pages.commands(block):
+                    if not any(one.only and command.typed.startswith(one.only) for one in not_run(block)):
+                        self._type(block, command)
+            case "seen":
+                self._see(block)
+            case "shell":
+                self._run_in_shell(block)
+            case _:
+                pytest.fail(f"{block.name} cannot be run: say in which file it stands, or list it in NOT_RUN.")
+
+    def _name_servers(self) -> None:
+        """Have the environment name servers, as a reader's does who has some; what ran on others is stopped."""
+        self._newcomer.stop_all()
+        home = self._newcomer.notes / "servers"
+        if not home.exists():
+            home.mkdir()
+            self._servers.enter_context(embedded.servers(home, durable=False))
+        for name, value in {
+            "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{embedded.DATABASE_NAME}"
+            f"?host={embedded.postgres_socket_dir(home)}",
+            "REDIS_URL": f"unix://{embedded.valkey_socket(home)}",
+            "DJANGO_SECRET_KEY": "a long random text, of more than fifty characters or so",
+        }.items():
+            assert self._newcomer.type(f"export {name}={shlex.quote(value)}").status == 0
+
+    def _write(self, block: Block) -> None:
+        file = self._newcomer.folder / block.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        before = file.read_text() + "\n" if block.is_added and file.exists() else ""
+        file.write_text(before + block.text)
+        if block.language == "python":
+            self._modules.append(block.file.removesuffix(".py").replace("/", "."))
+        self._note(block, block.line, block.first, f"file {block.file}")
+
+    def finish(self) -> None:
+        """Import what was written: what no example calls is right in this, at least."""
+        if self._modules:
+            outcome = self._newcomer.type(SHELL, "".join(f"import {module}\n" for module in self._modules))
+            self._demand(outcome.status == 0, "The files of the page cannot be imported:", outcome.output)
+
+    def _type(self, block: Block, command: Command) -> None:
+        where = f"{block.page}:{command.line}: {command.typed}"
+        if shows := _first_match(situations.GOES_ON, command.typed):
+            outcome = self._start(command.typed, where, shows)
+            if command.typed in situations.STOPPED_WHEN_SEEN:
+                self._newcomer.stop(command.typed)
+        else:
+            outcome = self._newcomer.type(command.typed)
+            if seconds := _first_match(situations.LOOKS, command.typed):
+                outcome = self._look_again(command, outcome, seconds)
+        self._demand(outcome.status == 0, where, f"It ended with {outcome.status}:", outcome.output)
+        if command.seen is not None:
+            difference = stated.differs(command.seen, outcome.output)
+            self._demand(not difference, where, difference)
+        self._note(block, command.line, command.typed, block.how, stated.compared(command.seen or ""))
+
+    def _start(self, command: str, where: str, shows: str = "") -> Outcome:
+        if command.startswith("make up"):  # there is one, and a second one replaces it
+            for other in [one for one in self._newcomer.terminals if one.startswith("make up")]:
+                self._newcomer.stop(other)
+        outcome = self._newcomer.start(command, shows or situations.GOES_ON[command])
+        self._demand(outcome.status == 0, where, f"It showed no {shows!r}:", outcome.output)
+        return outcome
+
+    def _look_again(self, command: Command, outcome: Outcome, seconds: float) -> Outcome:
+        give_up_at = time.monotonic() + seconds
+        while time.monotonic() < give_up_at and (
+            outcome.status or (command.seen is not None and stated.differs(command.seen, outcome.output))
+        ):
+            time.sleep(0.3)
+            outcome = self._newcomer.type(command.typed)
+        return outcome
+
+    def _see(self, block: Block) -> None:
+        give_up_at = time.monotonic() + SHOWN_WITHIN_S
+        while not stated.is_among(block.text, self._newcomer.shown(block.shown_by)):
+            self._demand(time.monotonic() < give_up_at, block.name, "That was not seen.")
+            time.sleep(0.1)
+        self._note(block, block.line, block.first, f"seen in {block.shown_by}", stated.compared(block.text))
+
+    def _run_in_shell(self, block: Block) -> None:
+        code, values = stated.checked(block.text)
+        outcome = self._newcomer.type(SHELL, code)
+        self._demand(outcome.status == 0, block.name, outcome.output)
+        self._note(block, block.line, block.first, "shell", values)
+
+    def _note(self, block: Block, line: int, typed: str, how: str, compared: int = 0) -> None:
+        self._examples.append(Example(page=block.page, line=line, typed=typed, how=how, compared=compared))
+
+    def _demand(self, holds: object, *words: str) -> None:
+        """Fail with these words, and with what the other terminals showed last, unless it holds."""
+        if not holds:
+            last = (
+                line
+                for command in self._newcomer.terminals
+                for line in ["", f"The last lines of `{command}`:", *self._newcomer.shown(command).splitlines()[-20:]]
+            )
+            pytest.fail("\n".join([*words, *last]), pytrace=False)
+
+
+def _first_match(by_beginning: Mapping[str, T], typed: str) -> T | None:
+    return next((found for beginning, found in by_beginning.items() if typed.startswith(beginning)), None)
+
+
+def not_run(block: Block) -> list[situations.NotRun]:
+    """Return the entries of the list of what is not run that speak of this block."""
+    return [one for one in situations.NOT_RUN if (one.page, one.first) == (block.page, block.first)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_does_what_it_says(page: str, newcomer: Newcomer, servers: ExitStack, examples: list[Example]) -> None:
+    """Whatever a reader types or writes down from the page, from its top to its end, works as the page says."""
+    reader = Reader(newcomer, servers, examples)
+    reader.begin(page)
+    for block in pages.blocks(page):
+        if not any(not one.only for one in not_run(block)):
+            reader.read(block)
+    reader.finish()

@@ -1,0 +1,40 @@
+"""The tutorial's app, by its own tests, as its reader runs them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from project.checkout import CHECKOUT
+
+EXAMPLES = CHECKOUT / "examples"
+
+
+def manage(*arguments: str) -> str:
+    """Run a command of the project with the app in it; returns what it writes."""
+    paths = os.pathsep.join(map(str, (EXAMPLES, CHECKOUT)))
+    done = subprocess.run(
+        [sys.executable, str(CHECKOUT / "manage.py"), *arguments],
+        cwd=EXAMPLES,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_the_shop_passes_its_own_tests() -> None:
+    """On the servers of this test run; each test of the tutorial is run."""
+    written = (EXAMPLES / "shop" / "tests.py").read_text().count("def test_")
+    assert f"Ran {written} tests" in manage("test", "shop")
+
+
+@pytest.mark.usefixtures("embedded_servers")
+def test_the_migration_is_that_of_the_model() -> None:
+    """`makemigrations` finds nothing to add to what the reader's own makes."""
+    assert "No changes detected" in manage("makemigrations", "shop", "--check", "--dry-run")

@@ -1,0 +1,73 @@
+"""Each example of the pages that are run has its place: it is run, or a list says why not; the tutorial is its app."""
+
+import re
+
+import pytest
+
+from project.checkout import CHECKOUT
+from tests.acceptance.docs import pages, situations, stated
+
+BLOCKS = [block for page in pages.all_pages() for block in pages.blocks(page)]
+NAMED = {(one.page, one.first) for one in situations.NOT_RUN}
+TUTORIAL = [block for block in BLOCKS if block.page == "docs/tutorial.md" and block.file.startswith("shop/")]
+SHOP = CHECKOUT / "examples"
+
+
+def test_the_pages_are_those_that_are_promised() -> None:
+    """README, quickstart, tutorial, and every how-to."""
+    how_to = {str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "docs" / "how-to").glob("*.md")}
+    assert set(pages.all_pages()) == {"README.md", "docs/quickstart.md", "docs/tutorial.md"} | how_to
+
+
+def test_no_block_is_passed_over() -> None:
+    """What is neither typed nor written nor seen is listed with its reason."""
+    assert [block.name for block in BLOCKS if block.how == "read" and (block.page, block.first) not in NAMED] == []
+
+
+def test_the_lists_name_blocks_that_exist() -> None:
+    """And commands that stand in them."""
+    firsts = {(block.page, block.first): block for block in BLOCKS}
+    assert {*NAMED, *situations.GIVEN} - firsts.keys() == set()
+    for one in situations.NOT_RUN:
+        assert one.why
+        block = firsts[one.page, one.first]
+        assert not one.only or any(typed.typed.startswith(one.only) for typed in pages.commands(block))
+    assert set(situations.FRESH) <= set(pages.all_pages())
+
+
+def test_nobody_has_the_lists_hold_more_than_the_exceptions() -> None:
+    """Nine blocks in ten are run."""
+    left_out = [one for one in situations.NOT_RUN if not one.only]
+    assert len(left_out) < len(BLOCKS) / 10
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language == "python"], ids=lambda block: block.name
+)
+def test_values_that_are_stated_can_be_checked(block: pages.Block) -> None:
+    """The code with the checks in it compiles."""
+    code, _ = stated.checked(block.text)
+    compile(code, block.name, "exec")
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.file == "project/urls.py"], ids=lambda block: block.name
+)
+def test_the_urls_that_a_page_shows_are_all_there(block: pages.Block) -> None:
+    """Who copies the page loses none of the project's own."""
+    routes = re.findall(r"^ +path\(.*$", (CHECKOUT / "project" / "urls.py").read_text(), re.MULTILINE)
+    assert len(routes) > 1
+    assert [route for route in routes if route not in block.text] == []
+
+
+@pytest.mark.parametrize("block", TUTORIAL, ids=lambda block: block.file)
+def test_the_tutorial_is_the_example(block: pages.Block) -> None:
+    """Each file that the tutorial has its reader write is the one that the tests of the example test."""
+    assert block.text == (SHOP / block.file).read_text()
+
+
+def test_the_tutorial_writes_the_whole_example() -> None:
+    """But for what `startapp` and `makemigrations` write."""
+    made = {"shop/__init__.py", "shop/apps.py", "shop/migrations/__init__.py", "shop/migrations/0001_initial.py"}
+    files = {str(path.relative_to(SHOP)) for path in (SHOP / "shop").rglob("*") if path.suffix in {".py", ".html"}}
+    assert {block.file for block in TUTORIAL} == files - made
