@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,7 @@ eval "$2"
 """
 # A command that goes on until Ctrl-C, in a terminal that was opened beside that one.
 BESIDE = '. "$1"; eval "exec $2"'
+STOPS_WITHIN_S = 30.0
 LONGEST_S = 300.0  # on a machine that has other work; most take a second or two
 
 
@@ -128,19 +130,23 @@ class Newcomer:
 
     def stop(self, command: str) -> None:
         """Press Ctrl-C in the terminal of this command, and wait for its end."""
-        if process := self.terminals.pop(command, None):
-            os.killpg(process.pid, signal.SIGINT)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        self._stop([command])
 
     def stop_all(self, *, but: str = "\0") -> None:
         """Press Ctrl-C in all terminals, but for those with a command that begins so."""
-        for command in list(self.terminals):
-            if not command.startswith(but):
-                self.stop(command)
+        self._stop([command for command in self.terminals if not command.startswith(but)])
+
+    def _stop(self, commands: Sequence[str]) -> None:
+        processes = [self.terminals.pop(command) for command in commands if command in self.terminals]
+        for process in processes:
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGINT)
+        for process in processes:
+            try:
+                process.wait(STOPS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
     def _begin(self, script: str, command: str, output: int, given: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
