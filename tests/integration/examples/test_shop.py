@@ -6,18 +6,20 @@ import sys
 
 import pytest
 
+from project import embedded
 from project.checkout import CHECKOUT
+from tests.home import HOME
 
 EXAMPLES = CHECKOUT / "examples"
 
 
-def manage(*arguments: str) -> str:
-    """Run a command of the project with the app in it; returns what it writes."""
+def manage(*arguments: str, **variables: str) -> str:
+    """Run a command of the project with the app in it, and these variables; returns what it writes."""
     paths = os.pathsep.join(map(str, (EXAMPLES, CHECKOUT)))
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "manage.py"), *arguments],
         cwd=EXAMPLES,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": paths},
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": paths, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -29,9 +31,11 @@ def manage(*arguments: str) -> str:
 
 @pytest.mark.usefixtures("embedded_servers")
 def test_the_shop_passes_its_own_tests() -> None:
-    """On the servers of this test run; each test of the tutorial is run."""
+    """On the servers of this test run, in a database of its own; each test of the tutorial is run."""
+    database = f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/shop"
+    variables = {"DATABASE_URL": database, "DJANGO_SECRET_KEY": "of a test"}
     written = (EXAMPLES / "shop" / "tests.py").read_text().count("def test_")
-    assert f"Ran {written} tests" in manage("test", "shop")
+    assert f"Ran {written} tests" in manage("test", "shop", "--no-input", **variables)
 
 
 @pytest.mark.usefixtures("embedded_servers")
