@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from project.celery import app
-from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
+from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
 from project.doctor.themes.processes import WORKERS
 from project.doctor.themes.redis_server import BROKER
@@ -12,7 +12,6 @@ from workers import broker_link, consumers, heartbeats, ticks
 from workers.cli.suggestions import did_you_mean
 from workers.fetches.dispatch import MOST_WAITING
 from workers.fetches.models import Fetch
-from workers.processes.status import ProcessStatus, processes
 from workers.processes.turning import KINDS
 
 NEWEST = 10_000  # fetches whose on_done is looked at
@@ -42,20 +41,14 @@ def lengths(waiting: Mapping[str, int]) -> Sequence[Verdict]:
     ]
 
 
-def beats(silent: Collection[str], known: Sequence[ProcessStatus]) -> Sequence[Verdict]:
-    """Judge the heartbeats. The first comes a minute after the start of beat and of the queue's worker."""
-    fresh_s = heartbeats.FRESH.total_seconds()
-    found = []
-    for queue in silent:
-        kind = KINDS.get(queue, "worker")
-        up_s = {each: max((p.age_s for p in known if p.kind == each), default=0.0) for each in (kind, "beat")}
-        if min(up_s.values()) < fresh_s:
-            found.append(not_checked(f"The queue {queue} has had no heartbeat yet: its {kind} and beat are too young."))
-        else:
-            found.append(
-                wrong(f"No heartbeat of the queue {queue} for {fresh_s / 60:.0f} minutes: restart its {kind}.")
-            )
-    return found or [good(f"Each queue had a heartbeat in the last {fresh_s / 60:.0f} minutes.")]
+def beats(silent: Collection[str]) -> Sequence[Verdict]:
+    """Judge the heartbeats."""
+    minutes = heartbeats.FRESH.total_seconds() / 60
+    found = [
+        wrong(f"No heartbeat of the queue {queue} for {minutes:.0f} minutes: restart its {KINDS.get(queue, 'worker')}.")
+        for queue in silent
+    ]
+    return found or [good(f"No queue has been without a heartbeat for {minutes:.0f} minutes.")]
 
 
 def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]:
@@ -90,7 +83,7 @@ def checks() -> list[Check]:
         Check(name="lengths", ask=_lengths, needs=(BROKER,), within_s=5),
         Check(
             name="heartbeats",
-            ask=lambda: beats(heartbeats.silent_queues(), processes()),
+            ask=lambda: beats(heartbeats.silent_queues()),
             needs=(SERVER, TABLES, WORKERS),
         ),
         Check(name="tasks", ask=_tasks, needs=(SERVER, TABLES), within_s=5),
