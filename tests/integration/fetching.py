@@ -46,6 +46,7 @@ def reserve_all() -> list[int]:
             "most": 100,
             "longest_run": 100,
             "most_slots": 2**31 - 1,
+            "fewest": 4,
             "delivery": 2.0,
             "travel": TRAVEL,
             "apart": 0,

@@ -51,9 +51,12 @@ MOST_WAITING = 500
 MOST_LATE = 100  # reserved fetches that no fetcher has taken before their slots passed: a message's worth
 MOST_LATE_S = 0.5  # or what fetchers do in this time, if that is more: where one of many is killed, the others go on
 LATELY = 2.0  # seconds over which it is counted what fetchers do
+NEWEST_SLOTS = 20_000  # among which it is counted: reserved in the last seconds, where there are many
 OVERLOAD_LASTS = 30.0  # seconds after which it is tried again whether fetchers can do all that is due
 GROWTH = 1.5  # how many times what fetchers do is reserved for them then: less never finds out that they can do more
 LEAST_AHEAD = 300  # slots
+FEWEST = 4  # slots of one site: shorter runs cost fetchers more, and longer ones leave less for other sites
+MOST_STATEMENTS = 5  # of one tick, where sites have fewer fetches than slots
 ANY_NUMBER = 2**31 - 1  # of slots
 # Seconds that a message takes to a fetcher that has to connect first; a start before that would only be missed.
 TRAVEL = 0.1
@@ -90,21 +93,32 @@ class Reserved(NamedTuple):
 
 
 class InHand(NamedTuple):
-    """What fetchers have in hand, and what they have done lately."""
+    """What fetchers have in hand."""
 
     late: int  # fetches whose slots have passed, and that no fetcher has taken
     reserved: int  # all that no fetcher has taken
-    ended_per_s: float
 
     @classmethod
-    def now(cls) -> "InHand":
+    def now(cls, lookahead_s: float) -> "InHand":
         """Return what they have in hand now, by one statement."""
-        [row] = _query("in_hand", {"delivery": DELIVERY, "lately": LATELY}, row=cls)
+        [row] = _query("in_hand", {"delivery": DELIVERY, "horizon": lookahead_s + LONGEST_EXTRA}, row=cls)
         return row
 
     def are_behind(self, messages: int) -> bool:
         """Tell whether what was reserved now would be late, too, where so many messages wait for them."""
-        return messages > MOST_WAITING or self.late > max(MOST_LATE, MOST_LATE_S * self.ended_per_s)
+        return messages > MOST_WAITING or (self.late > MOST_LATE and self.late > MOST_LATE_S * used_per_s())
+
+
+class Used(NamedTuple):
+    """How many slots fetchers have used lately."""
+
+    per_s: float
+
+
+def used_per_s() -> float:
+    """Return how many requests fetchers have sent a second lately. It takes longer than asking what is in hand."""
+    [used] = _query("used_lately", {"lately": LATELY, "most": NEWEST_SLOTS}, row=Used)
+    return used.per_s
 
 
 class Overload:
@@ -122,11 +136,11 @@ class Overload:
         """Note that fetchers are behind."""
         self._lasts_until = clock.now() + OVERLOAD_LASTS
 
-    def room(self, in_hand: InHand, lookahead_s: float) -> int:
+    def room(self, reserved: int, lookahead_s: float) -> int:
         """Return how many slots may be reserved beyond those that fetchers have in hand."""
         if clock.now() > self._lasts_until:
             return ANY_NUMBER
-        return max(LEAST_AHEAD, round(GROWTH * in_hand.ended_per_s * lookahead_s)) - in_hand.reserved
+        return max(LEAST_AHEAD, round(GROWTH * used_per_s() * lookahead_s)) - reserved
 
 
 _overload = Overload()
@@ -158,16 +172,16 @@ def dispatch(site_ids: list[int] | None = None) -> int:
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
         return 0  # what was reserved now could not be sent
-    in_hand = InHand.now()
+    round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
+    ahead = horizon(round_trip_s)
+    in_hand = InHand.now(ahead.lookahead_s)
     if in_hand.are_behind(messages):
         _overload.begin()
-        log.warning("fetchers_are_behind", messages=messages, late=in_hand.late, ended_per_s=in_hand.ended_per_s)
+        log.warning("fetchers_are_behind", messages=messages, late=in_hand.late)
         return 0
     if site_ids is None:
         backlog.activate_due()
-    round_trips.of_process.warn_if_far(round_trip_s := longest_round_trip_s())
-    ahead = horizon(round_trip_s)
-    room = _overload.room(in_hand, ahead.lookahead_s)
+    room = _overload.room(in_hand.reserved, ahead.lookahead_s)
     if site_ids is not None:
         return _reserve(room, round_trip_s, site_ids=site_ids).sent
     done = _reserve(room, round_trip_s, after=_overload.after)
@@ -182,8 +196,8 @@ def dispatch(site_ids: list[int] | None = None) -> int:
 def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[int] | None = None) -> Reserved:
     """Reserve that many slots, or as many as there are to reserve, at the sites after `after`, and send them."""
     ahead = horizon(round_trip_s)
-    sent, more = 0, True
-    while more and sent < room:
+    sent, statements_left, more = 0, MOST_STATEMENTS, True
+    while more and sent < room and statements_left:
         rows = _query(
             "dispatch",
             {
@@ -192,6 +206,7 @@ def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[i
                 "refill": ahead.refill_s,
                 "most": SITES_A_STATEMENT,
                 "most_slots": room - sent,
+                "fewest": FEWEST,
                 "longest_run": LONGEST_RUN,
                 "delivery": DELIVERY,
                 "travel": ahead.travel_s,
@@ -209,6 +224,7 @@ def _reserve(room: int, round_trip_s: float, *, after: int = 0, site_ids: list[i
         backlog.deactivate([row.site_id for row in rows if row.drained])
         after = rows[-1].site_id if rows else after
         more = len(rows) == SITES_A_STATEMENT or (room < ANY_NUMBER and bool(rows))
+        statements_left -= room < ANY_NUMBER
     return Reserved(sent, after if more else 0)
 
 

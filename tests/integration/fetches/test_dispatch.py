@@ -234,6 +234,7 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
         "confirmed_for": 0.5,
         "added_grace": 0.0,
         "most_slots": dispatching.ANY_NUMBER,
+        "fewest": 4,
     }
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(

@@ -45,7 +45,14 @@ def large_backlog(settings: LazySettings) -> None:
 def test_dispatch_finds_the_best_of_a_large_backlog_by_its_index() -> None:
     """Among 400,000 fetches, picking reads the queue's index alone, and a dispatch takes less than a second."""
     parameters: dict[str, object] = {"lookahead": 2.0, "refill": 1.5, "after": 0, "sites": None}
-    parameters |= {"most": 2_000, "most_slots": 2**31 - 1, "longest_run": 500, "delivery": 2.0, "travel": 0.1}
+    parameters |= {
+        "most": 2_000,
+        "most_slots": 2**31 - 1,
+        "fewest": 4,
+        "longest_run": 500,
+        "delivery": 2.0,
+        "travel": 0.1,
+    }
     parameters |= {"apart": 0.0005, "phases": 500, "confirmed_for": 0.5, "added_grace": 0.0}
     nodes = plan_of("workers.fetches", "dispatch", parameters)
     reads = [node for node in nodes if node.get("Relation Name") == "fetches_fetch" and "Scan" in node["Node Type"]]

@@ -98,12 +98,14 @@ def either_way(fixture: str) -> pytest.MarkDecorator:
 @either_way("reserved")
 def test_what_fetchers_have_in_hand_is_read_by_indexes(reserved: list[int]) -> None:
     assert reserved
-    parameters: dict[str, object] = {"delivery": 2.0, "lately": 2.0}
+    parameters: dict[str, object] = {"delivery": 2.0, "horizon": 60.0}
     assert not scanned("workers.fetches", "in_hand", parameters)
     Fetch.objects.exclude(slot_id__in=reserved).update(
         state="done", finished_at=Now() - timedelta(hours=1), status_code=200
     )
     assert rows_read("workers.fetches", "in_hand", parameters, "fetches_fetch") <= len(reserved)
+    parameters = {"lately": 2.0, "most": 500}
+    assert rows_read("workers.fetches", "used_lately", parameters, "ratelimit_slot") <= 500
 
 
 @pytest.mark.django_db
@@ -135,6 +137,7 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
         "most": 2_000,
         "longest_run": 500,
         "most_slots": 2**31 - 1,
+        "fewest": 4,
         "after": 0,
         "sites": None,
     }

@@ -153,7 +153,7 @@ def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
     messages = waiting(task_names.FETCH_BATCH)
     if messages is None:
         yield Blocker(kind="broker", text="The broker cannot be reached: no fetcher hears of a slot.")
-    elif (in_hand := InHand.now()).are_behind(messages):
+    elif (in_hand := InHand.now(settings.WEIR_LOOKAHEAD)).are_behind(messages):
         text = (
             f"Fetchers are behind: {messages:,} messages wait for them, {in_hand.late:,} fetches have missed their "
             "slots, and nothing is reserved meanwhile."

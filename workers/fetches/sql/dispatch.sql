@@ -62,6 +62,8 @@ WITH due AS MATERIALIZED (
         at_once,
         CASE WHEN at_once <= 0 THEN 0 ELSE least(
             %(longest_run)s::int,
+            -- an equal share of what there is room for
+            greatest(%(fewest)s::bigint, %(most_slots)s::bigint / count(*) OVER ()),
             -- how many slots start before the look-ahead ends
             1 + floor(extract(epoch FROM
                 opened.now + make_interval(secs => %(lookahead)s::float8) - arrival + (burst - 1) * effective_interval

@@ -1,20 +1,15 @@
--- What fetchers have in hand: `reserved` fetches that none of them has taken yet, `late` ones among them, whose slots have
--- passed, and `ended_per_s`, what has ended in the last `lately` seconds. Reads only.
+-- What fetchers have in hand: `reserved` fetches that none of them has taken yet, and `late` ones among them, whose slots have
+-- passed. Those of sites with so long a grace that they may be taken beyond `horizon` seconds count as neither: where
+-- their messages are lost, they wait for longer than others should. Reads only.
 SELECT
-    count(*) FILTER (
-        WHERE state = 'reserved' AND lease_until < statement_timestamp() + make_interval(secs => %(delivery)s::float8)
-    ) AS late,
-    count(*) FILTER (WHERE state = 'reserved') AS reserved,
-    (
-        SELECT count(*) / %(lately)s::float8
-        FROM fetches_fetch
-        WHERE finished_at BETWEEN statement_timestamp() - make_interval(secs => %(lately)s::float8) AND 'infinity'  -- few expected
-    ) AS ended_per_s
+    count(*) FILTER (WHERE lease_until < now + make_interval(secs => %(delivery)s::float8)) AS late,
+    count(*) AS reserved
 FROM (
     -- By the index fetch_held, which has a few seconds' worth (index order, docs/explanation/sql.md).
-    SELECT state, lease_until
+    SELECT state, lease_until, statement_timestamp() AS now
     FROM fetches_fetch
     WHERE state IN ('reserved', 'running')
     ORDER BY site_id, lease_until
     OFFSET 0
 ) AS held
+WHERE state = 'reserved' AND lease_until < now + make_interval(secs => %(horizon)s::float8 + %(delivery)s::float8)
