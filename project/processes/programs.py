@@ -3,6 +3,7 @@
 `python -P programs.py JSON WIDTH`: a list with the fields of each `Program`, and the room for their names.
 `procfile.py` starts it, below `supervisor.py`. Honcho does the work. What differs from its own command:
 
+- A signal that comes before honcho knows the process ids of all programs is heeded when it does.
 - At SIGHUP each is asked to end alone, and not with its children: a Celery worker waits for what they do. None is
   killed then: the supervisor does that, which knows how long they have.
 - Of honcho's own lines there is one: which program ended by itself, and with which status.
@@ -49,7 +50,19 @@ class _Programs(Manager):  # type: ignore[misc] # as above
     def __init__(self, printer: Printer) -> None:
         super().__init__(printer)
         self._procmgr = _Asking()
+        self._is_to_end = False
         signal.signal(signal.SIGHUP, self._finish)
+
+    def terminate(self) -> None:
+        """Ask all programs to end, as soon as honcho knows that they have started."""
+        self._is_to_end = True
+        self._all_started()
+
+    def _all_started(self) -> bool:
+        started: bool = super()._all_started()
+        if started and self._is_to_end:
+            super().terminate()
+        return started
 
     def _finish(self, _signum: int, _frame: FrameType | None) -> None:
         self._procmgr.asks_alone = True

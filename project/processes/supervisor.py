@@ -118,14 +118,15 @@ def _send(stop_signal: signal.Signals, pids: Iterable[int]) -> None:
 def descendants(of_pid: int) -> list[int]:
     """Return the ids of all processes below this one in the tree of processes. Linux only."""
     children = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for entry in os.scandir("/proc"):  # not by glob(), which may raise for one that ends meanwhile
         with suppress(OSError):  # it ended meanwhile
             # "pid (name) state parent ...": the name may contain anything, including parentheses
-            parent = int(stat.read_bytes().rpartition(b")")[2].split()[1])
-            children[parent].append(int(stat.parent.name))
+            stat = Path(entry, "stat").read_bytes() if entry.name.isdecimal() else b""
+            if stat:
+                children[int(stat.rpartition(b")")[2].split()[1])].append(int(entry.name))
     found = [of_pid]
-    for pid in found:  # which grows meanwhile
-        found.extend(children[pid])
+    for found_pid in found:  # which grows meanwhile
+        found.extend(children[found_pid])
     return found[1:]
 
 

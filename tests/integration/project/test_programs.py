@@ -1,9 +1,13 @@
 """Programs that run beside each other: the name of each before its lines, and one line about an end."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from project.processes import programs
 
@@ -39,3 +43,22 @@ def test_at_sighup_a_program_is_asked_to_end_alone() -> None:
     process.send_signal(signal.SIGHUP)
     said, _ = process.communicate(timeout=20)
     assert "worker.1  | finished" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_the_start_ends_all(number: signal.Signals) -> None:
+    """Also before honcho knows the process ids of all: `up` may be told to reload while it starts."""
+    wanted = [programs.Program(f"sleep.{place}", "sleep 61.5", {}, place) for place in range(8)]
+    command = [sys.executable, "-P", programs.__file__, json.dumps(wanted), "9"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while signal.SIGTERM not in caught(process.pid):
+        assert process.poll() is None
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=20)
+    assert (process.returncode, said) == (128 + signal.SIGTERM, "")
+
+
+def caught(pid: int) -> set[int]:
+    """Return the signals for which a process has handlers."""
+    [mask] = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return {number for number in signal.valid_signals() if int(mask, 16) >> (number - 1) & 1}
