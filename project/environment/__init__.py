@@ -23,6 +23,10 @@ _read_here: set[str] = set()  # the variables that this process was not given
 _decided: set[str] = set()  # those of them that `decided` has returned
 
 
+# Where one of them is given, it is another mail server than the one that `up` decided on: none of those holds.
+_MAIL_SERVER = frozenset({"EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT"})
+
+
 def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Variables:
     """Return the value of every variable; raises UnreadableVariables, with a sentence for each that cannot be read.
 
@@ -34,7 +38,8 @@ def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Var
     with suppress(OSError):
         _check_lines(env_file)
         load_dotenv(env_file, interpolate=False)
-    added = {name: value for name, value in decided().items() if name not in given_names}
+    mail = _MAIL_SERVER if any(os.environ.get(name) for name in _MAIL_SERVER) else frozenset()
+    added = {name: value for name, value in decided().items() if name not in given_names | mail}
     os.environ.update(added)
     _decided.update(added)
     _read_here.update(set(os.environ) - given_names)

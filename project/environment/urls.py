@@ -112,7 +112,7 @@ def _fault(name: str, url: str) -> str | None:
         return f"no broker is spoken to by {scheme}://"
     try:
         parts = split_url(url)
-        _ = parts.port
+        _ = [urlsplit(broker).port for broker in url.split(";")]
         if any(map(_names_a_user_only, url.split(";"))):
             return "its password must stand behind a colon"
     except ValueError:

@@ -79,6 +79,7 @@ def test_good_urls_have_no_fault(variable: str, url: str) -> None:
     [
         ("REDIS_URL", "redis://s3cret@h:6379/0", "is malformed (its password must stand behind a colon)"),
         ("CELERY_BROKER_URL", "redis://:a@h/0;rediss://s3cret@h/0", "is malformed (its password must stand behind a"),
+        ("CELERY_BROKER_URL", "redis://:a@h:1/0;redis://:s3/cret@h:2/0", "is malformed ("),
         ("DATABASE_URL", "postgresql://weir:p@s3cret/x@h/orders", "is malformed (its host or port cannot be read;"),
         ("DATABASE_URL", "weir:s3cret@h/orders", "does not name a PostgreSQL database: "),
         ("DATABASE_URL", "//weir:s3cret@h/orders", "does not name a PostgreSQL database: "),

@@ -223,6 +223,26 @@ class TestTheFile:
         (tmp_path / ".env").write_text("WEIR_LOOKAHEAD=5\n")
         assert value == environment.read(tmp_path / ".env").WEIR_LOOKAHEAD
 
+    @pytest.mark.parametrize(
+        ("given", "host", "port"),
+        [
+            ({}, "127.0.0.1", 4711),
+            ({"EMAIL_HOST": "mail.example"}, "mail.example", 25),
+            ({"EMAIL_PORT": "26"}, "localhost", 26),
+        ],
+    )
+    def test_a_mail_server_is_one(
+        self, given: dict[str, str], host: str, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where the environment says something of it, nothing holds of the one that `up` decided on."""
+        for name in ("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT"):
+            monkeypatch.setenv(name, "")
+            monkeypatch.delenv(name)
+        for name, value in given.items():
+            monkeypatch.setenv(name, value)
+        found = environment.read(tmp_path / ".env", lambda: {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": "4711"})
+        assert (host, port) == (found.EMAIL_HOST, found.EMAIL_PORT)
+
     def test_a_dollar_is_a_dollar(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Passwords are not taken for the names of other variables."""
         found = self.read("EMAIL_HOST_PASSWORD=$ecret${HOME}#1\n", tmp_path, monkeypatch)
