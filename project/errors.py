@@ -7,6 +7,7 @@ to `manage.py doctor`, which looks at all of them. `DJANGO_DEBUG=1` or `--traceb
 import errno
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -69,6 +70,10 @@ def in_one_sentence(arguments: Sequence[str]) -> Iterator[None]:
     """
     try:
         yield
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads it has enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would say so at its end
+        sys.exit(128 + signal.SIGPIPE)
     except Exception as error:
         sentence = None if _wants_traceback(arguments) else explain(error, rest=DOCTOR)
         if sentence is None:
@@ -87,7 +92,12 @@ def explain(error: Exception, *, rest: str = "") -> str | None:
             return str(error)
         case django.db.ProgrammingError():
             return _without_tables(error)
-        case django.db.OperationalError() | django.db.InterfaceError() | psycopg.OperationalError():
+        case (
+            django.db.OperationalError()
+            | django.db.InterfaceError()
+            | django.db.InternalError()  # such as a standby, which takes no writes
+            | psycopg.OperationalError()
+        ):
             return _database(error, rest)
         case kombu.exceptions.OperationalError() | redis.exceptions.RedisError() | counters.Unreachable():
             return _broker(error, rest)

@@ -1,5 +1,6 @@
 """Servers that do not answer and settings that cannot be read: one sentence each, and never a password."""
 
+import os
 import socketserver
 import subprocess
 import sys
@@ -261,3 +262,28 @@ def test_deltas_behind_a_malformed_url(manage: Manage, database_url: str) -> Non
     url = f"redis://:{SECRET}@cache.example:port/0"
     told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
     assert told.startswith("REDIS_URL is malformed (")
+
+
+def test_a_reader_that_has_enough_ends_a_command_quietly() -> None:
+    """As `head` does; the status is that of a program which SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    told = subprocess.run(
+        [sys.executable, "manage.py", "help"], cwd=CHECKOUT, env=environment(), stdout=writer, stderr=-1, check=False
+    )
+    os.close(writer)
+    assert (told.returncode, told.stderr) == (141, b"")
+
+
+def test_a_database_that_takes_no_writes_is_told(manage: Manage) -> None:
+    """A standby after a fail-over, for example."""
+    sockets = embedded.postgres_socket_dir(HOME)
+    told = manage(
+        "fetch",
+        "--no-wait",
+        "http://a.example/",
+        DATABASE_URL=f"postgresql://postgres@/{sockets}/{connection.settings_dict['NAME']}",
+        DJANGO_SECRET_KEY="of a test",  # noqa: S106
+        PGOPTIONS="-c default_transaction_read_only=on",
+    )
+    assert sentence(told).startswith("PostgreSQL could not do it: cannot execute INSERT in a read-only transaction")
