@@ -1,5 +1,6 @@
 """The queues of messages: whether workers take what is in them, and whether beat's tasks come through."""
 
+import traceback
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -51,6 +52,15 @@ def beats(silent: Collection[str]) -> Sequence[Verdict]:
     return found or [good(f"No queue has been without a heartbeat for {minutes:.0f} minutes.")]
 
 
+def not_imported(error: Exception) -> Verdict:
+    """Judge code that cannot be imported: no worker starts with it."""
+    places = traceback.extract_tb(error.__traceback__)
+    place = f"{places[-1].filename}, line {places[-1].lineno}" if places else "an app"
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}, line {error.lineno}"
+    return wrong(f"The tasks cannot be imported ({type(error).__name__}: {error}): mend {place}.")
+
+
 def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]:
     """Judge the tasks that so many fetches name as their `on_done`: a worker throws away what it does not know."""
     found = [
@@ -62,7 +72,10 @@ def tasks(named: Mapping[str, int], known: Collection[str]) -> Sequence[Verdict]
 
 
 def _tasks() -> Sequence[Verdict]:
-    app.loader.import_default_modules()
+    try:
+        app.loader.import_default_modules()
+    except Exception as error:  # noqa: BLE001  whatever the code of an app does when it is imported
+        return [not_imported(error)]
     newest = Fetch.objects.order_by("-pk").values_list("on_done", flat=True)[:NEWEST]
     return tasks(Counter(filter(None, newest)), app.tasks)
 

@@ -81,12 +81,14 @@ def _clears_in(site: SiteProgress) -> Text:
 
 
 def _errors(seen: Progress) -> Text:
-    return Text("\n".join(waits(site) for site in seen.busiest if site.error), "yellow")
+    return Text("\n".join(filter(None, map(waits, seen.busiest))), "yellow")
 
 
 def waits(site: SiteProgress) -> str:
-    """Return a line that says why the site's fetches wait."""
-    return f"{terminal.printable(site.site)}: {terminal.printable(site.error)}"
+    """Return a line that says why the site's fetches wait; "" where nothing is in their way."""
+    if site.error:
+        return f"{terminal.printable(site.site)}: {terminal.printable(site.error)}"
+    return f"{terminal.printable(site.site)} is {site.state}" if site.state != "busy" else ""
 
 
 def _others(seen: Progress) -> Text:

@@ -129,7 +129,7 @@ class Stall:
             self._unfinished, self._moved_at = seen.unfinished, time.monotonic()
         if time.monotonic() - self._moved_at < STALLED_AFTER:
             return []
-        found = [f"Nothing ended for a while. {waits(site)}" for site in seen.busiest if site.error]
+        found = [f"Nothing ended for a while. {reason}" for reason in filter(None, map(waits, seen.busiest))]
         found += [STALLED] * bool(heartbeats.silent_queues())
         self._moved_at = math.inf if found else time.monotonic()
         return found
