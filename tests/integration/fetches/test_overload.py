@@ -123,7 +123,7 @@ def test_what_there_is_room_for_follows_what_fetchers_do(overload: Overload, mon
     monkeypatch.setattr(dispatching, "used_per_s", lambda: 1_000.0)
     assert overload.room(500, 3.0) == ANY_NUMBER
     overload.begin()
-    assert overload.room(500, 3.0) == GROWTH * 3_000 - 500
+    assert overload.room(500, 3.0) == round(GROWTH * 3_000) - 500
     monkeypatch.setattr(dispatching, "used_per_s", lambda: 1.0)
     assert overload.room(10, 3.0) == LEAST_AHEAD - 10
 
