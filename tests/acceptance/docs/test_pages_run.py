@@ -151,7 +151,7 @@ class Reader:
         home = self._newcomer.notes / "servers"
         if not home.exists():
             home.mkdir()
-            self._servers.enter_context(embedded.servers(home, durable=False))
+            self._servers.enter_context(embedded.servers(home))
         for name, value in {
             "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{embedded.DATABASE_NAME}"
             f"?host={embedded.postgres_socket_dir(home)}",
