@@ -35,9 +35,21 @@ class Query(Protocol):
     def __call__(self, name: str, parameters: Mapping[str, object], *, row: type[Row] | None = None) -> list[Row]: ...
 
 
+_named_types: dict[str, Callable[[], str]] = {}
+
+
+def name_type(name: str, column: Callable[[], str]) -> None:
+    """Have `::name` in all statements stand for the type that `column` returns when a statement is read."""
+    _named_types[name] = column
+
+
 @cache
 def _load(package: str, name: str) -> str:
-    return files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    statement = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    for type_name, column in _named_types.items():
+        if f"::{type_name}" in statement:
+            statement = statement.replace(f"::{type_name}", f"::{column()}")
+    return statement
 
 
 _thread = threading.local()
