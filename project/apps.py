@@ -1,5 +1,6 @@
 """The app `project`: the environment, and what holds for each connection to PostgreSQL, whichever app opens it."""
 
+import gc
 from typing import Any
 
 from django.apps import AppConfig
@@ -17,6 +18,8 @@ class ProjectConfig(AppConfig):
         from project import checks  # noqa: F401, PLC0415  registering is the purpose
 
         connection_created.connect(_configure, dispatch_uid="weir")
+        gc.freeze()  # what was imported stays: no collection looks at it again, nor at the end, and forks share it
+        gc.enable()
 
 
 def _configure(connection: Any, **_signal: object) -> None:  # noqa: ANN401  one of Django's backends

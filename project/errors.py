@@ -23,6 +23,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from notifications import counters
+from notifications.link import urls as several
 from project import embedded
 from project.environment import UnreadableVariables, urls
 from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, split_url
@@ -174,6 +175,8 @@ def _server(variable: str) -> str:
     """Return what the variable's URL names, without a password."""
     url = split_url(os.environ[variable])
     name = "Redis" if url.scheme in SCHEMES["REDIS_URL"] else "The broker"
+    if several.kind_of(os.environ[variable]):
+        return f"{name} at {_shown(url.netloc.rpartition('@')[2] + url.path)}"
     port = url.port or (6379 if url.scheme in REDIS_SCHEMES else None)
     place = f"{url.hostname}:{port}" if url.hostname and port else url.hostname or ""
     return f"{name} at {_shown(place + url.path)}"

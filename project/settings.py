@@ -117,10 +117,12 @@ DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 # --- Redis/Valkey: a broker, may vanish ---------------------------------------------------------------------------
 REDIS_URL = env.REDIS_URL.get_secret_value() or f"unix://{embedded.valkey_socket(EMBEDDED_HOME)}"
 
+WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX
+
 
 def _broker_url() -> str:
-    """CELERY_BROKER_URL, or REDIS_URL in Kombu's spelling (`redis+socket://` for a Unix socket)."""
-    url = env.CELERY_BROKER_URL.get_secret_value() or REDIS_URL
+    """CELERY_BROKER_URL, or REDIS_URL in Kombu's spelling (`sentinel://`, `redis+socket://` for a Unix socket)."""
+    url = urls.broker(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL) or ""
     if url.startswith("unix://"):
         path, _, query = url.removeprefix("unix://").partition("?")
         database = dict(pair.partition("=")[::2] for pair in query.split("&")).get("db", "0")
@@ -156,6 +158,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "interval_start": 0,
     "interval_step": 0,
     "interval_max": 0,
+    **urls.broker_options(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL),
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
@@ -173,10 +176,13 @@ CELERY_TASK_ROUTES = {
     task_names.DISPATCH: {"queue": "ticks"},
     task_names.SWEEP: {"queue": "ticks"},
     task_names.PUBLISH_POSTPONED: {"queue": "ticks"},
-    task_names.PURGE_FETCHES: {"queue": "ticks"},
     task_names.FLUSH_UNREAD: {"queue": "ticks"},
-    task_names.RECONCILE_UNREAD: {"queue": "ticks"},
-    task_names.PURGE_NOTIFICATIONS: {"queue": "ticks"},
+    # What may take long holds up none of these.
+    task_names.SETTLE_UNREAD: {"queue": "maintenance"},
+    task_names.RECONCILE_UNREAD: {"queue": "maintenance"},
+    task_names.PURGE_NOTIFICATIONS: {"queue": "maintenance"},
+    task_names.PURGE_FETCHES: {"queue": "maintenance"},
+    task_names.EXPIRE_NOTIFICATIONS: {"queue": "maintenance"},
     task_names.FETCH_BATCH: {"queue": "fetch"},
     task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
@@ -211,7 +217,10 @@ WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX
 WEIR_SITE_RETENTION = env.WEIR_SITE_RETENTION
 WEIR_SLOT_RETENTION = env.WEIR_SLOT_RETENTION
 WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
+WEIR_USER_KEY = env.WEIR_USER_KEY
+WEIR_USER_FOREIGN_KEY = env.WEIR_USER_FOREIGN_KEY
 WEIR_NOTIFICATION_RETENTION = env.WEIR_NOTIFICATION_RETENTION
+WEIR_UNREAD_CAP = env.WEIR_UNREAD_CAP
 WEIR_FETCH_TIMEOUT = env.WEIR_FETCH_TIMEOUT
 WEIR_FETCH_CONNECT_TIMEOUT = env.WEIR_FETCH_CONNECT_TIMEOUT
 WEIR_FETCH_DNS_TIMEOUT = env.WEIR_FETCH_DNS_TIMEOUT

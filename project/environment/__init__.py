@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from dotenv import load_dotenv
+from dotenv import dotenv_values, load_dotenv
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
-from project.environment import secret_key
+from project.environment import secret_key, urls
 from project.environment.mistakes import UnreadableVariables, sentences
 from project.environment.variables import Variables
 
-__all__ = ["UnreadableVariables", "Variables", "given", "read", "was_decided"]
+__all__ = ["UnreadableVariables", "Variables", "given", "read", "refusal", "was_decided"]
 
 _read_here: set[str] = set()  # the variables that this process was not given
 _decided: set[str] = set()  # those of them that `decided` has returned
@@ -43,18 +43,36 @@ def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Var
     os.environ.update(added)
     _decided.update(added)
     _read_here.update(set(os.environ) - given_names)
+    found, told = _validated(os.environ)
+    if found is None or told:
+        raise UnreadableVariables(told)
+    return found
+
+
+def refusal(env_file: Path, environment: Mapping[str, str]) -> str:
+    """Return the sentences with which `read` would refuse the file in a process with this environment; "" for none."""
+    values: dict[str, str | None] = {}
+    try:
+        with suppress(OSError):
+            _check_lines(env_file)
+            values = dotenv_values(env_file, interpolate=False)
+    except UnreadableVariables as error:
+        return str(error)
+    return _validated({**{name: value for name, value in values.items() if value is not None}, **environment})[1]
+
+
+def _validated(values: Mapping[str, str]) -> tuple[Variables | None, str]:
+    """Return the variables, or the sentences about those that cannot be read.
+
+    Raises nothing: a ValidationError holds every value, and tracebacks show what led to an error.
+    """
     try:
         # Not by pydantic-settings, which would do the same, and cost each process a tenth of its start.
-        found = Variables.model_validate(
-            {name: os.environ[name] for name in Variables.model_fields if name in os.environ}
-        )
-        told = secret_key.refusal(found)
-        if told is None:
-            return found
+        found = Variables.model_validate({name: values[name] for name in Variables.model_fields if name in values})
     except ValidationError as error:
-        told = "\n".join(sentences(error, Variables.model_fields))
-    # Not raised in the `except` block: the ValidationError holds every value, and tracebacks show what led to an error.
-    raise UnreadableVariables(told)
+        return None, "\n".join(sentences(error, Variables.model_fields))
+    broker, redis = found.CELERY_BROKER_URL.get_secret_value(), found.REDIS_URL.get_secret_value()
+    return found, secret_key.refusal(found) or urls.refusal(broker, redis) or ""
 
 
 def given() -> dict[str, str]:
@@ -70,7 +88,10 @@ def was_decided() -> bool:
 def _check_lines(env_file: Path) -> None:
     """Raise UnreadableVariables for a line that is no assignment: its variable would be left out in silence."""
     with env_file.open(encoding="utf-8") as lines:
-        wrong = [binding.original.line for binding in parse_stream(lines) if binding.error]
+        try:
+            wrong = [binding.original.line for binding in parse_stream(lines) if binding.error]
+        except UnicodeDecodeError:
+            raise UnreadableVariables(f"{env_file.name} cannot be read: it is not in UTF-8.") from None
     if wrong:
         raise UnreadableVariables(
             f"{env_file.name}, line {wrong[0]}, cannot be read: write NAME=value, and a value with quotes, # or "

@@ -11,8 +11,9 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from project.checkout import CHECKOUT
+from project.environment.groups import Group
 from project.environment.values import Shown, Unit
-from project.environment.variables import GROUPS, Group
+from project.environment.variables import GROUPS
 
 PAGE = CHECKOUT / "docs" / "reference" / "settings.md"
 EXAMPLE = CHECKOUT / ".env.example"

@@ -9,14 +9,18 @@ from itertools import chain
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
+import kombu
+import redis
 from kombu.transport import TRANSPORT_ALIASES
+
+from notifications.link import urls as several
 
 EXAMPLES = {
     "DATABASE_URL": "postgresql://USER:PASSWORD@HOST:5432/NAME",
     "REDIS_URL": "redis://:PASSWORD@HOST:6379/0",
     "CELERY_BROKER_URL": "redis://:PASSWORD@HOST:6379/0",
 }
-SCHEMES = {"REDIS_URL": {"redis", "rediss", "unix"}}
+SCHEMES = {"REDIS_URL": {"redis", "rediss", "unix"} | several.SCHEMES}
 REDIS_SCHEMES = {"redis", "rediss"}
 DATABASE_SCHEMES = {"postgres", "postgresql", "psql", "pgsql"}
 
@@ -35,8 +39,45 @@ def malformed(name: str, url: str) -> str | None:
             f"{name} does not name a PostgreSQL database: write {EXAMPLES[name]}, "
             "or unset it to use the embedded server."
         )
-    fault = _database_fault(url) if name == "DATABASE_URL" else _fault(name, url)
-    return f"{name} is malformed ({fault}): write {EXAMPLES[name]}." if fault else None
+    if name == "REDIS_URL" and (kind := several.kind_of(url)):
+        fault, example = _fault_of_several(url), several.EXAMPLES[kind]
+    else:
+        fault, example = _database_fault(url) if name == "DATABASE_URL" else _fault(name, url), EXAMPLES[name]
+    return f"{name} is malformed ({fault}): write {example}." if fault else None
+
+
+def broker(url: str, redis_url: str) -> str | None:
+    """Return the broker's URL, which is CELERY_BROKER_URL, or, without one, REDIS_URL as Celery takes it.
+
+    None where Celery cannot use what REDIS_URL names: a cluster, or Sentinels with TLS.
+    """
+    if url or not (kind := several.kind_of(redis_url)):
+        return url or redis_url
+    servers = several.parse(redis_url)
+    if kind == several.CLUSTER or servers.tls or servers.query:
+        return None
+    return ";".join(
+        f"sentinel://{servers.login}{f'[{host}]' if ':' in host else host}:{port}/{servers.database}"
+        for host, port in servers.hosts
+    )
+
+
+def broker_options(url: str, redis_url: str) -> dict[str, Any]:
+    """Return the transport options that name the primary, where Celery asks the Sentinels of REDIS_URL for it."""
+    if url or several.kind_of(redis_url) != several.SENTINEL:
+        return {}
+    servers = several.parse(redis_url)
+    return {"master_name": servers.service, "sentinel_kwargs": {"socket_timeout": 1, **servers.of_sentinels}}
+
+
+def refusal(url: str, redis_url: str) -> str | None:
+    """Return the sentence about a broker that is missing; None if there is one."""
+    if broker(url, redis_url) is not None:
+        return None
+    return (
+        "CELERY_BROKER_URL must be set: REDIS_URL names a cluster, or Sentinels with TLS or query parameters of Redis, "
+        "which Celery cannot use as its broker."
+    )
 
 
 def split_url(url: str) -> SplitResult:
@@ -117,14 +158,44 @@ def _fault(name: str, url: str) -> str | None:
             return "its password must stand behind a colon"
     except ValueError:
         return _UNREADABLE
-    path = parts.path.strip("/")
-    if scheme in REDIS_SCHEMES and path and not path.isdecimal():
+    return _fault_behind_host(name, url, parts)
+
+
+def _fault_behind_host(name: str, url: str, first: SplitResult) -> str | None:
+    path = first.path.strip("/")
+    if first.scheme in REDIS_SCHEMES and path and not path.isdecimal():
         return "what follows the last / must be a number"
+    if not all(_has_usable_query(name, broker) for broker in url.split(";")):
+        return "what follows its ? cannot be used; a password stands before the host"
+    return None
+
+
+def _has_usable_query(name: str, url: str) -> bool:
+    """Tell whether Kombu and redis-py take what the query says; they are asked, and connect to nothing."""
+    if not (parts := urlsplit(url)).query:
+        return True
+    try:
+        if name == "REDIS_URL":
+            redis.ConnectionPool.from_url(url).make_connection()
+        if parts.scheme != "unix":
+            kombu.Connection(with_verified_tls(url))
+    except (KeyError, TypeError, ValueError, redis.RedisError):
+        return False
+    return True
+
+
+def _fault_of_several(url: str) -> str | None:
+    try:
+        several.parse(url)
+    except ValueError as error:
+        return str(error)
     return None
 
 
 def _is_spoken(scheme: str) -> bool:
     """Tell whether Redis or Kombu knows the scheme; Kombu also takes the path of a class for one."""
+    if scheme in several.SCHEMES:
+        return False
     transport = scheme.partition("+")[0]
     return transport == "unix" or transport in TRANSPORT_ALIASES or "." in transport
 
@@ -175,4 +246,4 @@ def _raw_secrets(url: str) -> list[str]:
         query = parse_qsl(urlsplit(url).query)
     except ValueError:
         query = []
-    return [before_host.partition(":")[2], *(text for key, text in query if key == "password")]
+    return [before_host.partition(":")[2], *(text for key, text in query if key in {"password", "sentinel_password"})]

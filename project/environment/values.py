@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Gt, Le
 from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
@@ -24,7 +24,9 @@ MALFORMED = "malformed"  # the type of the error whose message is the whole sent
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 Format = Literal["", "json", "text", "colour"]
+KeyName = Literal["", "integer", "uuid", "text"]
 
+_REDIS_PREFIX = re.compile(r"[\w.-]{1,32}", re.ASCII)
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -49,18 +51,16 @@ class Shown:
     words: str
 
 
-def _level(text: str) -> str:
-    level = text.strip().upper()
-    if level not in get_args(Level):
-        raise ValueError
-    return level
+def _one_of(words: Any) -> BeforeValidator:  # noqa: ANN401  a Literal
+    """Take one of the words, in upper or lower case."""
+    spelling: dict[str, str] = {word.lower(): word for word in get_args(words)}
 
+    def read(text: str) -> str:
+        if text.strip().lower() not in spelling:
+            raise ValueError
+        return spelling[text.strip().lower()]
 
-def _format(text: str) -> str:
-    word = text.strip().lower()
-    if word not in get_args(Format):
-        raise ValueError
-    return word
+    return BeforeValidator(read)
 
 
 def _flag(text: str) -> bool:
@@ -86,6 +86,12 @@ def _seconds(text: str) -> float:
 def _rate(text: str) -> str:
     parse_rate(text)
     return text
+
+
+def _redis_prefix(text: str) -> str:
+    if not _REDIS_PREFIX.fullmatch(text.strip()):
+        raise ValueError
+    return text.strip()
 
 
 def _parts(text: str) -> list[str]:
@@ -122,6 +128,9 @@ Seconds = Annotated[
 ]
 PositiveSeconds = Annotated[Seconds, Gt(0)]
 Rate = Annotated[str, AfterValidator(_rate), Wanted("a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day")]
+RedisPrefix = Annotated[
+    str, BeforeValidator(_redis_prefix), Wanted("up to 32 letters, digits, _, - and ., such as {default}")
+]
 Texts = Annotated[list[str], BeforeValidator(_parts), Wanted("texts with commas between them")]
 Networks = Annotated[
     list[str],
@@ -135,10 +144,7 @@ Ports = Annotated[
     AfterValidator(_ports),
     Wanted("ports and ranges of ports with commas between them, such as 80,443,8000-8099"),
 ]
-LogLevel = Annotated[
-    Level,
-    BeforeValidator(_level),
-    Wanted("DEBUG, INFO, WARNING, ERROR or CRITICAL"),
-]
-LogFormat = Annotated[Format, BeforeValidator(_format), Wanted("json, text or colour")]
+LogLevel = Annotated[Level, _one_of(Level), Wanted("DEBUG, INFO, WARNING, ERROR or CRITICAL")]
+LogFormat = Annotated[Format, _one_of(Format), Wanted("json, text or colour")]
+UserKeyName = Annotated[KeyName, _one_of(KeyName), Wanted("integer, uuid or text")]
 ServerURL = Annotated[SecretStr, BeforeValidator(_url)]

@@ -4,38 +4,35 @@ A group's title and docstring, and the descriptions, are text of the settings re
 them, too.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr, model_validator
 
+from project.environment.groups import Group
+from project.environment.mail import Email
 from project.environment.values import (
+    Count,
     Flag,
     LogFormat,
     LogLevel,
     Networks,
-    Port,
     Ports,
     PositiveCount,
     PositiveSeconds,
     Rate,
+    RedisPrefix,
     Seconds,
     ServerURL,
     Shown,
     Texts,
     Unit,
+    UserKeyName,
 )
 
 # Without a key of its own a checkout still starts on the embedded servers; a real database refuses it (`secret_key`).
 INSECURE_SECRET_KEY = "insecure-set-DJANGO_SECRET_KEY-in-production"  # noqa: S105  a placeholder, not a secret
 DAY_S = 86_400.0
 _KEEP_BLANKS = {"DJANGO_SECRET_KEY"}  # an empty one is a secret that did not arrive: Django signs nothing with it
-
-
-class Group(BaseModel):
-    """Variables that belong together: a chapter of the settings reference."""
-
-    model_config = ConfigDict(defer_build=True)  # only Variables, which is all groups, is ever read
-    title: ClassVar[str]
 
 
 class Django(Group):
@@ -87,11 +84,18 @@ class Servers(Group):
     REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
         description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, "
-        "where `?ssl_ca_certs=/PATH` names a CA of your own, or `unix:///PATH?db=0`. It holds the deltas of unread "
-        "numbers, and Celery's messages.",
+        "where `?ssl_ca_certs=/PATH` names a CA of your own, or `unix:///PATH?db=0`; "
+        "`redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/SERVICE/0` where Sentinels know the primary, "
+        "`redis+cluster://:PASSWORD@HOST:6379,HOST:6379` for a cluster, and `rediss+...` for TLS. It holds the deltas "
+        "of unread numbers, and Celery's messages.",
     )
     CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
-        default=SecretStr(""), description="Celery's broker, where that is another."
+        default=SecretStr(""), description="Celery's broker, where that is another. A cluster is none."
+    )
+    WEIR_REDIS_PREFIX: RedisPrefix = Field(
+        default="weir",
+        description="What the keys of unread numbers begin with, behind `{`. Each database has keys of its own anyway; "
+        "but a copy of a whole PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis.",
     )
     WEIR_HOME: str = Field(
         default=".weir",
@@ -173,60 +177,25 @@ class Fetches(Group):
     )
 
 
-class Email(Group):
-    """The `EMAIL_*` settings are Django's, and mean what they mean there."""
+class Notifications(Group):
+    """The first `migrate` makes the tables for these. Choose before it: nothing converts them afterwards."""
 
-    title = "E-mail"
+    title = "Notifications"
 
-    EMAIL_BACKEND: str = Field(
-        default="workers.mail.smtp.EmailBackend",
-        description="Django's mail backend. With another one, whatever it fails to send is `unknown`, unless it is a "
-        "[Transport](python-api.md#workersmailtransport).",
-    )
-    EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
-    EMAIL_PORT: Port = Field(default=25, description="Its port.")
-    EMAIL_HOST_USER: str = Field(
+    WEIR_USER_KEY: Annotated[UserKeyName, Shown("the primary key of `AUTH_USER_MODEL`")] = Field(
         default="",
-        description="The user to log in there as. Without it, or without the password, there is no login.",
+        description="What the keys of users are: `integer`, `uuid` or `text` (of 255 characters at most).",
     )
-    EMAIL_HOST_PASSWORD: SecretStr = Field(default=SecretStr(""), description="The password.")
-    EMAIL_USE_TLS: Flag = Field(default=False, description="STARTTLS, mostly on port 587.")
-    EMAIL_USE_SSL: Flag = Field(default=False, description="TLS from the first byte, mostly on port 465. Not both.")
-    EMAIL_SSL_CERTFILE: str = Field(default="", description="A client's certificate, a PEM file.")
-    EMAIL_SSL_KEYFILE: str = Field(default="", description="Its key, a PEM file.")
-    EMAIL_FILE_PATH: str = Field(
-        default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
+    WEIR_USER_FOREIGN_KEY: Flag = Field(
+        default=False,
+        description="Whether a notification refers to its user by a foreign key to `AUTH_USER_MODEL`. PostgreSQL then "
+        "refuses notifications for users who do not exist, and checks each one. Where the keys are text, all columns "
+        "have the collation of the user model's key, which must be deterministic.",
     )
-    EMAIL_TIMEOUT: PositiveSeconds = Field(
-        default=30.0, description="The longest wait in each step of a conversation with the mail server."
-    )
-    DEFAULT_FROM_EMAIL: str = Field(
-        default="webmaster@localhost",
-        description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
-    )
-    WEIR_MAIL_RATE: Rate = Field(
-        default="",
-        description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
-    )
-    WEIR_MAIL_LEASE: PositiveSeconds = Field(
-        default=120.0,
-        description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
-        "send it. At least `4 * EMAIL_TIMEOUT`.",
-    )
-    WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
-        default=600.0,
-        description="The longest wait for the mail server's reply to the whole e-mail: ten minutes, says "
-        "RFC 5321 (4.5.3.2.6).",
-    )
-    WEIR_MAIL_UNKNOWN_AFTER: PositiveSeconds = Field(
-        default=900.0,
-        description="The time after which an e-mail that a worker began to send, and said no more of, is `unknown`. "
-        "Longer than `2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT`.",
-    )
-    WEIR_MAIL_MAX_ATTEMPTS: PositiveCount = Field(
-        default=20,
-        description="The number of attempts after which an e-mail fails that the mail server refuses for now: "
-        "about six hours.",
+    WEIR_UNREAD_CAP: Count = Field(
+        default=0,
+        description="How many unread notifications a user may have; soon after one more came, the oldest unread one is "
+        "deleted. 0 = any number.",
     )
 
 
@@ -256,10 +225,10 @@ class Retention(Group):
     )
 
 
-GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Retention)
+GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Notifications, Retention)
 
 
-class Variables(Retention, Email, Fetches, Pace, Servers, Django):
+class Variables(Retention, Notifications, Email, Fetches, Pace, Servers, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
     model_config = ConfigDict(

@@ -5,6 +5,10 @@ from typing import Any, Literal
 
 import structlog
 
+TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
+REQUESTS = "django_structlog.middlewares.request"
+HEALTH_CHECKS = ("GET /healthz", "GET /livez")
+
 Format = Literal["json", "text", "colour"]
 
 
@@ -24,6 +28,7 @@ def configure(form: Format, level: str) -> dict[str, Any]:
         processors=[
             structlog.stdlib.filter_by_level,
             *before,
+            *([] if form == "json" else [_leave_out]),
             structlog.stdlib.PositionalArgumentsFormatter(),
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
@@ -65,6 +70,15 @@ def _times_of_text() -> list[Any]:
     if "HONCHO_PROCESS_NAME" in os.environ:
         return []
     return [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False)]
+
+
+def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Drop what people need not read: a request's first line of two, good health checks, and what `up` has told."""
+    is_told = event["event"] in os.environ.get(TOLD, "").split(",")
+    is_routine = event["level"] == "info" and event["logger"] == REQUESTS
+    if is_told or (is_routine and (event["event"] == "request_started" or event.get("request") in HEALTH_CHECKS)):
+        raise structlog.DropEvent
+    return event
 
 
 def _renderers(form: Format) -> list[Any]:

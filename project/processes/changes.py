@@ -5,6 +5,7 @@ nothing is missed that changes while processes start or stop, a new folder is se
 """
 
 import os
+import re
 import time
 import traceback
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ SUFFIXES = (".py", ".sql", ".lua")
 TEMPLATES = "templates"  # in which every file counts
 TOP_LEVEL = (".env", "Procfile")
 NOT_RUN = ("benchmarks", "docs", "tests")  # folders of which no process runs anything
+TESTS = re.compile(r"tests|tests\.py|test_\w+\.py")  # of an app: `manage.py test` alone imports them
 
 Files = dict[str, tuple[int, int]]  # the time at which each was changed (ns), and its size
 
@@ -35,28 +37,38 @@ class Code:
     def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
         self._started = self._seen = files(checkout)
+        self._is_held_back = False  # a change was not told, as no process runs any of it
         self._look_at = 0.0  # of time.monotonic()
 
-    def check(self) -> None:
-        """Raise Changed if files have changed since the last look; does nothing within half a second of that."""
+    def check(self, *, all_ended: bool = False) -> None:
+        """Raise Changed if files have changed since the last look; does nothing within half a second of that.
+
+        Processes that go on have nothing of a package that is new, and get it with the change that makes use of it.
+        Those that have ended may have missed it.
+        """
         if time.monotonic() < self._look_at:
             return
         found = files(self._checkout)
-        if found != self._seen:
+        if found != self._seen or (all_ended and self._is_held_back):
             self._seen = _settled(self._checkout, found)
-            if changed := differing(self._started, self._seen):
+            changed = differing(self._started, self._seen)
+            is_used = all_ended or any(map(self._has_been_started, changed))
+            self._is_held_back = not is_used
+            if changed and is_used:
                 raise Changed(changed)
         self._look_at = time.monotonic() + LOOK_EVERY_S
-
-    def wait(self) -> None:
-        """Wait until files change; raises Changed."""
-        while True:
-            self.check()
-            time.sleep(LOOK_EVERY_S)
 
     def starts(self) -> None:
         """Note that processes are started now, from the files as they were last looked at."""
         self._started = self._seen
+
+    def _has_been_started(self, path: str) -> bool:
+        """Tell whether it is in a folder of which there was code when the processes were started, or in none."""
+        return self._package(path) in {"", *map(self._package, self._started)}
+
+    def _package(self, path: str) -> str:
+        below = Path(path).relative_to(self._checkout).parts
+        return below[0] if len(below) > 1 else ""
 
 
 def files(checkout: Path) -> Files:
@@ -73,6 +85,8 @@ def files(checkout: Path) -> Files:
 
 def _below(folder: str, is_template: bool) -> Iterator["os.DirEntry[str]"]:
     for entry in _entries(folder):
+        if TESTS.fullmatch(entry.name):
+            continue
         if entry.is_dir(follow_symlinks=False):
             if entry.name != "__pycache__":
                 yield from _below(entry.path, is_template or entry.name == TEMPLATES)

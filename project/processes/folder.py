@@ -67,11 +67,20 @@ def held(home: Path, port: int, variables: Mapping[str, str]) -> Iterator[None]:
 def _take(home: Path) -> int:
     embedded.make_home(home)
     give_up_at = time.monotonic() + TAKE_WITHIN_S
-    while (lock := daemon.try_lock(home / LOCK)) is None:
+    while (lock := _try_lock(home / LOCK)) is None:
         if time.monotonic() > give_up_at:
             raise AlreadyRuns(running(home))
         time.sleep(daemon.POLL_S)
     return lock
+
+
+def _try_lock(path: Path) -> int | None:
+    try:
+        return daemon.try_lock(path)
+    except OSError as error:  # it is a link, a folder, or another user's
+        raise embedded.EmbeddedError(
+            f"{path} cannot be used ({error.strerror}): remove it, or set WEIR_HOME to another folder."
+        ) from error
 
 
 def running(home: Path) -> Up | None:

@@ -27,8 +27,9 @@ POLL_S = 0.1
 READY_TIMEOUT_S = 60.0
 ANSWER_TIMEOUT_S = 1.0
 DEFAULT_PORT = 5000  # honcho's
-NAME_WIDTH = len("fetcher.1")
-WORKERS = ("worker", "ticks", "fetcher", "mailer")  # the processes of the Procfile that are Celery workers
+NAME_WIDTH = len("maintenance.1")
+# The processes of the Procfile that are Celery workers.
+WORKERS = ("worker", "ticks", "maintenance", "fetcher", "mailer")
 _ENDS_WITHIN_S = supervisor.STOP_TIMEOUT_S + 2 * supervisor.KILL_TIMEOUT_S
 
 

@@ -1,14 +1,15 @@
 """Runs processes, and starts them again when the code that they run has changed.
 
 1. Start them, and wait until they are ready. Look at the code twice a second from now on.
-2. Code has changed, and Python can parse it: ask them to end, give their tasks time for that, and go on with 1. What it
-   cannot parse is told, and they go on with the code that they have.
+2. Code has changed: ask them to end, and go on with 1 meanwhile. Each takes a second or two to end, and Python as long
+   to start; a task that goes on with the old code gets more time. What Python cannot parse, and a .env that cannot be
+   read, is told, and they go on with the code that they have.
 3. They end by themselves: so does this; but after a change, which is the likely cause, it waits for the next one.
 """
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Never
@@ -17,8 +18,8 @@ from project.checkout import CHECKOUT
 from project.processes import changes, procfile, supervisor
 
 MOST_NAMED = 3
-PATIENT_AFTER_S = 4.0  # it is said what is waited for
 OF_ENV = " (of .env: what names servers, WEIR_HOME and the mail server holds from the next `make up` on)"
+OF_TASKS = f" A task goes on with the old code: it has {supervisor.FINISH_TIMEOUT_S:g} s, and is killed then."
 OF_MIGRATIONS = " (`manage.py migrate` applies migrations)"
 
 
@@ -30,69 +31,83 @@ class Reloader:
     wait_until_ready: Callable[[procfile.Processes, Callable[[], None]], None]  # the latter is to be called meanwhile
     announce: Callable[[], None]  # called when they are ready for the first time
     say: Callable[[str], None]
+    refusal_of_env: Callable[[], str]  # what the processes would say of .env, nothing where they can read it
     _code: changes.Code = field(default_factory=lambda: changes.Code(CHECKOUT))
     _is_announced: bool = False
     _began_at: float = 0.0  # of time.monotonic()
+    _ending: list[procfile.Processes] = field(default_factory=list)  # those of earlier code
+    _of_ending: ExitStack = field(default_factory=ExitStack)
 
     def run(self) -> Never:
         """Raise ProcessesEnded once they end by themselves, NotReady if they do not get ready, before any change."""
-        self._run_until_changed()
-        while True:
-            try:
-                self._run_until_changed()
-            except (procfile.ProcessesEnded, procfile.NotReady) as error:
-                reason = str(error) or "One of the processes ended, and the others with it: see above."
-                self.say(f"{reason} All start again when code changes; Ctrl-C stops.")
-                self._wait()
+        with self._of_ending:
+            self._run_until_changed()
+            while True:
+                try:
+                    self._run_until_changed()
+                except (procfile.ProcessesEnded, procfile.NotReady) as error:
+                    reason = str(error) or "One of the processes ended, and the others with it: see above."
+                    self.say(f"{reason} All start again when code changes; Ctrl-C stops.")
+                    self._wait()
 
     def _run_until_changed(self) -> None:
-        """Run them until code has changed, and they have ended in order."""
+        """Run them until code has changed, and they have been asked to end."""
         self._began_at = time.monotonic()
         self._code.starts()
-        with self.start() as running:
+        with ExitStack() as stack:
+            running = stack.enter_context(self.start())
             try:
-                self.wait_until_ready(running, self._check)
-                self._say_ready()
-                while True:
-                    running.check()
-                    self._check()
-                    time.sleep(procfile.POLL_S)
+                self._go_on(running)
             except changes.Changed:
-                self._finish(running)
+                running.finish()
+                self._ending.append(running)
+                self._of_ending.push(stack.pop_all())
+            except KeyboardInterrupt:
+                for earlier in self._ending:
+                    earlier.end()  # while those that run do
+                raise
+
+    def _go_on(self, running: procfile.Processes) -> Never:
+        self.wait_until_ready(running, self._check)
+        self._say_ready()
+        while True:
+            running.check()
+            self._check()
+            time.sleep(procfile.POLL_S)
 
     def _say_ready(self) -> None:
         if self._is_announced:
-            self.say(f"Weir runs again, after {time.monotonic() - self._began_at:.1f} s.")
+            self.say(f"Weir runs again, after {time.monotonic() - self._began_at:.1f} s.{self._still_ending()}")
         else:
             self.announce()
         self._is_announced = True
 
-    def _check(self) -> None:
-        """Raise Changed if code has changed that Python can parse."""
+    def _still_ending(self) -> str:
+        self._ending = [earlier for earlier in self._ending if not earlier.end_within(0)]
+        return OF_TASKS if self._ending else ""
+
+    def _check(self, *, all_ended: bool = False) -> None:
+        """Raise Changed if code has changed with which processes can start."""
         try:
-            self._code.check()
+            self._code.check(all_ended=all_ended)
         except changes.Changed as changed:
-            if told := changes.mistakes(changed.paths):
-                self.say(f"{told}The processes go on with the code that they have.")
+            if told := self._mistakes(changed.paths):
+                self.say(told if all_ended else f"{told}The processes go on with the code that they have.")
                 return
             self.say(f"{_named(changed.paths)} changed: all processes end and start again.{_hint(changed.paths)}")
             raise
+
+    def _mistakes(self, paths: list[str]) -> str:
+        in_env = self.refusal_of_env() if _has_env(paths) else ""
+        return changes.mistakes(paths) + (f"{in_env}\n" if in_env else "")
 
     def _wait(self) -> None:
         while True:
             time.sleep(procfile.POLL_S)
             try:
-                self._check()
+                self._check(all_ended=True)
             except changes.Changed:
                 return
-
-    def _finish(self, running: procfile.Processes) -> None:
-        running.finish()
-        if not running.end_within(PATIENT_AFTER_S):
-            self.say(
-                f"Not all have ended: a task that goes on has {supervisor.FINISH_TIMEOUT_S:g} s, and is killed then."
-            )
-        running.wait()
 
 
 def _named(paths: list[str]) -> str:
@@ -101,7 +116,10 @@ def _named(paths: list[str]) -> str:
     return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
+def _has_env(paths: list[str]) -> bool:
+    return any(Path(path).name == ".env" for path in paths)
+
+
 def _hint(paths: list[str]) -> str:
-    has_env = any(Path(path).name == ".env" for path in paths)
     has_migrations = any(Path(path).parent.name == "migrations" for path in paths)
-    return f"{OF_ENV if has_env else ''}{OF_MIGRATIONS if has_migrations else ''}"
+    return f"{OF_ENV if _has_env(paths) else ''}{OF_MIGRATIONS if has_migrations else ''}"

@@ -11,7 +11,8 @@
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,15 +24,20 @@ from django.db import connection
 
 from project import embedded, environment
 from project.celery import app
+from project.checkout import CHECKOUT
 from project.environment import secret_key
+from project.logs import formats
 from project.processes import folder, procfile, reloader
 
 BROKER_TIMEOUT_S = 3
+PORT_LEFT_WITHIN_S = 5.0  # a web process that is asked to end leaves it at once
 _CATCHER = Path(__file__).with_name("mail_catcher.py")  # not imported: it needs the extra `embedded`
 _LOCAL = "127.0.0.1"
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Of these `up` itself makes use, so that a new value in .env holds from the next `up` on.
 _HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", "EMAIL_HOST", "EMAIL_BACKEND")
+# Celery tells root so in eight lines a worker: in production, and not to somebody who develops in a container.
+_NOT_TOLD = "ignore:You're running the worker with superuser privileges"
 
 
 class CannotStart(Exception):
@@ -81,11 +87,13 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
         env = _environment(host, options.port) | decided
         if not procfile.release(env):
             raise CannotStart("The Procfile's release line failed: what it wrote above says why.")
-        counts = {"web": 1, "worker": 1, "ticks": 1, "fetcher": options.fetchers, "mailer": 1, "beat": 1}
-        start, ready = partial(procfile.running, env, counts=counts), partial(_wait_until_ready, host, options.port)
+        alone = dict.fromkeys(("web", "worker", "ticks", "maintenance", "mailer", "beat"), 1)
+        counts = {**alone, "fetcher": options.fetchers}
+        start, ready = partial(_started, host, env, counts), partial(_wait_until_ready, host, options.port)
         told = partial(announce, Running(host=host, options=options, mail=mail))
         if options.reloads:
-            reloader.Reloader(start=start, wait_until_ready=ready, announce=told, say=say).run()
+            refusal = partial(environment.refusal, CHECKOUT / ".env", env)
+            reloader.Reloader(start=start, wait_until_ready=ready, announce=told, say=say, refusal_of_env=refusal).run()
         with start() as running:
             ready(running, lambda: None)
             told()
@@ -109,11 +117,13 @@ def _environment(host: str, port: int) -> dict[str, str]:
 
 
 def _logs() -> dict[str, str]:
-    """Return the variables for logs that are read at a terminal, but those that the environment has."""
+    """Return the variables for logs that are read at a terminal; what the environment has wins."""
     is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     quiet = {"CELERY_QUIET": "1", "UVICORN_LOG_LEVEL": "warning"}
     readable = {"WEIR_LOG_FORMAT": "colour" if is_coloured else "text", **quiet}
-    return {name: value for name, value in readable.items() if not os.environ.get(name)}
+    warnings = ",".join(filter(None, (_NOT_TOLD, os.environ.get("PYTHONWARNINGS"))))  # the last one wins
+    chosen = {name: value for name, value in readable.items() if not os.environ.get(name)}
+    return {**chosen, "PYTHONWARNINGS": warnings, formats.TOLD: "user_agent_without_contact"}
 
 
 def _to_catcher() -> dict[str, str]:
@@ -134,6 +144,24 @@ def _catcher(port: int, path: Path) -> Iterator[procfile.Processes]:
     with procfile.beside(environment.given(), "mail", command) as catcher:
         catcher.wait_until(partial(_listens, port), "the mail catcher does not answer")
         yield catcher
+
+
+@contextmanager
+def _started(host: str, env: Mapping[str, str], counts: Mapping[str, int]) -> Iterator[procfile.Processes]:
+    """Run them, as soon as an earlier web process, which may be about to end, has left the port."""
+    give_up_at = time.monotonic() + PORT_LEFT_WITHIN_S
+    while not _is_free(host, int(env["PORT"])) and time.monotonic() < give_up_at:
+        time.sleep(procfile.POLL_S)
+    with procfile.running(env, counts=counts) as running:
+        yield running
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        _check_port(host, port)
+    except CannotStart:
+        return False
+    return True
 
 
 def _listens(port: int) -> bool:

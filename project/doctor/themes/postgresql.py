@@ -2,13 +2,16 @@
 
 import statistics
 import time
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from django.db import connection
+from django.core.checks import CheckMessage
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.migrations.executor import MigrationExecutor
 from django_celery_beat.models import PeriodicTask
 
+from notifications.checks import tables_have_the_chosen_key
 from postgres import statements
 from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
@@ -131,6 +134,13 @@ def migrations(missing: int, foreign: int) -> Verdict:
     return good("All migrations are applied.")
 
 
+def user_keys(found: Sequence[CheckMessage]) -> Verdict:
+    """Judge whether notifications' tables were made for the users' keys that the settings name."""
+    for message in found:
+        return wrong(f"{message.msg} {message.hint}")
+    return good("Notifications' tables are made for the users' keys that the settings name.")
+
+
 def schedule(stored: dict[str, bool]) -> Verdict:
     """Judge the entries of beat's schedule that are Weir's: their names, and whether they are enabled."""
     if stored.keys() != {entry.name for entry in SCHEDULE}:
@@ -182,6 +192,10 @@ def _migrations() -> Verdict:
     return migrations(len(missing), len(applied - executor.loader.disk_migrations.keys() - replaced))
 
 
+def _user_keys() -> Verdict:
+    return user_keys(tables_have_the_chosen_key([DEFAULT_DB_ALIAS]))
+
+
 def _schedule() -> Verdict:
     owned = PeriodicTask.objects.filter(name__startswith=OWNED)
     return schedule(dict(owned.values_list("name", "enabled")))
@@ -200,5 +214,6 @@ def checks() -> list[Check]:
         Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
         Check(name="snapshots", ask=lambda: snapshots(_oldest_snapshot()), needs=(SERVER,)),
         Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
+        Check(name="users' keys", ask=_user_keys, needs=(SERVER,)),
         Check(name="schedule", ask=_schedule, needs=(SERVER, TABLES)),
     ]

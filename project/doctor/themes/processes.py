@@ -14,6 +14,7 @@ KINDS = {
     "beat": "nothing is dispatched, swept or sent",
     "fetcher": "fetches wait",
     "mailer": "e-mails wait",
+    "maintenance": "nothing is reconciled or purged",
     "ticks": "nothing is dispatched, swept or flushed",
     "worker": "your own tasks wait",
 }

@@ -4,17 +4,18 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from notifications import counters
-from project.doctor.findings import Check, Verdict, good, warning, wrong
+from notifications.link import places, urls
+from notifications.link.keys import keys
+from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.environment.urls import REDIS_SCHEMES
 from workers import broker_link, heartbeats
 
@@ -88,16 +89,45 @@ class _Server:
 
     def __init__(self, url: str) -> None:
         self.info: Info = {}
+        self.silent: list[str] = []  # nodes of a cluster that did not answer
         self._url = url
         self._client: Any = None
 
     def connect(self) -> None:
-        """Connect, and ask for all that the server says of itself."""
-        timeout_s = ANSWER_WITHIN_S / 2
-        self._client = redis.Redis.from_url(
-            self._url, socket_connect_timeout=timeout_s, socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
-        )
-        self.info = self._client.info("all")
+        """Connect, and ask for all that the server says of itself, if it may be asked.
+
+        In a cluster that is the node with our keys, which the first node that answers names.
+        """
+        self._client = self._first_that_answers()
+        if urls.kind_of(self._url) == urls.CLUSTER:
+            self._follow()
+        with suppress(redis.exceptions.NoPermissionError):
+            self.info = self._client.info("all")
+
+    def _first_that_answers(self) -> Any:  # noqa: ANN401  as redis-py returns it
+        timeout_s = ANSWER_WITHIN_S / 2 / len(places.pools(self._url))
+        *others, last = places.pools(self._url, timeout_s, timeout_s)
+        for pool in others:
+            try:
+                return _answering(pool)
+            except (redis.RedisError, OSError):
+                place = pool.connection_kwargs
+                self.silent.append(f"{place['host']}:{place['port']}")
+        return _answering(last)
+
+    def _follow(self) -> None:
+        """Go on with the node that has our keys; PostgreSQL knows their names, if it answers."""
+        try:
+            with suppress(counters.Unreachable):
+                self._client.get(keys().epoch)
+        except redis.exceptions.AskError as moved:  # or MovedError
+            url = urls.parse(self._url).url_of(moved.host, moved.port)
+            timeout_s = ANSWER_WITHIN_S / 4
+            self._client = _answering(places.pools(url, timeout_s, timeout_s)[0])
+
+    def judged(self, judge: Callable[[Info], Verdict]) -> Verdict:
+        """Return the verdict on what the server says of itself."""
+        return judge(self.info) if self.info else not_checked("The user of its URL has no right to INFO.")
 
     def round_trip_s(self) -> float:
         """Return what a round trip usually takes."""
@@ -109,11 +139,20 @@ class _Server:
         return statistics.median(took_s)
 
 
+def _answering(pool: Any) -> Any:  # noqa: ANN401  redis-py's are not typed
+    client = redis.Redis(connection_pool=pool)
+    client.ping()
+    return client
+
+
 def _connect(server: _Server) -> Verdict:
     try:
         server.connect()
     except (redis.RedisError, OSError) as error:
         raise counters.Unreachable(str(error)) from error
+    if server.silent:
+        nodes = ", ".join(server.silent)
+        return warning(f"The cluster of REDIS_URL answers, but not {nodes}: start it, or take it out of REDIS_URL.")
     return good("The server of REDIS_URL answers." if os.environ.get("REDIS_URL") else "The embedded Valkey answers.")
 
 
@@ -123,7 +162,9 @@ def _send() -> Verdict:
     try:
         broker_link.waiting_in(heartbeats.QUEUES[0])
     except broker_link.Unreachable as error:
-        raise error.__cause__ or error from None
+        if error.__cause__ is None:
+            return wrong(f"{error}.")
+        raise error.__cause__ from None
     return good("The server of CELERY_BROKER_URL answers." if _own_broker() else "It is the same server.")
 
 
@@ -143,7 +184,7 @@ def _checks_of_broker() -> list[Check]:
     def asked(judge: Callable[[Info], Verdict]) -> Verdict:
         if not server.info:
             server.connect()
-        return judge(server.info)
+        return server.judged(judge)
 
     judges = {"version": version, "writes": writes, "memory": memory}
     of_redis = [
@@ -158,10 +199,10 @@ def checks() -> list[Check]:
     server = _Server(settings.REDIS_URL)
     return [
         Check(name="connection", ask=lambda: _connect(server), provides=SERVER, within_s=ANSWER_WITHIN_S + 1),
-        Check(name="version", ask=lambda: version(server.info), needs=(SERVER,)),
-        Check(name="writes", ask=lambda: writes(server.info), needs=(SERVER,)),
-        Check(name="memory", ask=lambda: memory(server.info), needs=(SERVER,)),
-        Check(name="persistence", ask=lambda: persistence(server.info), needs=(SERVER,)),
+        Check(name="version", ask=lambda: server.judged(version), needs=(SERVER,)),
+        Check(name="writes", ask=lambda: server.judged(writes), needs=(SERVER,)),
+        Check(name="memory", ask=lambda: server.judged(memory), needs=(SERVER,)),
+        Check(name="persistence", ask=lambda: server.judged(persistence), needs=(SERVER,)),
         Check(name="distance", ask=lambda: distance(server.round_trip_s()), needs=(SERVER,)),
         *_checks_of_broker(),
     ]

@@ -5,17 +5,18 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from project.doctor import report, runner
 from project.doctor.findings import Finding, Level
 from project.doctor.themes import themes
 from workers.cli import terminal
+from workers.cli.actions import ExactCommand
 
 SOMETHING_IS_WRONG = 1  # the exit status
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Check this installation: packages, variables, servers, processes, queues, the mail server, DNS. Each line is "
         "good, or one sentence with what to do. Nothing is changed, no e-mail is sent, and nothing is connected to but "
@@ -24,6 +25,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # they are part of what is told
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
 
     def handle(self, *_args: object, **options: Any) -> None:

@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from project.processes import folder, interrupts, procfile, up
-from workers.cli.arguments import at_least_one
+from workers.cli.actions import ExactCommand
+from workers.cli.arguments import at_least_one, port
+from workers.fetches.robots.user_agent import has_contact
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Run Weir here: web, workers, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
         "REDIS_URL name others. They start again when code changes. E-mails are caught in a folder unless EMAIL_HOST "
@@ -18,7 +20,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000, help="the web process' port (default: 8000)")
+        super().add_arguments(parser)
+        parser.add_argument("--port", type=port, default=8000, help="the web process' port (default: 8000)")
         parser.add_argument("--fetchers", type=at_least_one, default=1, help="how many fetchers (default: 1)")
         parser.add_argument("--no-reload", action="store_true", help="do not start anew when code changes")
         parser.add_argument(
@@ -62,9 +65,17 @@ class Command(BaseCommand):
             ("local", _local(allowed=running.options.allows_loopback)),
             ("code", _code(reloads=running.options.reloads)),
             ("data", settings.EMBEDDED_HOME),
+            *_contact(),
         ):
             self._say(f"  {name:<8} {text}")
         self._say("")
+
+
+def _contact() -> list[tuple[str, str]]:
+    """Return the line that each fetcher would log at its start, at each reload."""
+    if has_contact(settings.WEIR_FETCH_USER_AGENT):
+        return []
+    return [("contact", "WEIR_FETCH_USER_AGENT names none: set it before you fetch from sites of others")]
 
 
 def _python() -> str:

@@ -1,0 +1,63 @@
+"""The variables of e-mail."""
+
+from pydantic import Field, SecretStr
+
+from project.environment.groups import Group
+from project.environment.values import Flag, Port, PositiveCount, PositiveSeconds, Rate
+
+
+class Email(Group):
+    """The `EMAIL_*` settings are Django's, and mean what they mean there."""
+
+    title = "E-mail"
+
+    EMAIL_BACKEND: str = Field(
+        default="workers.mail.smtp.EmailBackend",
+        description="Django's mail backend. With another one, whatever it fails to send is `unknown`, unless it is a "
+        "[Transport](python-api.md#workersmailtransport).",
+    )
+    EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
+    EMAIL_PORT: Port = Field(default=25, description="Its port.")
+    EMAIL_HOST_USER: str = Field(
+        default="",
+        description="The user to log in there as. Without it, or without the password, there is no login.",
+    )
+    EMAIL_HOST_PASSWORD: SecretStr = Field(default=SecretStr(""), description="The password.")
+    EMAIL_USE_TLS: Flag = Field(default=False, description="STARTTLS, mostly on port 587.")
+    EMAIL_USE_SSL: Flag = Field(default=False, description="TLS from the first byte, mostly on port 465. Not both.")
+    EMAIL_SSL_CERTFILE: str = Field(default="", description="A client's certificate, a PEM file.")
+    EMAIL_SSL_KEYFILE: str = Field(default="", description="Its key, a PEM file.")
+    EMAIL_FILE_PATH: str = Field(
+        default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
+    )
+    EMAIL_TIMEOUT: PositiveSeconds = Field(
+        default=30.0, description="The longest wait in each step of a conversation with the mail server."
+    )
+    DEFAULT_FROM_EMAIL: str = Field(
+        default="webmaster@localhost",
+        description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
+    )
+    WEIR_MAIL_RATE: Rate = Field(
+        default="",
+        description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
+    )
+    WEIR_MAIL_LEASE: PositiveSeconds = Field(
+        default=120.0,
+        description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
+        "send it. At least `4 * EMAIL_TIMEOUT`.",
+    )
+    WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
+        default=600.0,
+        description="The longest wait for the mail server's reply to the whole e-mail: ten minutes, says "
+        "RFC 5321 (4.5.3.2.6).",
+    )
+    WEIR_MAIL_UNKNOWN_AFTER: PositiveSeconds = Field(
+        default=900.0,
+        description="The time after which an e-mail that a worker began to send, and said no more of, is `unknown`. "
+        "Longer than `2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT`.",
+    )
+    WEIR_MAIL_MAX_ATTEMPTS: PositiveCount = Field(
+        default=20,
+        description="The number of attempts after which an e-mail fails that the mail server refuses for now: "
+        "about six hours.",
+    )
