@@ -1,20 +1,48 @@
 """The operators' pages: notifications, which may be edited like any rows, and what the counters remember."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from notifications.models import Doubt, FlushedEpoch, Notification, Reconciliation, UnreadCount
+from notifications import user_keys
+from notifications.models import (
+    Doubt,
+    Excess,
+    FlushedEpoch,
+    ForgottenUser,
+    Notification,
+    ReadMark,
+    Reconciliation,
+    UnreadCount,
+)
 from postgres.admin import ReadOnlyAdmin, TableAdmin
 
 
+class FoundByUser(TableAdmin[Any]):
+    """The pages of a table whose rows are found by a user's key, the whole of it; a text that is none finds nothing."""
+
+    search_fields = ("user_id",)  # which has Django show the field
+    search_help_text = "A user's id"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term:
+            return super().get_search_results(request, queryset, search_term)
+        try:
+            return queryset.filter(user_id=user_keys.clean(search_term)), False
+        except ValueError:
+            return queryset.none(), False
+
+
 @admin.register(Notification)
-class NotificationAdmin(TableAdmin[Notification]):
+class NotificationAdmin(FoundByUser, TableAdmin[Notification]):
     """Notifications may be added, changed and deleted here; all of it is counted."""
 
     list_display = ("id", "user_id", "kind", "title", "created_at", "read_at")
     list_filter = (("read_at", admin.EmptyFieldListFilter),)
-    search_fields = ("=user_id",)
-    search_help_text = "A user's id"
     readonly_fields = ("created_at", "changed_at")
     ordering = ("-id",)
 
@@ -28,12 +56,10 @@ class NotificationAdmin(TableAdmin[Notification]):
 
 
 @admin.register(UnreadCount)
-class UnreadCountAdmin(ReadOnlyAdmin[UnreadCount]):
+class UnreadCountAdmin(FoundByUser, ReadOnlyAdmin[UnreadCount]):
     """What was flushed of users' numbers."""
 
     list_display = ("user_id", "unread_count", "epoch")
-    search_fields = ("=user_id",)
-    search_help_text = "A user's id"
     ordering = ("user_id",)
 
 
@@ -46,11 +72,27 @@ class FlushedEpochAdmin(ReadOnlyAdmin[FlushedEpoch]):
 
 
 @admin.register(Doubt)
-class DoubtAdmin(ReadOnlyAdmin[Doubt]):
+class DoubtAdmin(FoundByUser, ReadOnlyAdmin[Doubt]):
     """Users whose rows are counted until reconciliation has looked at them."""
 
     list_display = ("user_id", "noted_at")
     ordering = ("noted_at",)
+
+
+@admin.register(ReadMark)
+class ReadMarkAdmin(FoundByUser, ReadOnlyAdmin[ReadMark]):
+    """Users who read all at once, until their notifications say so."""
+
+    list_display = ("user_id", "marked_at", "up_to")
+    ordering = ("marked_at",)
+
+
+@admin.register(ForgottenUser)
+class ForgottenUserAdmin(FoundByUser, ReadOnlyAdmin[ForgottenUser]):
+    """Deleted users, until nothing of them is left."""
+
+    list_display = ("user_id", "forgotten_at")
+    ordering = ("forgotten_at",)
 
 
 @admin.register(Reconciliation)
@@ -58,3 +100,11 @@ class ReconciliationAdmin(ReadOnlyAdmin[Reconciliation]):
     """How far reconciliation has come."""
 
     list_display = ("trusted", "incarnation", "changes_until", "scanned_until", "scan_began_at", "scan_took")
+
+
+@admin.register(Excess)
+class ExcessAdmin(FoundByUser, ReadOnlyAdmin[Excess]):
+    """Users who have more unread notifications than the cap, until these are deleted."""
+
+    list_display = ("id", "user_id")
+    ordering = ("id",)

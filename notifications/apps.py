@@ -4,10 +4,12 @@ from django.apps import AppConfig
 
 
 class NotificationsConfig(AppConfig):
-    """Registers the system checks."""
+    """Registers the system checks, and has deleted users be forgotten."""
 
     name = "notifications"
 
     def ready(self) -> None:
-        """Import the checks, which registers them."""
-        from notifications import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
+        """Do what needs loaded apps: import the checks, which registers them, and listen to users' deletion."""
+        from notifications import checks, forgetting  # noqa: F401, PLC0415
+
+        forgetting.connect_to_users()

@@ -3,72 +3,102 @@
 A change says by user how many more rows are unread than before; only rows that were really changed count. `record`
 takes a change. A savepoint that is rolled back drops its changes. What remains is added up, and sent in one call.
 
-The rows are the truth, so a failure to send raises nothing: users whose change is known to be missed are noted as
-doubts. Where the process dies before it sends, reconciliation finds the users by their changed rows.
+The rows are the truth, so a failure to send raises nothing: users whose change is known to be missed, or was sent late,
+are noted as doubts. Where the process dies before it sends, reconciliation finds the users by their changed rows.
 """
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from django.db import Error, connections, transaction
 
-from notifications import counters, django_private, outages
+from notifications import counters, django_private, user_keys
+from notifications.link import outages
+from notifications.user_keys import UserKey
 from postgres import statements
 
-# A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A delta that arrives
-# later than this may have been repaired already, so its users become doubts.
+# From the COMMIT on. A reconciler takes a delta for lost that is missing for three seconds, and repairs the number. A
+# delta that arrives later than this may have been repaired already, so its users become doubts.
 LATE_S = 1.5
 
 
-def record(change: Mapping[int, int], *, using: str, since: float | None = None) -> None:
+def record(change: Mapping[Any, int], *, using: str, since: float | None = None) -> None:
     """Change users' unread numbers by so much when the current transaction commits; at once where there is none.
 
     Outside a transaction the rows have committed already: `since` is when the statement was sent, of time.monotonic().
     """
-    change = _by_number(change)
+    change = _by_key(change)
     if not any(change.values()):
         return
     if not connections[using].in_atomic_block:
         transaction.on_commit(partial(_send, change, since or time.monotonic()), using=using)  # now
         return
+    django_private.tell_before_commit(using=using)
     total = django_private.take_hook(_Total, using=using, leaving=_moved) or _Total()
-    total.latest = time.monotonic()
-    transaction.on_commit(partial(total.add, change), using=using)
+    transaction.on_commit(_Change(change, total), using=using)
     # Behind the changes that it sends. It outlives rolled-back savepoints; their changes do not.
     django_private.add_hook_of_no_savepoint(total, using=using)
 
 
-def _by_number(change: Mapping[int, int]) -> Counter[int]:
-    numbers = Counter[int]()
-    for user_id, delta in change.items():
-        numbers[int(user_id)] += delta  # an instance may hold "1"
+def pending(*, using: str) -> Counter[UserKey]:
+    """Return what the current transaction has changed so far and will send, by user; nothing outside a transaction."""
+    numbers = Counter[UserKey]()
+    for hook in django_private.hooks_of(_Change, using=using):
+        if not hook.is_added:  # tests run hooks before the transaction ends
+            numbers.update(hook.change)
     return numbers
 
 
-class _Total:
+def _by_key(change: Mapping[Any, int]) -> Counter[UserKey]:
+    numbers = Counter[UserKey]()
+    for user_id, delta in change.items():
+        numbers[user_keys.clean(user_id)] += delta  # an instance may hold "1"
+    return numbers
+
+
+class _Total(django_private.CommitHook):
     """The sum of the changes that survive to the commit: Django calls `add` for each of them, and then the total."""
 
     def __init__(self) -> None:
-        self.latest = 0.0  # when the last change was recorded, of time.monotonic()
-        self._change: Counter[int] = Counter()
+        self._since = math.inf  # when the transaction began to commit, of time.monotonic(); it may never, in tests
+        self._change: Counter[UserKey] = Counter()
 
-    def add(self, change: Mapping[int, int]) -> None:
+    def commits(self) -> None:
+        self._since = time.monotonic()
+
+    def add(self, change: Mapping[UserKey, int]) -> None:
         self._change.update(change)
 
     def __call__(self) -> None:
         change, self._change = self._change, Counter()
-        _send(change, self.latest)
+        _send(change, self._since)
+
+
+@dataclass(slots=True)
+class _Change:
+    """One change, which survives to the commit or is dropped with its savepoint."""
+
+    change: Mapping[UserKey, int]
+    total: _Total
+    is_added: bool = False
+
+    def __call__(self) -> None:
+        self.is_added = True
+        self.total.add(self.change)
 
 
 def _moved() -> None:
     """Stand in the list of hooks where a total stood that has moved to the end."""
 
 
-def _send(change: Mapping[int, int], since: float) -> None:
+def _send(change: Mapping[UserKey, int], since: float) -> None:
     deltas = [(user_id, delta) for user_id, delta in change.items() if delta]
-    doubtful: list[int] = []
+    doubtful: list[UserKey] = []
     for start in range(0, len(deltas), counters.AT_ONCE):
         part = dict(deltas[start : start + counters.AT_ONCE])
         try:
@@ -83,8 +113,8 @@ def _send(change: Mapping[int, int], since: float) -> None:
         _note_doubts(doubtful)
 
 
-def _note_doubts(users: list[int]) -> None:
+def _note_doubts(users: list[UserKey]) -> None:
     try:
-        statements.run_within("notifications", "doubts/note", {"users": users})
+        statements.run_within("notifications", "doubts/note", {"users": user_keys.array(users)})
     except Error as error:
         outages.warn("unread_doubt_not_noted", error)

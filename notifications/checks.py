@@ -1,10 +1,25 @@
-"""System checks of the notification settings."""
+"""System checks of the notification settings, and of the tables that were made with them."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from notifications import user_keys
+from notifications.models import Notification
+
+# What PostgreSQL calls the columns' types. A foreign key has that of the user model's own key.
+NAMES = {
+    "bigint": "integer",
+    "integer": "integer",
+    "smallint": "integer",
+    "uuid": "uuid",
+    "character varying": "text",
+    "text": "text",
+}
 
 
 @register
@@ -14,3 +29,40 @@ def retention_is_positive(**_kwargs: Any) -> list[CheckMessage]:
         message = f"WEIR_NOTIFICATION_RETENTION must be greater than 0, but is {settings.WEIR_NOTIFICATION_RETENTION}."
         return [Error(message, hint="Seconds that a read notification is kept.", id="weir.E005")]
     return []
+
+
+@register(Tags.database)
+def tables_have_the_chosen_key(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """weir.E015: the tables were made for the users' keys, and the foreign key, that the settings name."""
+    if DEFAULT_DB_ALIAS not in (databases or ()):
+        return []
+    chosen = (user_keys.kind().name, settings.WEIR_USER_FOREIGN_KEY)
+    made = _made()
+    if made is None or made == chosen:
+        return []
+    key, has_foreign_key = made
+    message = (
+        f"The tables of notifications were made with WEIR_USER_KEY={key} and "
+        f"WEIR_USER_FOREIGN_KEY={str(has_foreign_key).lower()}, but the settings say {chosen[0]} and "
+        f"{str(chosen[1]).lower()}."
+    )
+    hint = (
+        "Set the two to what the tables have. To choose anew, remove the tables first, and all notifications with "
+        "them, by `manage.py migrate notifications zero` with the settings that the tables have, or by "
+        "`manage.py migrate notifications zero --skip-checks` with any."
+    )
+    return [Error(message, hint=hint, id="weir.E015")]
+
+
+def _made() -> tuple[str, bool] | None:
+    """Return the kind of key that the tables have, and whether there is a foreign key; None before they are made."""
+    database, table = connections[DEFAULT_DB_ALIAS], Notification._meta.db_table  # noqa: SLF001  Django documents it
+    with database.cursor() as cursor:
+        cursor.execute(
+            "SELECT format_type(atttypid, NULL), "
+            "EXISTS (SELECT FROM pg_constraint WHERE conrelid = attrelid AND contype = 'f' AND attnum = ANY (conkey)) "
+            "FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'user_id'",
+            [table],
+        )
+        row = cursor.fetchone()
+    return (NAMES[row[0]], row[1]) if row else None

@@ -1,43 +1,43 @@
-"""The deltas of unread numbers, in Redis: the only code that talks to it; one command or script (`lua/`) a call.
+"""The deltas of unread numbers, in Redis: one script (`lua/`) a call, by `notifications.link`.
 
 A delta is added to the open *epoch*. A flusher seals this epoch, which opens the next; brings its deltas to PostgreSQL;
 and drops it. At most one epoch is sealed at a time. Redis runs commands and scripts one after the other, so each delta
 is in exactly one epoch, and `peek` sees all live epochs as they were at one moment. The open epoch's deltas have a key
-of their own, which sealing renames: adding needs to know no epoch, and is as cheap as Redis makes it.
+of their own, which sealing renames: adding needs to know no epoch.
 
 Redis may lose all this at any time. Its *incarnation* is a random name that is lost with it, so another incarnation
 shows that deltas are lost.
+
+Somebody else may write to our keys. An *entry* of an epoch is strange if no `add` has made it: its member is no user's
+key, or its score is no delta. Readers and flushes leave it out. A key that is strange as a whole counts as lost.
 
 All functions raise Unreachable where Redis refuses, or does not answer in time; in the second case it may have done
 what it was asked. No call is repeated, because one that was done would be done twice.
 """
 
-import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
-from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 from uuid import uuid4
 
-import redis
-from django.conf import settings
-from redis.backoff import NoBackoff
-from redis.commands.core import Script
-from redis.retry import Retry
+import structlog
 
-EPOCH, SEALED, INCARNATION = "{unread}:epoch", "{unread}:sealed", "{unread}:incarnation"
-OPEN = "{unread}:open"  # the open epoch's deltas: a sorted set: member = user, score = delta
-DELTAS = "{unread}:deltas:"  # and the epoch: those of a sealed one
-CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 0.5, 1.0  # web code waits for them
-LEFT_ALONE_S = 1.0  # after an error this process does not ask Redis again for so long
+from notifications import user_keys
+from notifications.link import calls, server_runs
+from notifications.link.keys import keys
+from notifications.user_keys import UserKey
+
+Unreachable = calls.Unreachable
 AT_ONCE = 5_000  # users in one script: less than Lua's stack holds, and Redis serves other clients in between
+# Of a user in one epoch. So 2**32 strange deltas would have to be flushed before a stored number could not hold them.
+MOST_DELTA: Final = 2**31 - 1
+FIRST_STRANGE, MOST_SHOWN = 5, 20  # entries that are logged, and characters of each
+_EPOCH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_INCARNATION: Final = re.compile(r"[0-9]{1,18}-[0-9a-f]+", re.ASCII)
 
-
-class Unreachable(Exception):
-    """Redis did not answer, or refused."""
+log = structlog.get_logger(__name__)
 
 
 class Sealed(NamedTuple):
@@ -47,90 +47,148 @@ class Sealed(NamedTuple):
     fresh: bool
 
 
+@dataclass(kw_only=True, slots=True)
+class SealedDeltas:
+    """The deltas of a sealed epoch, by user, without those that came to 0; and how many of its entries are strange.
+
+    `spoilt` are the users of strange entries: nobody knows by how much their numbers have changed.
+    """
+
+    deltas: dict[UserKey, int] = field(default_factory=dict)
+    strange: int = 0
+    first_strange: dict[str, str] = field(default_factory=dict)  # a few members and scores, as they may be printed
+    spoilt: list[UserKey] = field(default_factory=list)
+
+    def add_each(self, kind: user_keys.Kind, members: list[str], scores: list[str]) -> None:
+        """Add entries, some of which may be strange."""
+        for member, score in zip(members, scores, strict=True):
+            user, delta = kind.of_text(member), _delta(score)
+            if user is None or delta is None:
+                self._note_strange(member, score, user)
+            elif delta:
+                self.deltas[user] = delta
+
+    def _note_strange(self, member: str, score: str, user: UserKey | None) -> None:
+        """Note a strange entry, and its user, if it has one."""
+        self.strange += 1
+        if len(self.first_strange) < FIRST_STRANGE:
+            self.first_strange[ascii(member[:MOST_SHOWN])] = score
+        if user is not None:
+            self.spoilt.append(user)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peek:
     """The live deltas of some users at one moment, by epoch. `incarnation` is empty where Redis has no epoch."""
 
     incarnation: str = ""
-    deltas: Mapping[int, Mapping[int, int]]
+    deltas: Mapping[int, Mapping[UserKey, int]]
 
-    def of(self, user_id: int) -> dict[int, int]:
+    def of(self, user_id: UserKey) -> dict[int, int]:
         """Return the user's deltas by epoch."""
         return {epoch: of_users[user_id] for epoch, of_users in self.deltas.items() if user_id in of_users}
 
-    def after(self, epoch: int, user_id: int) -> int:
+    def after(self, epoch: int, user_id: UserKey) -> int:
         """Return the user's deltas of all epochs after this one."""
         return sum(of_users.get(user_id, 0) for live, of_users in self.deltas.items() if live > epoch)
 
 
-def add(deltas: Mapping[int, int]) -> None:
+def add(deltas: Mapping[UserKey, int]) -> None:
     """Add to the unread numbers of at most 5,000 users, by one call to Redis.
+
+    Redis adds them within 1.25 s from now or never, by its own clock: what arrives later may count as lost by then.
+    Where that clock is set back meanwhile, it is so much later. It adds them once, also where something in the network
+    delivers the call twice.
 
     A Redis that lost its memory takes them, too: they belong to the epoch that is opened there next.
     """
-    if len(deltas) == 1:  # the most frequent call by web code; a script would take half as long again
-        ((user_id, delta),) = deltas.items()
-        with _Redis() as client:
-            client.zincrby(OPEN, delta, user_id)
-        return
-    _run_script("add", [OPEN], [number for delta in deltas.items() for number in delta])
+    ours = keys()
+    calls.run_in_time(
+        "add",
+        [ours.open, ours.calls],
+        [part for user_id, delta in deltas.items() for part in (str(user_id), delta)],
+    )
 
 
 def open_epoch(floor: int, *, replacing: str = "") -> str:
     """Make sure that an epoch above `floor`, the highest that was flushed, is open; return Redis' incarnation.
 
-    The incarnation is new where there was none, where Redis came back older than it was, and where it was `replacing`.
+    The incarnation is new where there was none, where Redis came back older than it was, where it was `replacing`, and
+    where somebody else has overwritten a key.
     """
-    return str(_run_script("open", [EPOCH, OPEN, SEALED, INCARNATION], [floor, uuid4().hex, replacing]))
+    ours = keys()
+    of_script = [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.incarnation, ours.calls]
+    incarnation, *strange = calls.run("open", of_script, [floor, uuid4().hex, replacing])
+    if strange:
+        log.warning("unread_strange_keys", keys=strange)
+    return str(incarnation)
 
 
 def seal() -> Sealed | None:
     """Seal the open epoch, unless one is sealed already; return the sealed one, or None where there are no deltas."""
-    answer = _run_script("seal", [EPOCH, OPEN, SEALED], [])
+    ours = keys()
+    answer = calls.run("seal", [ours.epoch, ours.open, ours.sealed, ours.deltas, ours.calls], [])
     return answer and Sealed(int(answer[0]), bool(answer[1]))
 
 
-def read(epoch: int) -> dict[int, int]:
-    """Return the deltas of a sealed epoch, by user, without those that came to 0."""
-    deltas: dict[int, int] = {}
+def read(epoch: int) -> SealedDeltas:
+    """Return the deltas of a sealed epoch."""
+    sealed, kind = SealedDeltas(), user_keys.kind()
+    for members, scores in _pages(epoch):
+        users, deltas = kind.of_texts(members), _deltas(scores)
+        if users is not None and deltas is not None:  # as always, but where somebody else writes to our keys
+            sealed.deltas.update({user: delta for user, delta in zip(users, deltas, strict=True) if delta})
+        else:
+            sealed.add_each(kind, members, scores)
+    return sealed
+
+
+def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
+    ours = keys()
     for start in count(0, AT_ONCE):
-        page = _run_script("read", [DELTAS + str(epoch)], [start, start + AT_ONCE - 1])
+        page = calls.run("read", [ours.sealed, ours.deltas], [epoch, start, start + AT_ONCE - 1])
         if not page:
             break
-        numbers = map(int, page)
-        deltas.update((user_id, delta) for user_id, delta in zip(numbers, numbers, strict=True) if delta)
-    return deltas
+        yield page[::2], page[1::2]
 
 
-def users() -> set[int]:
-    """Return all users who have live deltas."""
-    with _Redis() as client:
-        live: Any = client.zrange(OPEN, 0, -1)  # first: users whose epoch is sealed meanwhile have been seen then
-        sealed: Any = client.get(SEALED)
-        live += client.zrange(DELTAS + sealed, 0, -1) if sealed else []
-    return {int(user_id) for user_id in live}
+def drop(epoch: int) -> bool:
+    """Remove a sealed epoch that PostgreSQL has; does nothing, and returns False, where it is not there any more."""
+    ours = keys()
+    return bool(calls.run("drop", [ours.sealed, ours.deltas], [epoch]))
 
 
-def drop(epoch: int) -> None:
-    """Remove a sealed epoch that PostgreSQL has; does nothing where it was dropped before."""
-    _run_script("drop", [SEALED], [epoch])
-
-
-def peek(user_ids: Collection[int]) -> Peek:
+def peek(user_ids: Collection[UserKey]) -> Peek:
     """Return the live deltas of these users, at most 5,000, by one call to Redis."""
-    answer = _run_script("peek", [EPOCH, SEALED, INCARNATION, OPEN], user_ids)
-    if answer is None:
+    ours = keys()
+    of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.open, ours.deltas]
+    incarnation, *live = calls.run("peek", of_script, [str(user_id) for user_id in user_ids]) or ("",)
+    if not _INCARNATION.fullmatch(incarnation) or not all(_EPOCH.fullmatch(epoch) for epoch, _ in live):
         return Peek(deltas={})
-    incarnation, *live = answer
     return Peek(
         incarnation=incarnation,
-        deltas={
-            int(epoch): {
-                user_id: int(float(delta)) for user_id, delta in zip(user_ids, deltas, strict=True) if delta is not None
-            }
-            for epoch, deltas in live
-        },
+        deltas={int(epoch): dict(_known(user_ids, scores)) for epoch, scores in live},
     )
+
+
+def _known(user_ids: Collection[UserKey], scores: Collection[str | None]) -> Iterator[tuple[UserKey, int]]:
+    for user_id, score in zip(user_ids, scores, strict=True):
+        if score is not None and (delta := _delta(score)) is not None:
+            yield user_id, delta
+
+
+def _delta(score: str) -> int | None:
+    """Return a delta, or None if the score is none."""
+    number = float(score)
+    return int(number) if number.is_integer() and abs(number) <= MOST_DELTA else None
+
+
+def _deltas(scores: Collection[str]) -> list[int] | None:
+    """Return all deltas, or None if one of the scores is none."""
+    numbers = list(map(float, scores))
+    if not all(map(float.is_integer, numbers)) or max(map(abs, numbers)) > MOST_DELTA:
+        return None
+    return list(map(int, numbers))
 
 
 def first_epoch(incarnation: str) -> int:
@@ -138,55 +196,9 @@ def first_epoch(incarnation: str) -> int:
     return int(incarnation.partition("-")[0])
 
 
-def server_run() -> str:
-    """Return the server's run_id, another one after each start: Redis may have come back older than it was then."""
-    with _Redis() as client:
-        return str(client.info("server").get("run_id", ""))
+def server_run(known: str = "") -> str:
+    """Return the name of the server's run, another one after each start: Redis may have come back older than it was.
 
-
-def _run_script(name: str, keys: list[str], arguments: Collection[int | str]) -> Any:  # noqa: ANN401  what it returns
-    with _Redis() as client:
-        return _script(name)(keys, arguments, client)
-
-
-@dataclass(kw_only=True, slots=True)
-class _Outage:
-    """The last time that this process did not reach Redis."""
-
-    over_at: float = 0.0  # of time.monotonic()
-    reason: str = ""
-
-
-_outage = _Outage()
-
-
-class _Redis:
-    """The client, for a call or a few. A generator in its place would take a twentieth of the time that `add` takes."""
-
-    def __enter__(self) -> redis.Redis:
-        if time.monotonic() < _outage.over_at:  # no caller waits for one time-out after the other
-            raise Unreachable(_outage.reason)
-        return _client()
-
-    def __exit__(
-        self, _type: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, redis.RedisError):
-            _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
-            raise Unreachable(str(error)) from error
-
-
-@cache
-def _client() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        decode_responses=True,
-        socket_connect_timeout=CONNECT_TIMEOUT_S,
-        socket_timeout=ANSWER_TIMEOUT_S,
-        retry=Retry(NoBackoff(), 0),
-    )
-
-
-@cache
-def _script(name: str) -> Script:
-    return _client().register_script(files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8"))
+    `known` is the name that was returned last.
+    """
+    return str(calls.ask(lambda link: server_runs.server_run(link, known)))

@@ -5,20 +5,26 @@ first with another version of Django. No other module uses private parts of Djan
 
 1. `Model._save_table` writes one row to one table, whatever saves it: `save`, `create`, or `save_base`, as `loaddata`.
 2. `connection.run_on_commit` lists the hooks of the current transaction, each as (savepoints, function, robust).
-   Rolling a savepoint back makes a new list without the hooks of that savepoint.
+   Rolling a savepoint back makes a new list without the hooks of that savepoint. `connection._commit` commits, whatever
+   asks for it, and the list is still there then.
 3. A queryset knows whether it will write (`_for_write`), which rows it has loaded (`_result_cache`), and whether it is
-   a slice (`query.is_sliced`).
+   a slice (`query.is_sliced`). Its `query` knows its SQL, and what it is made of.
 4. An expression, which the database computes, is a `BaseExpression` or a `Combinable`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import psycopg
+from django.core.exceptions import EmptyResultSet
 from django.db import connections, models, router
 from django.db.models.base import ModelBase
-from django.db.models.expressions import BaseExpression, Combinable
+from django.db.models.expressions import BaseExpression, Combinable, RawSQL, Subquery, Window
+from django.db.models.sql import Query
+
+STREAMED_AT_ONCE = 1_000  # rows
 
 Hook = TypeVar("Hook", bound=Callable[[], None])
 
@@ -34,7 +40,7 @@ class RowSave:
     using: str
     force_insert: bool
     update_fields: Iterable[str] | None  # None: all
-    write: Callable[[], bool]  # writes the row; returns whether it updated one, and did not insert it
+    write: Callable[..., bool]  # writes the row, or other `update_fields`; returns whether it updated one
 
 
 class InterceptedModel(models.Model):
@@ -57,14 +63,14 @@ class InterceptedModel(models.Model):
         update_fields: Iterable[str] | None = None,
     ) -> bool:
         using = using or router.db_for_write(type(self), instance=self)
-        write: Callable[[], bool] = partial(
+        write: Callable[..., bool] = partial(
             super()._save_table,  # type: ignore[misc]  # the stubs lack it
             raw,
             cls,
             force_insert,
             force_update,
             using,
-            update_fields,
+            update_fields=update_fields,
         )
         return self.save_row(
             RowSave(table=cls, using=using, force_insert=bool(force_insert), update_fields=update_fields, write=write)
@@ -88,10 +94,44 @@ def take_hook(kind: type[Hook], *, using: str, leaving: Callable[[], None]) -> H
     return None
 
 
+def hooks_of(kind: type[Hook], *, using: str) -> Iterator[Hook]:
+    """Yield the hooks of the current transaction that are instances of `kind`, without those that were rolled back."""
+    hooks: list[Any] = connections[using].run_on_commit
+    for _, function, _ in hooks:
+        if isinstance(function, kind):
+            yield function
+
+
 def add_hook_of_no_savepoint(hook: Callable[[], None], *, using: str) -> None:
     """Run the hook behind all others when the transaction commits, also where the current savepoint is rolled back."""
     hooks: list[Any] = connections[using].run_on_commit
     hooks.append((set(), hook, False))
+
+
+class CommitHook:
+    """A hook that hears when its transaction is about to commit."""
+
+    def commits(self) -> None:
+        """Take notice: after this others may see what the transaction did."""
+        raise NotImplementedError
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+def tell_before_commit(*, using: str) -> None:
+    """Have all CommitHooks of this connection's transactions hear of the COMMIT right before it, from now on."""
+    database: Any = connections[using]
+    if "_commit" in vars(database):
+        return
+    commit = database._commit
+
+    def tell_and_commit() -> None:
+        for hook in hooks_of(CommitHook, using=using):
+            hook.commits()
+        commit()
+
+    database._commit = tell_and_commit
 
 
 # --- 3 and 4: querysets and expressions -----------------------------------------------------------
@@ -116,3 +156,40 @@ def is_sliced(rows: models.QuerySet[Any]) -> bool:
 def is_expression(value: object) -> bool:
     """Tell whether the database computes the value, so that Python does not know it."""
     return isinstance(value, BaseExpression | Combinable)
+
+
+def streamed(rows: models.QuerySet[Any, Any]) -> Iterator[Any]:
+    """Yield what a `values_list` returns, as PostgreSQL has it, one by one: they are never all in memory.
+
+    One round trip, which a cursor of the server does not do. No other statement can run before the last row.
+    """
+    database = connections[rows.db]
+    try:
+        sql, parameters = rows.query.get_compiler(using=rows.db).as_sql()
+    except EmptyResultSet:
+        return
+    with database.cursor() as cursor, database.wrap_database_errors:
+        many = {"size": STREAMED_AT_ONCE} if psycopg.capabilities.has_stream_chunked() else {}
+        yield from cursor.cursor.stream(sql, parameters, **many)
+
+
+def is_by_row(rows: models.QuerySet[Any], values: Iterable[object] = ()) -> bool:
+    """Tell whether a row alone decides if it is among the rows, and what the values are; False where in doubt.
+
+    Then a change of some of the rows changes nothing for the others.
+    """
+    query = rows.query
+    tables = sum(count > 0 for count in query.alias_refcount.values())
+    if tables > 1 or query.group_by is not None or query.distinct_fields or query.combinator or query.extra:
+        return False
+    parts = [*query.where.leaves(), *query.annotations.values(), *filter(is_expression, values)]
+    return all(_is_of_row(part) for part in parts)
+
+
+OF_OTHER_ROWS = (Query, models.QuerySet, RawSQL, Subquery, Window)
+
+
+def _is_of_row(part: Any) -> bool:  # noqa: ANN401  conditions have no type in common
+    if not hasattr(part, "flatten"):  # F, and what Django has of no type
+        return isinstance(part, Combinable)
+    return not any(isinstance(inner, OF_OTHER_ROWS) for inner in part.flatten())

@@ -9,15 +9,22 @@
 A flusher may be killed between any two steps, or stopped for any time: the next one begins again with the first step.
 Readers add only deltas of epochs after the stored number's, so that between 3 and 4 they miss no delta and count none
 twice.
+
+What somebody else has written into the epoch goes with it, and is logged. A user whose delta was spoilt so becomes a
+doubt in the transaction of step 3.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import structlog
+from django.conf import settings
 from django.db import transaction
 
-from notifications import counters
+from notifications import counters, user_keys
 from postgres import statements
+
+log = structlog.get_logger(__name__)
 
 
 class HighestEpoch(NamedTuple):
@@ -54,9 +61,10 @@ def flush_sealed() -> FlushReport:
         applied = _apply(sealed.epoch)
         if applied.is_busy:  # another flusher has the epoch, and drops it
             break
-        counters.drop(sealed.epoch)
+        is_dropped = counters.drop(sealed.epoch)
         epochs, users = epochs + applied.epochs, users + applied.users
-        if sealed.fresh:  # deltas that were added since are left to the next flush
+        # What was added since is left to the next flush, as is what another process, or a stranger, has sealed.
+        if sealed.fresh or not is_dropped:
             break
     return FlushReport(epochs=epochs, users=users)
 
@@ -79,13 +87,18 @@ def refuse_before(epoch: int) -> None:
 
 
 def _apply(epoch: int) -> AppliedEpoch:
-    deltas = counters.read(epoch)
+    sealed = counters.read(epoch)
     parameters = {
         "epoch": epoch,
-        "users": statements.bigints(deltas),
-        "deltas": statements.bigints(deltas.values()),
+        "users": user_keys.array(sealed.deltas),
+        "deltas": statements.bigints(sealed.deltas.values()),
+        "cap": settings.WEIR_UNREAD_CAP,
     }
     with transaction.atomic(durable=True):
         statements.run_within("notifications", "flush/without_timeout", {})
         [applied] = statements.run_within("notifications", "flush/apply", parameters, row=AppliedEpoch)
+        if sealed.spoilt and applied.epochs:
+            statements.run_within("notifications", "doubts/note", {"users": user_keys.array(sealed.spoilt)})
+    if sealed.strange and applied.epochs:
+        log.warning("unread_strange_entries", entries=sealed.strange, first=sealed.first_strange)
     return applied

@@ -1,15 +1,19 @@
 """Notification, the truth; UnreadCount, what was flushed of it; and what flushing and reconciliation remember."""
 
 import time
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.conf import settings
 from django.db import models, router, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from notifications import changes
+from notifications import changes, user_keys
 from notifications.django_private import InterceptedModel, RowSave
-from notifications.querysets import COUNTED, NotificationQuerySet, is_computed
+from notifications.querysets import COUNTED, Locked, NotificationQuerySet, is_computed
+from postgres.transactions import CurrentTransactionId, SnapshotField, TransactionIdField
+
+MOST_OF_DEDUPE_KEY = 255  # characters
 
 
 class Notification(InterceptedModel):
@@ -20,8 +24,11 @@ class Notification(InterceptedModel):
     SQL are not counted; reconciliation finds them.
     """
 
-    # No foreign key: users may live elsewhere, and bulk writes pay for no check.
-    user_id = models.BigIntegerField()
+    # Users may live elsewhere, and bulk writes to a table without a foreign key pay for no check.
+    if settings.WEIR_USER_FOREIGN_KEY:
+        user = user_keys.foreign_key()
+    else:
+        user_id = user_keys.field()
     kind = models.CharField(max_length=100, help_text="what it is about, for code, such as order.shipped")
     title = models.TextField()
     body = models.TextField(blank=True)
@@ -31,6 +38,19 @@ class Notification(InterceptedModel):
     changed_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="when it last became unread or read, or got another owner"
     )
+    changed_xid = TransactionIdField(
+        db_default=CurrentTransactionId(),
+        editable=False,
+        help_text="the transaction by which it last became unread or got another owner",
+    )
+
+    dedupe_key = models.CharField(  # noqa: DJ001  where there is none, the row is not in the index
+        max_length=MOST_OF_DEDUPE_KEY,
+        null=True,
+        blank=True,
+        help_text="of a user's notifications one has it; empty = none",
+    )
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="when it is deleted; empty = never by itself")
 
     objects: ClassVar["NotificationQuerySet[Notification]"] = NotificationQuerySet.as_manager()  # type: ignore[assignment]
 
@@ -41,10 +61,27 @@ class Notification(InterceptedModel):
             models.Index(F("user_id"), F("id").desc(), name="notification_inbox"),
             # inbox.page(unread_only=True); counting what is unread, from the index alone
             models.Index(F("user_id"), F("id").desc(), condition=Q(read_at__isnull=True), name="notification_unread"),
-            # reconcile/changed.sql: the users whose notifications changed lately
-            models.Index(fields=["changed_at"], include=["user_id"], name="notification_changed"),
+            # counting what is unread beside a read mark (inbox/numbers.sql, inbox/by_kind.sql, inbox/mark_all_read.sql)
+            models.Index(
+                fields=["user_id", "changed_xid"],
+                include=["id"],
+                condition=Q(read_at__isnull=True),
+                name="notification_unread_since",
+            ),
+            # reconcile/changed.sql: the users whose notifications changed lately, in pages that may end at any of them
+            models.Index(fields=["changed_at", "id"], include=["user_id"], name="notification_changes"),
             # retention/purge.sql
             models.Index(fields=["read_at"], condition=Q(read_at__isnull=False), name="notification_read"),
+            # retention/expire.sql
+            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="notification_expires"),
+        ]
+        constraints: ClassVar = [
+            # inbox.notify and inbox/notify_once.sql
+            models.UniqueConstraint(
+                fields=[user_keys.owner(), "dedupe_key"],
+                condition=Q(dedupe_key__isnull=False),
+                name="notification_dedupe",
+            )
         ]
 
     def __str__(self) -> str:
@@ -61,7 +98,9 @@ class Notification(InterceptedModel):
         return self._replace_row(save)
 
     def _insert_row(self, save: RowSave) -> bool:
-        self.changed_at = Now()  # a copied row must not keep the time of the original
+        if self.user_id is not None:  # which PostgreSQL refuses
+            user_keys.clean(self.user_id)  # Django takes 7.0 for 7
+        self.changed_at, self.changed_xid = Now(), CurrentTransactionId()  # a copied row has those of the original
         since = time.monotonic()
         save.write()
         changes.record({self.user_id: int(self.read_at is None)}, using=save.using, since=since)
@@ -71,14 +110,30 @@ class Notification(InterceptedModel):
         """Write a row that may exist, or whose user the database computes: count it before and afterwards."""
         rows = Notification.objects.using(save.using)
         with transaction.atomic(using=save.using, savepoint=False):
-            before = rows.filter(pk=self.pk).lock().numbers
-            updated = save.write()
+            before = rows.filter(pk=self.pk).lock()
+            updated = save.write(update_fields=self._to_replace(save, before)) if before.pks else save.write()
             row = rows.filter(pk=self.pk)
-            row.update(changed_at=Now())
             difference = row.numbers()
-            difference.subtract(before)
+            difference.subtract(before.numbers)
+            # A row that stays as unread as it was stays covered by the read mark that covered it.
+            row.update(
+                changed_at=Now(), **({"changed_xid": CurrentTransactionId()} if any(difference.values()) else {})
+            )
             changes.record(difference, using=save.using)
         return updated
+
+    def _to_replace(self, save: RowSave, before: Locked) -> set[str]:
+        """Return the fields to write to the row, which exists. The instance may be older than its `changed_xid`.
+
+        Where the row gets another owner, and a read mark of the old one covers it, it stays read (as by `update`).
+        """
+        fields = {*(save.update_fields or (field.attname for field in Notification._meta.concrete_fields))}
+        if self.user_id not in before.numbers and not fields.isdisjoint({"user", "user_id"}):
+            row: Any = Notification.objects.using(save.using).filter(pk=self.pk).with_covered_at().get()
+            if row.read_at is None and row.covered_at:
+                self.read_at = row.covered_at if self.read_at is None else self.read_at
+                fields.add("read_at")
+        return fields - {"changed_xid"}
 
     def delete(self, using: str | None = None, keep_parents: bool = False) -> tuple[int, dict[str, int]]:
         """Delete the row, and count that."""
@@ -90,6 +145,41 @@ class Notification(InterceptedModel):
         return deleted
 
 
+class ReadMark(models.Model):
+    """All of a user's notifications were read at once, and are too many to be changed one by one at that moment.
+
+    A mark covers what its transaction saw: ids up to `up_to`, changed by transactions that its snapshot sees, and not
+    by its own, which changes its own rows itself. What it covers counts as read, and `read_at` of those rows follows
+    (`notifications.read_marks`). Then the mark goes. Rows that are inserted meanwhile, or marked as unread, were
+    changed by later transactions, so it never covers them.
+
+    `up_to` matters after `pg_restore` into another cluster, whose transactions begin to count anew.
+    """
+
+    user_id = user_keys.field(primary_key=True)
+    up_to = models.BigIntegerField(help_text="the highest id that it covers")
+    snapshot = SnapshotField(help_text="covers what was committed then")
+    marked_by = TransactionIdField(help_text="covers nothing of this transaction")
+    marked_at = models.DateTimeField()
+
+    class Meta:
+        # read_marks/oldest.sql
+        indexes: ClassVar = [models.Index(fields=["marked_at"], name="read_mark_marked_at")]
+
+    def __str__(self) -> str:
+        return f"user {self.user_id} has read all until {self.marked_at}"
+
+
+class Installation(models.Model):
+    """The one row that names this installation. Keys in Redis carry a part of it, and of where the database is."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    name = models.UUIDField(help_text="random, written by the migration that creates the table")
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
 class UnreadCount(models.Model):
     """How many notifications of a user are unread, by what was flushed; Redis holds what came after `epoch`.
 
@@ -98,7 +188,7 @@ class UnreadCount(models.Model):
     and no index on what a flush changes, so that its updates stay HOT.
     """
 
-    user_id = models.BigIntegerField(primary_key=True)
+    user_id = user_keys.field(primary_key=True)
     unread_count = models.BigIntegerField()
     epoch = models.BigIntegerField(help_text="deltas of this epoch, and of all before it, are in unread_count")
 
@@ -129,11 +219,48 @@ class Doubt(models.Model):
     Meanwhile readers count this user's rows.
     """
 
-    user_id = models.BigIntegerField(primary_key=True)
+    user_id = user_keys.field(primary_key=True)
     noted_at = models.DateTimeField()
+
+    class Meta:
+        # doubts/oldest.sql
+        indexes: ClassVar = [models.Index(fields=["noted_at", "user_id"], name="doubt_oldest")]
 
     def __str__(self) -> str:
         return f"doubt about user {self.user_id}"
+
+
+class ForgottenUser(models.Model):
+    """A user who was deleted, and of whom something may be left.
+
+    Notifications have to wait for transactions that are still open, and the number for deltas on their way.
+    """
+
+    user_id = user_keys.field(primary_key=True)
+    forgotten_at = models.DateTimeField()
+    until_xid = TransactionIdField(
+        null=True, help_text="notifications that earlier transactions wrote are deleted; empty = all that there are"
+    )
+
+    def __str__(self) -> str:
+        return f"forgotten user {self.user_id}"
+
+
+class Excess(models.Model):
+    """A note of a flush: a user has more unread notifications than WEIR_UNREAD_CAP. It stays until the user fits.
+
+    Flushes only add notes, and wait for nobody, so a user may have several.
+    """
+
+    user_id = user_keys.field()
+
+    class Meta:
+        verbose_name_plural = "excesses"
+        # cap/trim.sql
+        indexes: ClassVar = [models.Index(fields=["user_id"], name="excess_user")]
+
+    def __str__(self) -> str:
+        return f"excess of user {self.user_id}"
 
 
 class Reconciliation(models.Model):
@@ -141,10 +268,15 @@ class Reconciliation(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     incarnation = models.CharField(max_length=64, blank=True, help_text="of the Redis that was last looked at")
-    server_run = models.CharField(max_length=64, blank=True, help_text="its run_id: another one after each start")
+    server_run = models.CharField(max_length=64, blank=True, help_text="its run: another one after each start")
     trusted = models.BooleanField(default=False, help_text="its deltas are complete; readers count rows where not")
     changes_until = models.DateTimeField(help_text="changes of notifications up to here have been looked at")
-    scanned_until = models.BigIntegerField(help_text="the current full scan has compared users up to this one")
+    changes_until_id = models.BigIntegerField(
+        db_default=0, help_text="and of the changes of that very moment, notifications up to this one"
+    )
+    scanned_until = user_keys.field(
+        null=True, help_text="the current full scan has compared users up to this one; empty at its beginning"
+    )
     scan_began_at = models.DateTimeField(help_text="when the current full scan of all users began")
     scan_took = models.DurationField(null=True, help_text="the last whole full scan")
     lease_until = models.DateTimeField(help_text="no other pass begins before")

@@ -1,19 +1,25 @@
 """The queryset that keeps the unread numbers right, whatever is done through it."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Self, TypeVar
 
+from django.apps import apps as django_apps
 from django.db import NotSupportedError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Count, F, Lookup, Model, QuerySet
-from django.db.models.functions import Now
+from django.db.models import BooleanField, Count, Exists, F, Func, Lookup, Model, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 from django.db.models.sql.compiler import SQLCompiler
 
 from notifications import changes, django_private
+from notifications.user_keys import UserKey
 from postgres import statements
+from postgres.transactions import CurrentTransactionId
 
-COUNTED = frozenset({"user_id", "read_at"})  # the fields that decide in whose number a row is
+COUNTED = frozenset({"user", "user_id", "read_at"})  # the fields that decide in whose number a row is
+
+CHUNK = 10_000  # rows that are changed at once: what Django and PostgreSQL need for them is bounded
 
 Row = TypeVar("Row", bound=Model)  # Notification, which this module cannot import: its module imports this one
 Result = TypeVar("Result")
@@ -22,13 +28,27 @@ Result = TypeVar("Result")
 class Locked(NamedTuple):
     """Rows that this transaction has locked, and how many of them are unread, by user."""
 
-    pks: list[int]
-    numbers: Counter[int]
+    pks: "array[int]"  # 8 bytes a row: they may be millions
+    numbers: Counter[UserKey]
 
 
 def is_computed(row: Model) -> bool:
     """Tell whether only the database knows in whose number the row is, because a field holds an expression."""
-    return any(django_private.is_expression(getattr(row, name)) for name in COUNTED)
+    return any(django_private.is_expression(getattr(row, name)) for name in ("user_id", "read_at"))
+
+
+class _Covers(Func):
+    """Whether a read mark covers a row."""
+
+    function = "notifications_covers"
+    output_field = BooleanField()
+
+
+def _covering_marks() -> QuerySet[Any]:
+    """Return the read marks that cover a row of the query around."""
+    marks: QuerySet[Any] = django_apps.get_model("notifications", "ReadMark").objects.all()
+    parts = F("up_to"), F("marked_by"), F("snapshot"), OuterRef("id"), OuterRef("changed_xid")
+    return marks.filter(_Covers(*parts), pk=OuterRef("user_id"))
 
 
 class _OneOf(Lookup):
@@ -41,7 +61,7 @@ class _OneOf(Lookup):
         return f"{of} = ANY (%s::bigint[])", (*parameters, self.rhs)
 
 
-def _one_of(pks: list[int]) -> _OneOf:
+def _one_of(pks: Iterable[int]) -> _OneOf:
     return _OneOf(F("pk"), statements.bigints(pks))
 
 
@@ -50,7 +70,11 @@ class NotificationQuerySet(QuerySet[Row]):
 
     def unread(self) -> Self:
         """Return the rows that are not read yet."""
-        return self.filter(read_at__isnull=True)
+        return self.filter(~Exists(_covering_marks()), read_at__isnull=True)
+
+    def with_covered_at(self) -> Self:
+        """Give each row `covered_at`: when it was read, if a read mark says so; else None."""
+        return self.annotate(covered_at=Subquery(_covering_marks().values("marked_at")))
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **kwargs: Any) -> list[Row]:
         """Insert and count. Raises NotSupportedError where PostgreSQL would not say which rows it inserted."""
@@ -63,7 +87,7 @@ class NotificationQuerySet(QuerySet[Row]):
         with transaction.atomic(using=using):
             rows: list[Any] = list(objs)
             for row in rows:
-                row.changed_at = Now()  # a copied row must not keep the time of the original
+                row.changed_at, row.changed_xid = Now(), CurrentTransactionId()  # a copied row has the original's
             created = super().bulk_create(rows, *args, **kwargs)
             changes.record(self._unread_of(created), using=using)
         return created
@@ -72,12 +96,18 @@ class NotificationQuerySet(QuerySet[Row]):
         """Update, and count if `user_id` or `read_at` is among the values. `bulk_update` calls this, too."""
         if not COUNTED & values.keys():
             return super().update(**values)
-        values.setdefault("changed_at", Now())
-        return self._counted(lambda rows: QuerySet.update(rows, **values))
+        values = {"changed_at": Now(), "changed_xid": CurrentTransactionId()} | values
+        by_row = django_private.is_by_row(self, values.values())
+        if "read_at" not in values:  # what a read mark of the old owner covers is read for the new one, too
+            values["read_at"] = Coalesce(F("read_at"), Subquery(_covering_marks().values("marked_at")))
+        return sum(self._counted(lambda rows: QuerySet.update(rows, **values), by_row=by_row))
 
     def delete(self) -> tuple[int, dict[str, int]]:
         """Delete and count."""
-        return self._counted(QuerySet.delete)
+        deleted = Counter[str]()
+        for _, by_table in self._counted(QuerySet.delete, by_row=django_private.is_by_row(self)):
+            deleted.update(by_table)
+        return deleted.total(), dict(deleted)
 
     # So that no template calls them, and Notification.objects.delete() does not exist.
     bulk_create.alters_data = update.alters_data = delete.alters_data = True  # type: ignore[attr-defined]
@@ -86,18 +116,18 @@ class NotificationQuerySet(QuerySet[Row]):
     def lock(self) -> Locked:
         """Lock the rows, in the order of their ids, and return what they are."""
         rows = self._all().filter(pk__in=self.order_by().values("pk")).select_for_update().order_by("pk")
-        pks, numbers = [], Counter[int]()
-        for pk, user_id, read_at in rows.values_list("pk", "user_id", "read_at"):
+        pks, numbers = array("q"), Counter[UserKey]()
+        for pk, user_id, read_at in django_private.streamed(rows.values_list("pk", "user_id", "read_at")):
             pks.append(pk)
             numbers[user_id] += read_at is None
         return Locked(pks, numbers)
 
-    def numbers(self) -> Counter[int]:
-        """Return how many of the rows are unread, by user."""
-        counts = self.unread().order_by().values_list("user_id").annotate(Count("pk"))
+    def numbers(self) -> Counter[UserKey]:
+        """Return how many of the rows have no `read_at`, by user: also those that a read mark covers."""
+        counts = self.filter(read_at__isnull=True).order_by().values_list("user_id").annotate(Count("pk"))
         return Counter(dict(counts))
 
-    def _unread_of(self, created: list[Any]) -> Counter[int]:
+    def _unread_of(self, created: list[Any]) -> Counter[UserKey]:
         unread = Counter(row.user_id for row in created if row.read_at is None and not is_computed(row))
         if computed := [row.pk for row in created if is_computed(row)]:
             unread.update(self._all().filter(_one_of(computed)).numbers())
@@ -106,17 +136,24 @@ class NotificationQuerySet(QuerySet[Row]):
     def _all(self) -> Self:
         return type(self)(self.model, using=django_private.database_of_writes(self))
 
-    def _counted(self, change: Callable[[Self], Result]) -> Result:
-        """Lock the rows, do the change to these alone, and record how the numbers differ."""
+    def _counted(self, change: Callable[[Self], Result], *, by_row: bool) -> list[Result]:
+        """Lock the rows, do the change to these alone, and record how the numbers differ.
+
+        Many are changed a chunk at a time, in the same transaction; all at once where the change of some could change
+        what is done to others.
+        """
         if django_private.is_sliced(self):
-            return change(self)  # Django refuses it, in its own words
+            return [change(self)]  # Django refuses it, in its own words
         using = django_private.database_of_writes(self)
         with transaction.atomic(using=using):
             locked = self.lock()
-            these = _one_of(locked.pks)
-            result = change(self.filter(these))
-            difference = self._all().filter(these).numbers()
+            size = CHUNK if by_row else max(1, len(locked.pks))
+            results, difference = [], Counter[UserKey]()
+            for start in range(0, len(locked.pks) or 1, size):
+                these = _one_of(locked.pks[start : start + size])
+                results.append(change(self.filter(these)))
+                difference.update(self._all().filter(these).numbers())
             difference.subtract(locked.numbers)
             changes.record(difference, using=using)
         django_private.forget_loaded_rows(self)
-        return result
+        return results

@@ -1,4 +1,15 @@
--- Add deltas to the open epoch, as ZINCRBY does for one. KEYS: open. ARGV: user, delta, user, delta, ...
-for place = 1, #ARGV, 2 do
-    redis.call('ZINCRBY', KEYS[1], ARGV[place + 1], ARGV[place])
+-- Add deltas to the open epoch, unless it is too late, or the network repeats a call. KEYS: open, calls.
+-- ARGV: deadline, connection, user, delta, user, delta, ...
+-- Deadline and answer are times by Redis' clock, in microseconds. The answer is negative where it was too late.
+-- The deadlines of one connection only grow. So a call whose deadline is not above the connection's last was done.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+if now > tonumber(ARGV[1]) then
+    return -now
 end
+if redis.call('ZADD', KEYS[2], 'GT', 'CH', ARGV[1], ARGV[2]) == 1 then
+    for place = 3, #ARGV, 2 do
+        redis.call('ZINCRBY', KEYS[1], ARGV[place + 1], ARGV[place])
+    end
+end
+return now

@@ -1,4 +1,5 @@
--- Read the live deltas of some users, all at one moment. KEYS: epoch, sealed, incarnation, open. ARGV: users.
+-- Read the live deltas of some users, all at one moment. KEYS: epoch, sealed, incarnation, open, deltas.
+-- ARGV: users.
 -- Returns {incarnation, {epoch, {delta, ...}}, {epoch, {delta, ...}}}: the open epoch and, where there is one, the
 -- sealed epoch; nil where Redis has no epoch.
 local epoch, sealed, incarnation = unpack(redis.call('MGET', KEYS[1], KEYS[2], KEYS[3]))
@@ -7,6 +8,6 @@ if not epoch or not incarnation then
 end
 local answer = {incarnation, {epoch, redis.call('ZMSCORE', KEYS[4], unpack(ARGV))}}
 if sealed then
-    answer[3] = {sealed, redis.call('ZMSCORE', '{unread}:deltas:' .. sealed, unpack(ARGV))}
+    answer[3] = {sealed, redis.call('ZMSCORE', KEYS[5], unpack(ARGV))}
 end
 return answer

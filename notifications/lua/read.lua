@@ -1,3 +1,7 @@
--- Read a page of a sealed epoch's deltas: user, delta, user, delta, ... KEYS: its deltas. ARGV: first and last place.
+-- Read a page of a sealed epoch's deltas: user, delta, user, delta, ... KEYS: sealed, deltas.
+-- ARGV: the epoch; first and last place. Returns nothing where another epoch is sealed, or none: this one was dropped.
 -- A script returns scores as text, which costs the client a fifth of what scores as numbers would.
-return redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'WITHSCORES')
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+    return {}
+end
+return redis.call('ZRANGE', KEYS[2], ARGV[2], ARGV[3], 'WITHSCORES')

@@ -1,6 +1,8 @@
--- Close the open epoch, if it has deltas, and open the next. KEYS: epoch, open, sealed.
+-- Close the open epoch, if it has deltas, and open the next. KEYS: epoch, open, sealed, deltas, calls.
 -- At most one epoch is sealed at a time. Returns {epoch, fresh} of it: fresh is 1 where this call sealed it, 0 where it
 -- was sealed before (its flusher is at work, or died). Returns nil where there is nothing to flush.
+-- Calls past their deadline are forgotten: `add` would refuse them anyway.
+-- RENAME comes first: a full Redis refuses a script whose first write needs memory, and lets one go on that has begun.
 local sealed = redis.call('GET', KEYS[3])
 if sealed then
     return {sealed, 0}
@@ -9,7 +11,9 @@ local epoch = redis.call('GET', KEYS[1])
 if not epoch or redis.call('EXISTS', KEYS[2]) == 0 then
     return false
 end
-redis.call('RENAME', KEYS[2], '{unread}:deltas:' .. epoch)
+redis.call('RENAME', KEYS[2], KEYS[4])
 redis.call('SET', KEYS[3], epoch)
 redis.call('INCR', KEYS[1])
+local time = redis.call('TIME')
+redis.call('ZREMRANGEBYSCORE', KEYS[5], '-inf', time[1] * 1000000 + time[2] - 1)
 return {epoch, 1}

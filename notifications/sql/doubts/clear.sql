@@ -3,7 +3,7 @@
 WITH old AS (
     SELECT doubt.user_id
     FROM notifications_doubt AS doubt
-    JOIN unnest(%(users)s::bigint[], %(noted)s::timestamptz[]) AS looked(user_id, noted_at)
+    JOIN unnest(%(users)s::user_key[], %(noted)s::timestamptz[]) AS looked(user_id, noted_at)
         ON doubt.user_id = looked.user_id AND doubt.noted_at = looked.noted_at
     ORDER BY doubt.user_id
     FOR UPDATE OF doubt

@@ -2,7 +2,7 @@
 -- not. A second reconciler that found the same drift finds the number changed, and adds nothing.
 WITH wrong AS (
     SELECT * FROM unnest(
-        %(users)s::bigint[], %(drifts)s::bigint[], %(unread_counts)s::bigint[], %(epochs)s::bigint[]
+        %(users)s::user_key[], %(drifts)s::bigint[], %(unread_counts)s::bigint[], %(epochs)s::bigint[]
     ) AS found(user_id, drift, unread_count, epoch)
 ), unchanged AS (
     SELECT stored.user_id, wrong.drift

@@ -4,12 +4,12 @@
 -- nothing. It also refuses an epoch at or below the highest that was flushed: a stored number's epoch speaks for all
 -- earlier epochs. While another flusher applies an epoch, the statement returns is_busy and writes nothing; it does not
 -- wait, which would keep a worker from other work. Users are written in the order of their ids, which prevents
--- deadlocks.
+-- deadlocks. Users whose number is above the cap are noted, where there is one; that waits for nobody, either.
 WITH turn AS MATERIALIZED (
     SELECT pg_try_advisory_xact_lock(x'466c7573'::int) AS is_mine  -- "Flus"
 ), fresh AS (
     INSERT INTO notifications_flushedepoch (epoch, users, flushed_at)
-    SELECT %(epoch)s::bigint, cardinality(%(users)s::bigint[]), clock_timestamp()
+    SELECT %(epoch)s::bigint, cardinality(%(users)s::user_key[]), clock_timestamp()
     FROM turn
     WHERE is_mine AND NOT EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(epoch)s::bigint)
     ON CONFLICT (epoch) DO NOTHING
@@ -17,10 +17,13 @@ WITH turn AS MATERIALIZED (
 ), written AS (
     INSERT INTO notifications_unreadcount AS stored (user_id, unread_count, epoch)
     SELECT delta.user_id, delta.change, fresh.epoch
-    FROM fresh CROSS JOIN unnest(%(users)s::bigint[], %(deltas)s::bigint[]) AS delta(user_id, change)
+    FROM fresh CROSS JOIN unnest(%(users)s::user_key[], %(deltas)s::bigint[]) AS delta(user_id, change)
     ORDER BY delta.user_id
     ON CONFLICT (user_id) DO UPDATE
     SET unread_count = stored.unread_count + excluded.unread_count, epoch = excluded.epoch
-    RETURNING 1
+    RETURNING user_id, unread_count
+), noted AS (
+    INSERT INTO notifications_excess (user_id)
+    SELECT user_id FROM written WHERE %(cap)s::bigint > 0 AND unread_count > %(cap)s::bigint
 )
 SELECT NOT is_mine AS is_busy, (SELECT count(*) FROM fresh) AS epochs, (SELECT count(*) FROM written) AS users FROM turn

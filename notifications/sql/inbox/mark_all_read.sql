@@ -1,8 +1,23 @@
--- Mark all unread notifications of a user as read. Like mark_read.sql, but without the ids, so that it is planned for
--- many rows.
-WITH unread AS (
+-- Mark all unread notifications of a user as read, if they are `most` or fewer. `changed` is null, and nothing has
+-- changed, if they are more. Rows that a read mark covers are not read for it (unseen changes). Rows are locked as in
+-- mark_read.sql.
+WITH found AS MATERIALIZED (
+    SELECT id
+    FROM notifications_notification AS row
+    LEFT JOIN notifications_readmark AS mark ON mark.user_id = %(user)s
+    WHERE row.user_id = %(user)s AND row.read_at IS NULL
+        AND row.changed_xid >= (
+            SELECT coalesce(max(pg_snapshot_xmin(snapshot)), '0'::xid8)
+            FROM notifications_readmark
+            WHERE user_id = %(user)s AND pg_snapshot_xmin(snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
+        )
+        AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid) IS NOT TRUE
+    ORDER BY row.changed_xid
+    LIMIT %(most)s + 1
+), unread AS (
     SELECT id FROM notifications_notification
-    WHERE user_id = %(user)s AND read_at IS NULL
+    WHERE id = ANY (ARRAY(SELECT id FROM found)) AND user_id = %(user)s AND read_at IS NULL
+        AND (SELECT count(*) FROM found) <= %(most)s
     ORDER BY id
     FOR UPDATE
 ), changed AS (
@@ -10,4 +25,4 @@ WITH unread AS (
     FROM unread WHERE row.id = unread.id
     RETURNING 1
 )
-SELECT count(*) AS changed FROM changed
+SELECT CASE WHEN (SELECT count(*) FROM found) <= %(most)s THEN (SELECT count(*) FROM changed) END AS changed

@@ -2,20 +2,19 @@
 -- came, or no row where the lease is taken. Another incarnation of Redis has lost deltas: it is not trusted, and the
 -- full scan begins anew.
 INSERT INTO notifications_reconciliation AS last (
-    id, incarnation, server_run, trusted, changes_until, scanned_until, scan_began_at, lease_until
+    id, incarnation, server_run, trusted, changes_until, changes_until_id, scan_began_at, lease_until
 ) VALUES (
     1, %(incarnation)s, %(server_run)s, false,
-    clock_timestamp() - make_interval(secs => %(settled)s::float8),
-    %(first_user)s, clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s::float8)
+    clock_timestamp() - make_interval(secs => %(settled)s::float8), 0,
+    clock_timestamp(), clock_timestamp() + make_interval(secs => %(lease)s::float8)
 )
 ON CONFLICT (id) DO UPDATE SET
     incarnation = excluded.incarnation,
     server_run = excluded.server_run,
     trusted = last.trusted AND last.incarnation = excluded.incarnation,
-    scanned_until = CASE WHEN last.incarnation = excluded.incarnation
-        THEN last.scanned_until ELSE excluded.scanned_until END,
+    scanned_until = CASE WHEN last.incarnation = excluded.incarnation THEN last.scanned_until END,
     scan_began_at = CASE WHEN last.incarnation = excluded.incarnation
         THEN last.scan_began_at ELSE excluded.scan_began_at END,
     lease_until = excluded.lease_until
 WHERE last.lease_until < clock_timestamp()
-RETURNING trusted, changes_until, scanned_until, lease_until
+RETURNING trusted, changes_until, changes_until_id, scanned_until, lease_until

@@ -1,18 +1,14 @@
--- The users whose notifications changed after `after` and at least `settled` seconds ago: those of the oldest changes,
--- about `most` of them. changed_at is the time of the last change, NULL where there is none. Changes of the same moment
--- are returned together.
-WITH last AS (
-    SELECT max(changed_at) AS changed_at, count(*) AS changes
-    FROM (
-        SELECT changed_at FROM notifications_notification
-        WHERE changed_at > %(after)s
-            AND changed_at <= statement_timestamp() - make_interval(secs => %(settled)s::float8)
-        ORDER BY changed_at
-        LIMIT %(most)s
-    ) AS page
-)
-SELECT last.changed_at, last.changes, array(
-    SELECT DISTINCT row.user_id FROM notifications_notification AS row
-    WHERE row.changed_at > %(after)s AND row.changed_at <= last.changed_at
-) AS users
-FROM last
+-- The notifications that changed after `after` and `after_id`, up to `until`: the oldest changes, with their users'
+-- stored numbers (few expected, row look-up). All changes of one statement have the same time, so the id goes on in it.
+SELECT change.changed_at, change.id, change.user_id, coalesce(stored.unread_count, 0) AS unread_count
+FROM (
+    SELECT changed_at, id, user_id FROM notifications_notification
+    WHERE changed_at BETWEEN %(after)s AND %(until)s
+        AND (changed_at, id) > (%(after)s, %(after_id)s::bigint)
+    ORDER BY changed_at, id
+    LIMIT %(most)s
+) AS change
+LEFT JOIN LATERAL (
+    SELECT unread_count FROM notifications_unreadcount WHERE user_id = change.user_id OFFSET 0
+) AS stored ON true
+ORDER BY change.changed_at, change.id

@@ -1,18 +1,53 @@
--- The last user of the next slice after `after`: about `users` users, with about `rows` unread rows; NULL where the
--- slice holds all users that are left.
-WITH stored AS (
-    SELECT max(user_id) AS last_user FROM (
-        SELECT user_id FROM notifications_unreadcount WHERE user_id > %(after)s ORDER BY user_id LIMIT %(users)s
-    ) AS next_users HAVING count(*) = %(users)s
+-- The next slice of the full scan: the users after `after`, up to `users` of them, with up to `rows` unread rows; and
+-- those whose stored number differs from the count of their unread rows. The two also differ while deltas are in Redis,
+-- so users found here need a closer look. `last_user` is NULL where the slice has all users that are left.
+--
+-- A user with more than `rows` unread rows ends a slice, and has no other user with rows in it. This user is always
+-- among those who differ: the closer look counts the rows, and here they are not counted to the end.
+WITH stored AS MATERIALIZED (
+    SELECT user_id, unread_count FROM notifications_unreadcount
+    WHERE %(after)s::user_key IS NULL OR user_id > %(after)s::user_key
+    ORDER BY user_id
+    LIMIT %(users)s
+), unread AS MATERIALIZED (
+    SELECT user_id, count(*) AS unread
+    FROM (
+        SELECT user_id FROM notifications_notification
+        WHERE read_at IS NULL AND (%(after)s::user_key IS NULL OR user_id > %(after)s::user_key)
+        ORDER BY user_id
+        LIMIT %(rows)s
+    ) AS next_rows
+    GROUP BY user_id
+    ORDER BY user_id
+    LIMIT %(users)s
+), cut AS MATERIALIZED (  -- whose rows may go on behind the last one that was read
+    SELECT CASE WHEN sum(unread) >= %(rows)s THEN (SELECT user_id FROM unread ORDER BY user_id DESC LIMIT 1) END
+        AS user_id
+    FROM unread
+), bound AS MATERIALIZED (
+    SELECT least(
+        (SELECT user_id FROM stored ORDER BY user_id OFFSET %(users)s - 1 LIMIT 1),
+        (SELECT user_id FROM unread ORDER BY user_id OFFSET %(users)s - 1 LIMIT 1),
+        coalesce(
+            (
+                SELECT unread.user_id FROM unread JOIN cut ON unread.user_id < cut.user_id
+                ORDER BY unread.user_id DESC LIMIT 1
+            ),
+            cut.user_id
+        )
+    ) AS last_user
+    FROM cut
+), compared AS (
+    SELECT both_sides.user_id, both_sides.differs OR both_sides.user_id = cut.user_id AS differs
+    FROM (
+        SELECT user_id, coalesce(stored.unread_count, 0) <> coalesce(unread.unread, 0) AS differs
+        FROM stored FULL JOIN unread USING (user_id)
+    ) AS both_sides
+    CROSS JOIN cut CROSS JOIN bound
+    WHERE bound.last_user IS NULL OR both_sides.user_id <= bound.last_user
 )
-SELECT coalesce(
-    (
-        SELECT max(user_id) FROM (
-            SELECT user_id FROM notifications_notification
-            WHERE read_at IS NULL AND user_id > %(after)s
-                AND user_id <= coalesce((SELECT last_user FROM stored), 9223372036854775807)
-            ORDER BY user_id LIMIT %(rows)s
-        ) AS unread HAVING count(*) = %(rows)s
-    ),
-    (SELECT last_user FROM stored)
-) AS last_user
+SELECT
+    bound.last_user,
+    array(SELECT user_id FROM compared ORDER BY user_id) AS users,
+    array(SELECT user_id FROM compared WHERE differs ORDER BY user_id) AS differing
+FROM bound

@@ -1,5 +1,5 @@
 -- Delete a batch of the notifications that were read more than `older_than` seconds ago; rows that others hold locked
--- are skipped. Also delete the notes about epochs that were flushed a day ago, except the one about the highest epoch.
+-- are skipped.
 WITH old AS (
     SELECT id FROM notifications_notification
     WHERE read_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
@@ -8,9 +8,5 @@ WITH old AS (
     FOR UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM old)) RETURNING 1
-), epochs AS (
-    DELETE FROM notifications_flushedepoch
-    WHERE flushed_at < statement_timestamp() - interval '1 day'
-        AND epoch < (SELECT max(epoch) FROM notifications_flushedepoch)
 )
 SELECT count(*) AS deleted FROM gone

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from notifications import counters
+from notifications.link import calls
 
 EVERY_S = 60.0
 
@@ -27,5 +27,5 @@ def waited_out(event: str) -> Iterator[None]:
     """For periodic work: where Redis is out of reach, log that once a minute, and leave the work to a later tick."""
     try:
         yield
-    except counters.Unreachable as error:
+    except calls.Unreachable as error:
         warn(event, error)

@@ -1,0 +1,143 @@
+"""Forgetting users: when a user is deleted, the notifications go, and the number, and what Redis has of it.
+
+The notifications of users of AUTH_USER_MODEL are deleted with them, however they are deleted: by a signal, in the same
+transaction. For users who live elsewhere, which setting WEIR_USER_KEY says, the application calls `forget_user`.
+
+Two things cannot go at once: what transactions that are still open have written for the user, and a stored number with
+deltas on their way to it. A note (`ForgottenUser`) has later runs look until everything is gone:
+
+1. The first run notes `until_xid`: from here on, what new transactions write belongs to a user who came back.
+2. Delete the notifications that earlier transactions wrote, as these end.
+3. When all of them have ended, and nothing is left, remove the stored number and the note; of a user who came back, the
+   note alone.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import DEFAULT_DB_ALIAS, models, transaction
+from django.db.models.signals import class_prepared, pre_delete
+
+from notifications import changes, counters, user_keys
+from notifications.user_keys import UserKey
+from postgres import statements
+
+BATCH = 1_000  # notifications that go with the user's own transaction, and of a short transaction afterwards
+USERS_AT_ONCE = 1_000
+FIRST_ID = -(2**63)  # below all others
+
+_query_within = partial(statements.run_within, "notifications")
+
+
+class DeletedRows(NamedTuple):
+    """How many notifications were deleted, how many of these had no `read_at`, and the last id."""
+
+    deleted: int
+    unread: int
+    last_id: int | None
+
+
+class NotedUser(NamedTuple):
+    """A user of whom something may be left; `has_rows` if these are notifications."""
+
+    user_id: UserKey
+    has_rows: bool
+
+
+class Finished(NamedTuple):
+    """Of how many users nothing is left."""
+
+    forgotten: int
+
+
+def forget_user(user_id: UserKey) -> None:
+    """Delete all that there is of a user, in the caller's transaction; what takes long follows within seconds.
+
+    Up to 1,000 notifications go at once, and all of them where they have a foreign key to the user. What is written for
+    the user until the next run (`finish`) goes, too, and what transactions write that had begun to write by then. The
+    same key may be used again from then on. Raises ValueError for what cannot be a user's key.
+    """
+    user = user_keys.clean(user_id)
+    with transaction.atomic():
+        _query_within("forgetting/note", {"user": user})
+        while _delete(user).deleted == BATCH and settings.WEIR_USER_FOREIGN_KEY:
+            _delete_until(math.inf, user)  # and once more: lower ids may have been committed meanwhile
+
+
+def connect_to_users() -> None:
+    """Have users of AUTH_USER_MODEL be forgotten when they are deleted, if it is their keys that notifications have."""
+    if settings.WEIR_USER_FOREIGN_KEY or not settings.WEIR_USER_KEY:
+        for model in apps.get_models():
+            _connect_to(model)
+        class_prepared.connect(_connect_to, dispatch_uid="notifications.forgetting")
+
+
+def finish(within_s: float = math.inf) -> int:
+    """Remove what is left of forgotten users; return of how many nothing is left.
+
+    Nothing else begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
+    `counters.Unreachable`, when the notifications are deleted, and database errors.
+    """
+    _query_within("forgetting/close", {})
+    began_at = time.monotonic()
+    half = began_at + within_s / 2  # a user with millions of notifications holds up no other's number
+    for noted in _pages(half):
+        for user in noted:
+            if user.has_rows:
+                _delete_until(half, user.user_id)
+    return sum(_finish([user.user_id for user in noted]) for noted in _pages(began_at + within_s))
+
+
+def _pages(give_up_at: float) -> Iterator[list[NotedUser]]:
+    """Yield the users who are to be forgotten, all of them: those who have to wait hold up nobody."""
+    after = None
+    while time.monotonic() < give_up_at:
+        noted = _query_within("forgetting/noted", {"after": after, "most": USERS_AT_ONCE}, row=NotedUser)
+        if noted:
+            yield noted
+        if len(noted) < USERS_AT_ONCE:
+            break
+        after = noted[-1].user_id
+
+
+def _finish(users: list[UserKey]) -> int:
+    _query_within("forgetting/returned", {"users": user_keys.array(users)})
+    peek = counters.peek(users)
+    settled = [user for user in users if not peek.of(user)]
+    parameters = {"users": user_keys.array(settled), "oldest_live": min(peek.deltas, default=0)}
+    [finished] = _query_within("forgetting/finish", parameters, row=Finished)
+    return finished.forgotten
+
+
+def _delete_until(give_up_at: float, user: UserKey) -> None:
+    """Delete all notifications of the user, in the order of their ids, or what can be deleted until then."""
+    rows = DeletedRows(deleted=BATCH, unread=0, last_id=FIRST_ID)
+    while rows.deleted == BATCH and time.monotonic() < give_up_at:
+        rows = _delete(user, after=rows.last_id)
+
+
+def _delete(user: UserKey, *, after: int | None = FIRST_ID) -> DeletedRows:
+    with transaction.atomic():
+        [rows] = _query_within("forgetting/delete", {"user": user, "after": after, "batch": BATCH}, row=DeletedRows)
+        changes.record({user: -rows.unread}, using=DEFAULT_DB_ALIAS)
+    return rows
+
+
+def _connect_to(sender: type[models.Model], **_signal: Any) -> None:
+    """Listen to the model if it is that of users, or a proxy of it, which Django names as the sender.
+
+    Of an inheriting model with a table of its own Django deletes the user's row, too, and names the user model for it.
+    A receiver for all senders would have Django load the rows of every model that are deleted.
+    """
+    if sender._meta.concrete_model is get_user_model()._meta.concrete_model:  # noqa: SLF001  Django documents it
+        pre_delete.connect(_forget_deleted, sender=sender, dispatch_uid="notifications.forgetting")
+
+
+def _forget_deleted(instance: Any, **_signal: Any) -> None:  # noqa: ANN401  a user of whatever model
+    forget_user(instance.pk)

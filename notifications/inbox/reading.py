@@ -1,0 +1,149 @@
+"""Reads what a user's inbox shows: how many notifications are unread, and a page of them."""
+
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS
+
+from notifications import changes, counters, read_marks, user_keys
+from notifications.link import outages
+from notifications.models import Notification
+from notifications.user_keys import UserKey
+from postgres import statements
+
+MOST_COUNTED = 10_000  # rows of one user, where rows have to be counted
+TRIES = 3  # of a page whose notifications are being read meanwhile
+
+
+class KnownNumber(NamedTuple):
+    """What PostgreSQL knows of a user's unread number; `counted` are the rows, where the stored one is not trusted."""
+
+    user_id: UserKey
+    unread_count: int
+    epoch: int
+    is_passed: bool  # Redis' open epoch was flushed already
+    has_mark: bool  # a read mark covers rows
+    counted: int | None
+
+
+class UnreadOfKind(NamedTuple):
+    """How many notifications of a kind are unread."""
+
+    kind: str
+    unread: int
+
+
+def unread_count(user_id: UserKey) -> int:
+    """Return how many notifications of the user are unread; see `unread_counts`."""
+    return unread_counts([user_id])[user_keys.clean(user_id)]
+
+
+def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
+    """Return how many notifications of each user are unread: one call to Redis and one query for 5,000 users.
+
+    A number includes every committed transaction whose delta was sent; it is sent before the call that committed
+    returns. It also includes what the current transaction has changed so far. Where Redis is out of reach, or lost
+    deltas that are not reconciled yet, rows are counted instead, up to 10,000 a user. A user who has more is shown the
+    stored number with what Redis has, or 10,000 if that is less. Inside a REPEATABLE READ or SERIALIZABLE transaction
+    the parts of a number may be of different moments.
+    """
+    users = user_keys.distinct(user_ids)
+    numbers: dict[UserKey, int] = {}
+    for start in range(0, len(users), counters.AT_ONCE):
+        numbers.update(_numbers(users[start : start + counters.AT_ONCE]))
+    return numbers
+
+
+def _numbers(users: Collection[UserKey]) -> dict[UserKey, int]:
+    """Look at Redis first: an epoch that is flushed and dropped in between is in the stored number then.
+
+    Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
+    look tells the two apart: if its open epoch was flushed, too, Redis came back older, and rows are counted.
+    """
+    peek, rows = _look(users)
+    if peek.incarnation and rows[0].is_passed:
+        peek, rows = _look(users)
+    pending = changes.pending(using=DEFAULT_DB_ALIAS)
+    return {row.user_id: _shown(row, peek, pending[row.user_id]) for row in rows}
+
+
+def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
+    try:
+        peek = counters.peek(users)
+    except counters.Unreachable as error:
+        outages.warn("unread_counted_without_redis", error)
+        peek = counters.Peek(deltas={})
+    rows = statements.run_within(
+        "notifications",
+        "inbox/numbers",
+        {
+            "users": user_keys.array(users),
+            "incarnation": peek.incarnation,
+            "open_epoch": max(peek.deltas, default=0),
+            "most_counted": MOST_COUNTED,
+        },
+        row=KnownNumber,
+        prepare=True,
+    )
+    return peek, rows
+
+
+def _shown(row: KnownNumber, peek: counters.Peek, pending: int) -> int:
+    """Return the count of the rows, if they were counted; if there are more than are counted, the greater number.
+
+    The stored number includes what a read mark covers, so it says nothing about a user who has one.
+    """
+    known = max(0, row.unread_count + peek.after(row.epoch, row.user_id) + pending)
+    if row.counted is None:
+        return known
+    return max(known, row.counted) if row.counted == MOST_COUNTED and not row.has_mark else row.counted
+
+
+def unread_by_kind(user_id: UserKey) -> dict[str, int]:
+    """Return how many of the user's notifications are unread, by kind; kinds of which none is are left out.
+
+    The rows are counted, in one statement of the current transaction, with what it has changed so far. Redis is not
+    asked, and no number is late. Of a user who has more than 10,000 unread, those 10,000 are counted that became unread
+    last. A call reads the rows that it counts: `unread_count` costs the same however many there are.
+    """
+    parameters = {"user": user_keys.clean(user_id), "most_counted": MOST_COUNTED}
+    found = statements.run_within("notifications", "inbox/by_kind", parameters, row=UnreadOfKind, prepare=True)
+    return dict(found)
+
+
+def page(
+    user_id: UserKey, *, before: int | None = None, limit: int = 20, unread_only: bool = False
+) -> list[Notification]:
+    """Return the user's newest notifications, or the newest before the one of the id `before`.
+
+    The next page begins before the id of this page's last, so a page costs the same however far back it is. Raises
+    ValueError for a limit below 1.
+    """
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, but is {limit}.")
+    user = user_keys.clean(user_id)
+    return _newest_unread(user, before, limit) if unread_only else _newest(user, before, limit)
+
+
+def _newest_unread(user_id: UserKey, before: int | None, limit: int) -> list[Notification]:
+    """Most users have no read mark, and one statement reads the page. It also tells whether a mark covers some of it.
+
+    Then the rows are looked for beside the mark first, and once more where some were read before they are fetched.
+    """
+    shown = _newest(user_id, before, limit, read_at__isnull=True)
+    for _ in range(TRIES):
+        if not any(row.read_at for row in shown):
+            break
+        ids = read_marks.newest_uncovered(user_id, before, limit)
+        shown = _newest(user_id, before, limit, pk__in=ids)
+    return [row for row in shown if not row.read_at]
+
+
+def _newest(user_id: UserKey, before: int | None, limit: int, **conditions: object) -> list[Notification]:
+    rows = Notification.objects.filter(user_id=user_id, **conditions).order_by("-id")
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    shown: list[Any] = list(rows.with_covered_at()[:limit])
+    for row in shown:
+        row.read_at = row.read_at or row.covered_at
+    return shown

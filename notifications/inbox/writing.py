@@ -1,0 +1,212 @@
+"""Writes notifications, and marks them as read and as unread."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
+from django.db.models import QuerySet
+
+from notifications import changes, read_marks, user_keys
+from notifications.inbox.reading import unread_count
+from notifications.models import MOST_OF_DEDUPE_KEY, Notification
+from notifications.user_keys import UserKey
+from postgres import statements
+
+AT_ONCE = 50_000  # users in one statement
+MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
+TRIES = 3  # a row that was in the way of the first may be deleted before it is read
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
+class MarkedRows(NamedTuple):
+    """How many notifications were changed."""
+
+    changed: int
+
+
+class UnmarkedRows(NamedTuple):
+    """How many notifications were read, and how many of these had a `read_at`: others were covered by a read mark."""
+
+    changed: int
+    counted: int
+
+
+class MarkedAll(NamedTuple):
+    """How many notifications were changed; None: none, as there are too many."""
+
+    changed: int | None
+
+
+class ToldUser(NamedTuple):
+    """A user for whom a notification was written."""
+
+    user_id: UserKey
+
+
+def notify(
+    user_id: UserKey,
+    kind: str,
+    title: str,
+    *,
+    body: str = "",
+    url: str = "",
+    dedupe_key: str | None = None,
+    expires_at: datetime | None = None,
+) -> Notification:
+    """Write one notification for one user.
+
+    With a `dedupe_key` that one of the user's notifications has, read or not, this one is returned, and nothing is
+    written. A call waits for another transaction that has just written the key. At `expires_at`, which must have a time
+    zone, the notification is deleted, about ten seconds late at most; where that is past, soon. Raises ValueError for a
+    `dedupe_key` that is no text, empty, or longer than 255 characters, and for a time without a zone, or outside of the
+    years 1 to 9999 of UTC.
+    """
+    _check(dedupe_key, expires_at)
+    user = user_keys.clean(user_id)
+    write = partial(
+        Notification.objects.create,
+        user_id=user,
+        kind=kind,
+        title=title,
+        body=body,
+        url=url,
+        dedupe_key=dedupe_key,
+        expires_at=expires_at,
+    )
+    if dedupe_key is None:
+        return write()
+    return _write_once(write, Notification.objects.filter(user_id=user, dedupe_key=dedupe_key))
+
+
+def _check(dedupe_key: str | None, expires_at: datetime | None) -> None:
+    if dedupe_key is not None and not _is_dedupe_key(dedupe_key):
+        raise ValueError(f"dedupe_key must be text of 1 to {MOST_OF_DEDUPE_KEY} characters, but is {dedupe_key!r}.")
+    if expires_at is not None:
+        _check_expires_at(expires_at)
+
+
+def _is_dedupe_key(key: object) -> bool:
+    return isinstance(key, str) and 0 < len(key) <= MOST_OF_DEDUPE_KEY and "\0" not in key
+
+
+def _check_expires_at(moment: datetime) -> None:
+    if moment.utcoffset() is None:
+        raise ValueError(f"expires_at must have a time zone, but is {moment!r}.")
+    try:
+        moment.astimezone(UTC)  # PostgreSQL has more years than Python can read back
+    except OverflowError as error:
+        raise ValueError(f"expires_at must be in the years 1 to 9999 of UTC, but is {moment!r}.") from error
+
+
+def _write_once(write: Callable[[], Notification], having_the_key: QuerySet[Notification]) -> Notification:
+    for _ in range(TRIES - 1):
+        with suppress(IntegrityError):  # another transaction was first
+            return _first_or_written(having_the_key, write)
+    return _first_or_written(having_the_key, write)
+
+
+def _first_or_written(having_the_key: QuerySet[Notification], write: Callable[[], Notification]) -> Notification:
+    if first := having_the_key.first():
+        return first
+    with transaction.atomic():
+        return write()
+
+
+def notify_many(
+    user_ids: Iterable[UserKey],
+    kind: str,
+    title: str,
+    *,
+    body: str = "",
+    url: str = "",
+    dedupe_key: str | None = None,
+    expires_at: datetime | None = None,
+) -> int:
+    """Write the same notification for many users, each once; returns how many. All or none, in few statements.
+
+    100,000 users take two statements. `dedupe_key` and `expires_at` are as for `notify`: users who have a notification
+    with this key are left out.
+    """
+    _check(dedupe_key, expires_at)
+    users = user_keys.distinct(user_ids)
+    values = {
+        "kind": kind,
+        "title": title,
+        "body": body,
+        "url": url,
+        "dedupe_key": dedupe_key,
+        "expires_at": expires_at,
+    }
+    with transaction.atomic():
+        told = _write_all(users, values) if dedupe_key is None else _write_all_once(users, values)
+        changes.record(dict.fromkeys(told, 1), using=DEFAULT_DB_ALIAS)
+    return len(told)
+
+
+def _write_all(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
+    for part in _parts(users):
+        statements.run_within("notifications", "inbox/notify", {**values, "users": part})
+    return users
+
+
+def _write_all_once(users: list[UserKey], values: dict[str, Any]) -> list[UserKey]:
+    """Return those who had none with the key.
+
+    Two calls at once wait for each other in one direction only: users are sorted here, whatever PostgreSQL's collation.
+    """
+    return [
+        row.user_id
+        for part in _parts(sorted(users))
+        for row in statements.run_within("notifications", "inbox/notify_once", {**values, "users": part}, row=ToldUser)
+    ]
+
+
+def _parts(users: list[UserKey]) -> Iterator[str]:
+    for start in range(0, len(users), AT_ONCE):
+        yield user_keys.array(users[start : start + AT_ONCE])
+
+
+def mark_read(user_id: UserKey, ids: Iterable[int]) -> int:
+    """Mark this user's notifications of these ids as read; returns how many were unread before.
+
+    Of two calls at once for the same notification, one counts it. Other users' notifications are left as they are.
+    """
+    user, since = user_keys.clean(user_id), time.monotonic()
+    [marked] = _run("inbox/mark_read", {"user": user, "ids": list(ids)}, MarkedRows)
+    changes.record({user: -marked.changed}, using=DEFAULT_DB_ALIAS, since=since)
+    return marked.changed
+
+
+def mark_all_read(user_id: UserKey) -> int:
+    """Mark all of the user's notifications as read, however many; returns how many were unread. New ones stay unread.
+
+    "New" are those of transactions that have not committed yet, too. Up to 1,000 notifications are changed one by one.
+    More are covered by one row, a `ReadMark`, and the number returned is the one that `unread_count` showed; their
+    `read_at` follows within seconds.
+    """
+    user, since = user_keys.clean(user_id), time.monotonic()
+    parameters = {"user": user, "most": MOST_MARKED}
+    [marked] = _run("inbox/mark_all_read", parameters, MarkedAll)
+    if marked.changed is None:
+        shown = unread_count(user)
+        read_marks.mark_all(user)
+        return shown
+    changes.record({user: -marked.changed}, using=DEFAULT_DB_ALIAS, since=since)
+    return marked.changed
+
+
+def mark_unread(user_id: UserKey, ids: Iterable[int]) -> int:
+    """Mark this user's notifications of these ids as unread again; returns how many were read before."""
+    user, since = user_keys.clean(user_id), time.monotonic()
+    [marked] = _run("inbox/mark_unread", {"user": user, "ids": list(ids)}, UnmarkedRows)
+    changes.record({user: marked.counted}, using=DEFAULT_DB_ALIAS, since=since)
+    return marked.changed
+
+
+def _run(name: str, parameters: dict[str, Any], row: type[Row]) -> list[Row]:
+    return statements.run_within("notifications", name, parameters, row=row, prepare=True)

@@ -1,0 +1,211 @@
+"""Calls of Redis' scripts (`notifications/lua`), over connections that this process keeps.
+
+redis-py's own client takes as long for a call as Redis and the network together, most of it for its pool. So this
+module sends and reads on connections of its own.
+
+No call is repeated, because one that was done would be done twice. Functions raise Unreachable where Redis refuses, or
+does not answer in time; in the second case it may have done what it was asked. What must not be done late is called by
+`run_in_time`.
+"""
+
+import math
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+import hiredis
+import redis
+
+from notifications.link import places
+
+LEFT_ALONE_S: Final = 1.0  # after an error this process does not ask Redis again for so long
+# A deadline is later than the time-out of the answer by this. What is known of Redis' clock is early by up to a round
+# trip, so a shorter one would refuse what comes in time.
+SLACK_S: Final = 0.25
+KNOWN_FOR_S: Final = 60.0  # in which two clocks that are kept in step part by 0.03 s
+REDIRECTS: Final = 2  # of a cluster: to the node that has our keys, and to the one that got them meanwhile
+# What redis-py packs with, too; around it redis-py takes twice the time. Its type says that a command is one word.
+_pack: Any = hiredis.pack_command
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: drop what was not sent yet
+
+
+class Unreachable(Exception):
+    """Redis did not answer, or refused."""
+
+
+class _Script(NamedTuple):
+    sha: str
+    text: str
+
+
+@dataclass(kw_only=True, slots=True)
+class _Outage:
+    """The last time that this process did not reach Redis."""
+
+    over_at: float = 0.0  # of time.monotonic()
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Link:
+    """A connection, and what is known of the clock of the server at its other end."""
+
+    connection: Any  # redis-py's, whose methods are not typed
+    ahead_s: float = 0.0  # that clock less time.monotonic(); it may be more, by a round trip
+    known_until: float = -math.inf  # of time.monotonic()
+    name: str = field(default_factory=lambda: os.urandom(8).hex())
+    latest_us: int = 0  # the last deadline that was sent under this name
+
+    def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
+        """Send a command, and return the answer."""
+        self.connection.send_packed_command([_pack(command)])
+        return self.connection.read_response(disconnect_on_error=False)
+
+    def run(self, name: str, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401
+        """Run a script, which is sent where Redis does not know it."""
+        script = _script(name)
+        try:
+            return self.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        except redis.exceptions.NoScriptError:
+            return self.call("EVAL", script.text, len(keys), *keys, *arguments)
+
+    def deadline_us(self) -> int:
+        """Return the time, by Redis' clock, after which nobody waits any more for what is sent now.
+
+        Under one name, each is later than the one before.
+        """
+        if time.monotonic() > self.known_until:
+            seconds, microseconds = self.call("TIME")
+            self.note_time(int(seconds) * 1_000_000 + int(microseconds))
+        deadline = int((time.monotonic() + self.ahead_s + places.ANSWER_TIMEOUT_S + SLACK_S) * 1_000_000)
+        if deadline <= self.latest_us:  # Redis' clock was set back
+            self.name = os.urandom(8).hex()
+        self.latest_us = deadline
+        return deadline
+
+    def note_time(self, microseconds: int) -> None:
+        """Note what Redis' clock showed shortly before now."""
+        now = time.monotonic()
+        self.ahead_s, self.known_until = microseconds / 1_000_000 - now, now + KNOWN_FOR_S
+
+    def is_usable(self) -> bool:
+        """Tell whether nothing has come since the last answer, as the end of the connection."""
+        try:
+            return not self.connection.can_read()
+        except (redis.RedisError, OSError):
+            return False
+
+    def give_up(self) -> None:
+        """Close the connection. What the kernel has not sent yet is dropped."""
+        if opened := getattr(self.connection, "_sock", None):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.connection.disconnect()
+
+
+class _AskingLink(Link):
+    """A connection to the node of a cluster that our keys have moved to, while they do not belong to it yet."""
+
+    def call(self, *command: str | int) -> Any:  # noqa: ANN401  what Redis answers
+        super().call("ASKING")  # lets in the next command only
+        return super().call(*command)
+
+
+_outage = _Outage()
+_idle: list[Link] = []
+
+
+def run(name: str, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401  what it returns
+    """Run a script."""
+    return ask(lambda link: link.run(name, keys, arguments))
+
+
+def run_in_time(name: str, keys: Collection[str], arguments: Collection[str | int]) -> None:
+    """Run a script that does nothing after a deadline, as nobody waits for it then, and nothing the second time.
+
+    Its first arguments are the deadline and the connection's name: a network that repeats a call repeats both.
+    The script returns Redis' time in microseconds, negative where that was past the deadline. Then this raises
+    Unreachable.
+    """
+
+    def in_time(link: Link) -> int:
+        answer: int = link.run(name, keys, [link.deadline_us(), link.name, *arguments])
+        link.note_time(abs(answer))
+        return answer
+
+    if ask(in_time) < 0:
+        raise Unreachable("Redis was asked too late, or its clock was set.")
+
+
+def ask(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it returns
+    """Return what the question returns, which is handed a connection.
+
+    A node of a cluster that does not have our keys does nothing, and says which one has (MOVED, or ASK while they are
+    being moved); that one is asked then. While they are on two nodes, both refuse (TRYAGAIN).
+    """
+    if time.monotonic() < _outage.over_at:  # no caller waits for one time-out after the other
+        raise Unreachable(_outage.reason)
+    try:
+        for _ in range(REDIRECTS):
+            try:
+                return _ask_once(question)
+            except redis.exceptions.MovedError as moved:
+                places.move(moved.host, moved.port)
+            except redis.exceptions.AskError as asked:
+                return _ask_new_node(question, asked)
+        return _ask_once(question)
+    except (redis.RedisError, OSError) as error:
+        _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
+        raise Unreachable(str(error)) from error
+
+
+def forget() -> None:
+    """Know of no outage and no connection, as a process that begins."""
+    _outage.over_at = 0.0
+    _idle.clear()
+    places.forget()
+
+
+def _ask_once(question: Callable[[Link], Any]) -> Any:  # noqa: ANN401  what it returns
+    link = _take()
+    try:
+        answer = question(link)
+    except BaseException:
+        link.give_up()
+        raise
+    _idle.append(link)
+    return answer
+
+
+def _ask_new_node(question: Callable[[Link], Any], asked: redis.exceptions.AskError) -> Any:  # noqa: ANN401  as above
+    link = _AskingLink(places.connect_to(asked.host, asked.port))
+    try:
+        return question(link)
+    finally:
+        link.give_up()
+
+
+def _take() -> Link:
+    while True:
+        try:
+            link = _idle.pop()
+        except IndexError:
+            return Link(places.connect())
+        if link.is_usable():
+            return link
+        link.give_up()
+
+
+@cache
+def _script(name: str) -> _Script:
+    text = files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+    return _Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
+
+
+os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's

@@ -1,0 +1,60 @@
+"""The names of the keys in Redis, which are those of one database, and of no other installation.
+
+They carry one hash tag, so that a cluster has them all on one node: the prefix of the settings, and a name of the
+database. A copy of a database has keys of its own: a restored dump, or a database made with it as the template.
+"""
+
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, Error
+
+from notifications.link.calls import Unreachable
+from postgres import statements
+
+
+class Keys(NamedTuple):
+    """The keys of an installation."""
+
+    epoch: str  # the number of the open epoch
+    open: str  # the open epoch's deltas: a sorted set: member = user, score = delta
+    sealed: str  # the number of the sealed epoch
+    deltas: str  # the sealed epoch's deltas
+    incarnation: str
+    calls: str  # the last that added deltas: a sorted set: member = connection, score = deadline
+
+
+class Identity(NamedTuple):
+    """A short name of a database."""
+
+    identity: str
+
+
+_known: dict[tuple[str | None, ...], Keys] = {}
+
+
+def keys() -> Keys:
+    """Return the keys of the database that Django is connected to, which is asked once. Raises Unreachable.
+
+    The settings name that database, in tests too: Django's runner changes the dictionary that connections are made of.
+    """
+    database = settings.DATABASES[DEFAULT_DB_ALIAS]  # connections[...] takes longer than all the rest of this
+    place = settings.WEIR_REDIS_PREFIX, database.get("HOST"), database.get("PORT"), database["NAME"]
+    found = _known.get(place)
+    if found is None:
+        tag = f"{{{settings.WEIR_REDIS_PREFIX}:{_identity()}}}"
+        found = _known[place] = Keys(*(f"{tag}:{name}" for name in Keys._fields))
+    return found
+
+
+def forget() -> None:
+    """Ask again, as a process that begins."""
+    _known.clear()
+
+
+def _identity() -> str:
+    try:
+        [row] = statements.run_within("notifications", "installation/identity", {}, row=Identity)
+    except Error as error:
+        raise Unreachable(f"PostgreSQL does not tell which keys are ours: {error}") from error
+    return row.identity

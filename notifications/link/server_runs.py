@@ -1,0 +1,24 @@
+"""What names a run of the server, from one start to the next."""
+
+from uuid import uuid4
+
+import redis
+
+from notifications.link.calls import Link
+
+MARKER = "script:"
+
+
+def server_run(link: Link, known: str) -> str:
+    """Return the name of the server's run; `known` is the last that was returned.
+
+    That is its run_id, in INFO. Where this is refused (`-@dangerous`), it is that of a script that only this run of the
+    server has: scripts are not persisted, nor replicated, by Valkey, and Redis from 7.0 on.
+    """
+    try:
+        told: str = link.call("INFO", "server")
+    except redis.exceptions.NoPermissionError:
+        if known.startswith(MARKER) and any(link.call("SCRIPT", "EXISTS", known.removeprefix(MARKER))):
+            return known
+        return MARKER + str(link.call("SCRIPT", "LOAD", f"return '{uuid4().hex}'"))
+    return dict(line.partition(":")[::2] for line in told.splitlines())["run_id"]

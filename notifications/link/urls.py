@@ -1,0 +1,91 @@
+"""REDIS_URL where it names several servers: Sentinels, which know the primary, or nodes of a cluster.
+
+    redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/0
+    redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT
+
+`rediss+...` is TLS, to all of them. The password is the one of Redis; those of the Sentinels are parameters:
+`?sentinel_username=` and `?sentinel_password=`.
+"""
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+
+SENTINEL, CLUSTER = "sentinel", "cluster"
+SCHEMES: Final = {f"{scheme}+{kind}" for scheme in ("redis", "rediss") for kind in (SENTINEL, CLUSTER)}
+EXAMPLES: Final = {
+    SENTINEL: "redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/SERVICE/0",
+    CLUSTER: "redis+cluster://:PASSWORD@HOST:6379,HOST:6379",
+}
+_PORTS: Final = {SENTINEL: 26_379, CLUSTER: 6_379}
+_HOST: Final = re.compile(r"(\[[^\[\]@]+\]|[^:\[\]@]+)(?::([0-9]{1,5}))?", re.ASCII)
+_UNREADABLE: Final = "one of its hosts or ports cannot be read; in a password, write / # ? @ as %2F %23 %3F %40"
+_LAST_PORT: Final = 65_535
+
+
+class Servers(NamedTuple):
+    """Several servers that one URL names."""
+
+    kind: str
+    tls: bool
+    login: str  # as it stands before the hosts
+    hosts: list[tuple[str, int]]
+    service: str
+    database: int
+    query: dict[str, str]
+    of_sentinels: dict[str, str]  # their username and password
+
+    def url_of(self, host: str, port: int) -> str:
+        """Return the URL of one server with Redis' data, as redis-py takes it."""
+        place = f"[{host}]" if ":" in host else host
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return f"redis{'s' * self.tls}://{self.login}{place}:{port}/{self.database}{query}"
+
+
+def kind_of(url: str) -> str:
+    """Return SENTINEL, CLUSTER, or nothing, where the URL names one server."""
+    scheme = url.partition("://")[0]
+    return scheme.partition("+")[2] if scheme in SCHEMES else ""
+
+
+def parse(url: str) -> Servers:
+    """Return what such a URL names. Raises ValueError, which says what is wrong without a word of the URL."""
+    kind, parts = kind_of(url), urlsplit(url)
+    login, at, hosts = parts.netloc.rpartition("@")
+    if at and ":" not in login:
+        raise ValueError("its password must stand behind a colon")
+    if "@" in parts.path:  # the / stands in a password, and the host is the rest of that
+        raise ValueError(_UNREADABLE)
+    service, database = _path(kind, parts)
+    query = dict(parse_qsl(parts.query))
+    prefix = f"{SENTINEL}_"
+    return Servers(
+        kind=kind,
+        tls=parts.scheme.startswith("rediss"),
+        login=login + at,
+        hosts=[_host(host, _PORTS[kind]) for host in hosts.split(",")],
+        service=service,
+        database=database,
+        query={name: text for name, text in query.items() if not name.startswith(prefix)},
+        of_sentinels={name.removeprefix(prefix): text for name, text in query.items() if name.startswith(prefix)},
+    )
+
+
+def _host(text: str, port: int) -> tuple[str, int]:
+    found = _HOST.fullmatch(text)
+    if not found or int(found[2] or port) > _LAST_PORT:
+        raise ValueError(_UNREADABLE)
+    return found[1].strip("[]"), int(found[2] or port)
+
+
+def _path(kind: str, parts: SplitResult) -> tuple[str, int]:
+    service, _, database = parts.path.strip("/").partition("/")
+    if kind == CLUSTER:
+        if service not in {"", "0"} or database:
+            raise ValueError("a cluster has no other database than 0")
+        return "", 0
+    if not service:
+        raise ValueError("it must name the Sentinels' service behind the last host")
+    if database and not database.isdecimal():
+        raise ValueError("what follows the service must be a number")
+    return unquote(service), int(database or 0)

@@ -1,0 +1,91 @@
+"""Read marks: all notifications of a user are read at once, by one row, and their own `read_at` follows.
+
+`mark_all` takes the same time for ten notifications and ten million. What the mark covers (`ReadMark`) counts as read
+from then on: readers count the rows that it does not cover, which are few. `settle` goes through the covered rows in
+short transactions, sets their `read_at`, and sends the deltas as for any other change. So the stored number and the
+deltas always add up to the rows without `read_at`, and are right again when the mark goes.
+"""
+
+import math
+import time
+from functools import partial
+from typing import NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, transaction
+
+from notifications import changes
+from notifications.user_keys import UserKey
+from postgres import statements
+
+BATCH = 5_000  # rows of one short transaction
+MARKS_AT_ONCE = 100
+
+_query_within = partial(statements.run_within, "notifications")
+
+
+class MarkedRows(NamedTuple):
+    """How many rows were changed one by one."""
+
+    changed: int
+
+
+class OldMark(NamedTuple):
+    """A read mark: whose, and which."""
+
+    user_id: UserKey
+    marked_by: str
+
+
+class UncoveredRow(NamedTuple):
+    """An unread notification that no mark covers."""
+
+    id: int
+
+
+class SettledRows(NamedTuple):
+    """How many rows were changed, and the last one's id; None where there were none."""
+
+    changed: int
+    last_id: int | None
+
+
+def mark_all(user_id: UserKey) -> None:
+    """Have all of the user's notifications that this transaction sees count as read, and no others."""
+    with transaction.atomic():
+        _query_within("read_marks/lock", {"user": user_id})
+        [marked] = _query_within("read_marks/set", {"user": user_id}, row=MarkedRows)
+        changes.record({user_id: -marked.changed}, using=DEFAULT_DB_ALIAS)
+
+
+def newest_uncovered(user_id: UserKey, before: int | None, limit: int) -> list[int]:
+    """Return the ids of the newest unread notifications of a user with a mark, before this id."""
+    parameters = {"user": user_id, "before": before, "limit": limit}
+    return [row.id for row in _query_within("read_marks/uncovered", parameters, row=UncoveredRow)]
+
+
+def settle(within_s: float = math.inf) -> int:
+    """Have the rows that marks cover say so themselves, the oldest mark first; return how many did.
+
+    No other batch begins after `within_s`; the next call goes on. May be killed anywhere, and run twice at once. Raises
+    database errors.
+    """
+    settled, give_up_at = 0, time.monotonic() + within_s
+    for mark in _query_within("read_marks/oldest", {"most": MARKS_AT_ONCE}, row=OldMark):
+        settled += _settle(mark, give_up_at)
+        if time.monotonic() >= give_up_at:
+            break
+    return settled
+
+
+def _settle(mark: OldMark, give_up_at: float) -> int:
+    settled, after = 0, 0
+    while time.monotonic() < give_up_at:
+        with transaction.atomic(durable=True):
+            parameters = {"user": mark.user_id, "after": after, "batch": BATCH}
+            [rows] = _query_within("read_marks/settle", parameters, row=SettledRows)
+            changes.record({mark.user_id: -rows.changed}, using=DEFAULT_DB_ALIAS)
+        if rows.last_id is None:
+            _query_within("read_marks/remove", {"user": mark.user_id, "marked_by": mark.marked_by})
+            break
+        settled, after = settled + rows.changed, rows.last_id
+    return settled

@@ -1,0 +1,45 @@
+"""Users whose notifications changed lately: their process may have died before it sent the delta."""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from notifications.reconciliation import page
+from notifications.reconciliation.lease import Cursors
+from notifications.reconciliation.page import Page, Pages
+from notifications.user_keys import UserKey
+from postgres import statements
+
+SETTLED_S = 30.0  # age at which changes are looked at; longer transactions are left to the full scan
+
+_query = partial(statements.run, "notifications")
+
+
+class Change(NamedTuple):
+    """A notification that changed, its user, and the stored number."""
+
+    changed_at: datetime
+    id: int
+    user_id: UserKey
+    unread_count: int
+
+
+def pages(cursors: Cursors) -> Pages:
+    """Go through the changes after the cursor, in the order of time and id: one statement's are many pages.
+
+    Changes that become old enough meanwhile are left to the next pass.
+    """
+    until = page.beginning() - timedelta(seconds=SETTLED_S)
+    changed_at, last_id = cursors.changes_until, cursors.changes_until_id
+    while True:
+        place = {"after": changed_at, "after_id": last_id, "until": until, "most": page.USERS}
+        changes = page.bounded(_query("reconcile/changed", place, row=Change))
+        if not changes:
+            return
+        changed_at, last_id = changes[-1].changed_at, changes[-1].id
+        users = list(dict.fromkeys(change.user_id for change in changes))
+        yield Page(
+            users=users,
+            compared=len(users),
+            reached={"changes_until": changed_at, "changes_until_id": last_id},
+        )

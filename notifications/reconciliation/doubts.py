@@ -1,0 +1,52 @@
+"""Users with a doubt: a delta is known to be missed or late. The oldest first."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from notifications import user_keys
+from notifications.reconciliation import page
+from notifications.reconciliation.page import Page, Pages
+from notifications.user_keys import UserKey
+from postgres import statements
+
+_query = partial(statements.run, "notifications")
+
+
+class OldestDoubt(NamedTuple):
+    """A user whose number may be wrong, since when, and the stored number."""
+
+    user_id: UserKey
+    noted_at: datetime
+    unread_count: int
+
+
+def pages() -> Pages:
+    """Go through all doubts that are there now; those that are noted again meanwhile are left to the next pass."""
+    until = page.beginning()
+    after: OldestDoubt | None = None
+    while True:
+        place = {
+            "until": until,
+            "after": after and after.noted_at,
+            "after_user": after and after.user_id,
+            "most": page.USERS,
+        }
+        doubts = page.bounded(_query("doubts/oldest", place, row=OldestDoubt))
+        if not doubts:
+            return
+        noted = {doubt.user_id: doubt.noted_at for doubt in doubts}
+        yield Page(users=noted.keys(), compared=len(noted), noted=noted)
+        after = doubts[-1]
+
+
+def note(users: Collection[UserKey]) -> None:
+    """Have the next passes look at these users; readers count their rows until then."""
+    _query("doubts/note", {"users": user_keys.array(users)})
+
+
+def clear(noted: Mapping[UserKey, datetime]) -> None:
+    """End the doubts of users who were looked at, except those that were noted again since."""
+    if noted:
+        _query("doubts/clear", {"users": user_keys.array(noted), "noted": list(noted.values())})

@@ -1,0 +1,189 @@
+"""Drift: by how much users' numbers differ from the count of their unread rows, and how that is repaired.
+
+A difference need not be drift. A transaction may have committed whose delta is still on its way to Redis, and that
+looks the same as a transaction whose process died in between. So a difference counts as drift when it was the same in
+four looks, a second apart, and nothing moved: neither rows nor number. For a user who differs and moves this cannot be
+decided: the user becomes a doubt, and readers count the user's rows until a later pass can decide. A process that is
+stopped for longer than four looks take, and sends its delta late, notes a doubt itself.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from django.db import transaction
+
+from notifications import counters, user_keys
+from notifications.user_keys import UserKey
+from postgres import statements
+
+_query = partial(statements.run, "notifications")
+_query_within = partial(statements.run_within, "notifications")
+
+LOOKS, APART_S = 4, 1.0
+TRIES = 5  # for users whose deltas change in the milliseconds between two peeks
+
+
+class StoredNumber(NamedTuple):
+    """A user's stored number, with its epoch."""
+
+    user_id: UserKey
+    unread_count: int
+    epoch: int
+
+
+class CountedRows(NamedTuple):
+    """The count of a user's unread rows."""
+
+    user_id: UserKey
+    rows: int
+
+
+class RepairedUser(NamedTuple):
+    """A user whose stored number was what it was when the drift was found."""
+
+    user_id: UserKey
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drift:
+    """A number that differs from its rows by `drift`, with all that was compared: two that are equal have not moved."""
+
+    user_id: UserKey
+    drift: int
+    rows: int
+    unread_count: int
+    epoch: int
+    deltas: dict[int, int]  # by epoch
+
+
+@dataclass(kw_only=True, slots=True)
+class Look:
+    """The users whose numbers differ from their rows, and those whose deltas changed meanwhile; others are right."""
+
+    differing: dict[UserKey, Drift] = field(default_factory=dict)
+    moving: set[UserKey] = field(default_factory=set)
+    ended_at: float = field(default=0.0, compare=False)  # of time.monotonic()
+
+    def add(self, other: "Look") -> None:
+        """Make one look of two that followed each other."""
+        self.differing.update(other.differing)
+        self.moving.update(other.moving)
+        self.ended_at = other.ended_at
+
+
+def _nothing() -> None:
+    pass
+
+
+def look(user_ids: Iterable[UserKey], *, incarnation: str = "", before_each: Callable[[], None] = _nothing) -> Look:
+    """Compare these users' numbers with their rows, each at one moment; 5,000 at a time.
+
+    Raises `counters.Unreachable`, also where Redis has another incarnation than this one.
+    """
+    users, seen = list(user_ids), Look()
+    for start in range(0, len(users), counters.AT_ONCE):
+        before_each()
+        moving: Collection[UserKey] = users[start : start + counters.AT_ONCE]
+        for _ in range(TRIES):
+            moving = _look_once(moving, incarnation, seen.differing)
+            if not moving:
+                break
+        seen.moving.update(moving)
+    seen.ended_at = time.monotonic()
+    return seen
+
+
+def stands(
+    looks: Iterable[Look], *, incarnation: str = "", before_each: Callable[[], None] = _nothing
+) -> tuple[list[Drift], set[UserKey]]:
+    """Look again at the users who differ: return the drifts that stayed the same, and the users who are undecided.
+
+    Takes a few seconds, and none where nothing differs: while there are many users, looking at the others is the pause
+    between two looks at the same. Raises `counters.Unreachable`.
+    """
+    standing, unsure = [seen for seen in looks if seen.differing], set[UserKey]()
+    for _ in range(LOOKS - 1):
+        for place, seen in enumerate(standing):
+            _wait_until_apart(seen.ended_at)
+            again = look(seen.differing, incarnation=incarnation, before_each=before_each)
+            unsure |= again.moving
+            unsure |= {user_id for user_id, found in again.differing.items() if found != seen.differing[user_id]}
+            same = {user_id: found for user_id, found in again.differing.items() if user_id not in unsure}
+            standing[place] = Look(differing=same, ended_at=again.ended_at)
+        standing = [seen for seen in standing if seen.differing]
+    return [found for seen in standing for found in seen.differing.values()], unsure
+
+
+def _wait_until_apart(looked_at: float) -> None:
+    time.sleep(max(0.0, looked_at + APART_S - time.monotonic()))
+
+
+def repair(drifts: Collection[Drift]) -> set[UserKey]:
+    """Add each drift to its stored number, if that is still what it was; return the users whose numbers were."""
+    parameters = {
+        "users": user_keys.array(drift.user_id for drift in drifts),
+        "drifts": [drift.drift for drift in drifts],
+        "unread_counts": [drift.unread_count for drift in drifts],
+        "epochs": [drift.epoch for drift in drifts],
+    }
+    # Two transactions: one that locks some users in order, and then others, could deadlock with a flush.
+    repaired = {row.user_id for row in _query("drift/repair", parameters, row=RepairedUser)}
+    missing = [drift for drift in drifts if drift.user_id not in repaired and not drift.epoch]
+    parameters = {
+        "users": user_keys.array(drift.user_id for drift in missing),
+        "drifts": [drift.drift for drift in missing],
+    }
+    return repaired | {row.user_id for row in _query("drift/repair_missing", parameters, row=RepairedUser)}
+
+
+def _look_once(user_ids: Collection[UserKey], incarnation: str, differing: dict[UserKey, Drift]) -> list[UserKey]:
+    """Add the users who differ to `differing`; return those whose deltas changed between two peeks.
+
+    Stored numbers and rows are those of one snapshot, which is taken between the two peeks, and the rows are counted
+    after both. So the peeks are milliseconds apart, however many rows there are.
+    """
+    users = list(user_ids)
+    before = _peek(users, incarnation)
+    with transaction.atomic(durable=True):
+        _query_within("drift/one_snapshot", {})
+        _query_within("drift/without_timeout", {})
+        stored = {
+            row.user_id: row
+            for row in _query_within("drift/stored", {"users": user_keys.array(users)}, row=StoredNumber)
+        }
+        moving = _moved(before, _peek(users, incarnation))
+        still = [user_id for user_id in users if user_id not in moving] if moving else users
+        counted = _query_within("drift/count", {"users": user_keys.array(still)}, row=CountedRows)
+    for user_id, rows in counted:
+        _, unread_count, epoch = stored.get(user_id, (user_id, 0, 0))
+        if drift := rows - unread_count - before.after(epoch, user_id):
+            differing[user_id] = Drift(
+                user_id=user_id,
+                drift=drift,
+                rows=rows,
+                unread_count=unread_count,
+                epoch=epoch,
+                deltas=before.of(user_id),
+            )
+    return list(moving)
+
+
+def _peek(users: Sequence[UserKey], incarnation: str) -> counters.Peek:
+    seen = counters.peek(users)
+    if not seen.incarnation or (incarnation and seen.incarnation != incarnation):
+        raise counters.Unreachable("Redis has lost its memory.")
+    return seen
+
+
+def _moved(before: counters.Peek, after: counters.Peek) -> set[UserKey]:
+    """Return the users whose deltas are others in the second peek."""
+    if before.deltas == after.deltas:
+        return set()
+    return {
+        user_id
+        for epoch in before.deltas.keys() | after.deltas.keys()
+        for user_id, _ in before.deltas.get(epoch, {}).items() ^ after.deltas.get(epoch, {}).items()
+    }

@@ -1,0 +1,70 @@
+"""The full scan: all users, slice by slice, in the order of their ids.
+
+It compares stored numbers with rows. Users whose two differ need a closer look, and so do users with live deltas: a
+delta can hide a drift, where both together are 0.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from notifications import counters, flush, user_keys
+from notifications.reconciliation import page
+from notifications.reconciliation.page import Page, Pages
+from notifications.user_keys import UserKey
+from postgres import statements
+
+_query = partial(statements.run, "notifications")
+
+
+class Slice(NamedTuple):
+    """The users of a slice, and those whose stored number differs from their rows, or whose rows are too many.
+
+    `last_user` is None where the slice has all users that are left.
+    """
+
+    last_user: UserKey | None
+    users: list[UserKey]
+    differing: list[UserKey]
+
+
+class FlushedUser(NamedTuple):
+    """A user whose number was flushed while the slice was compared."""
+
+    user_id: UserKey
+
+
+def pages(after: UserKey | None = None) -> Pages:
+    """Go through all users after this one, in at least one slice."""
+    while True:
+        flushed = flush.highest_epoch()
+        place = {"after": after, "users": page.USERS, "rows": page.ROWS}
+        [found] = _query("reconcile/slice", place, row=Slice)
+        suspects = {*found.differing, *_live(found.users), *_flushed_since(flushed, found.users)}
+        is_last = found.last_user is None
+        yield Page(
+            users=suspects,
+            compared=len(found.users),
+            reached={"scanned_until": found.last_user, "scan_done": is_last},
+        )
+        if is_last:
+            return
+        after = found.last_user
+
+
+def _live(users: Sequence[UserKey]) -> set[UserKey]:
+    """Return those of the users who have live deltas."""
+    live: set[UserKey] = set()
+    for start in range(0, len(users), counters.AT_ONCE):
+        live.update(*counters.peek(users[start : start + counters.AT_ONCE]).deltas.values())
+    return live
+
+
+def _flushed_since(epoch: int, users: Collection[UserKey]) -> set[UserKey]:
+    """Return those whose deltas were live when the slice was compared, and are in their stored numbers by now."""
+    if flush.highest_epoch() == epoch:
+        return set()
+    return {
+        row.user_id
+        for row in _query("reconcile/flushed", {"users": user_keys.array(users), "epoch": epoch}, row=FlushedUser)
+    }

@@ -1,0 +1,68 @@
+"""A page: users to look at together, and what is noted once they have been."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol, TypeVar
+
+from notifications.user_keys import UserKey
+from postgres import statements
+
+USERS = 20_000  # of a page: its lists take some megabytes
+ROWS = 500_000  # unread rows of a page's users: they are counted in about a second
+
+
+class _OfUser(Protocol):
+    @property
+    def user_id(self) -> UserKey: ...
+    @property
+    def unread_count(self) -> int: ...
+
+
+_Row = TypeVar("_Row", bound=_OfUser)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """Some users of a source.
+
+    `reached` says how far the source has come with this page, by fields of `lease.Cursors`. It is stored when all users
+    of this page, and of those before, have been judged. Doubts of users who are right, or were repaired, end: those
+    that were `noted` at these times.
+    """
+
+    users: Collection[UserKey]
+    compared: int  # users, with those who need no look
+    reached: Mapping[str, object] = field(default_factory=dict)
+    noted: Mapping[UserKey, datetime] = field(default_factory=dict)
+
+
+class Beginning(NamedTuple):
+    """The time at which a source begins."""
+
+    now: datetime
+
+
+def beginning() -> datetime:
+    """Return the time, by PostgreSQL's clock."""
+    [row] = statements.run("notifications", "reconcile/beginning", {}, row=Beginning)
+    return row.now
+
+
+Pages = Iterator[Page]
+
+
+def bounded(rows: Sequence[_Row]) -> Sequence[_Row]:
+    """Return the first of these rows, whose users have about ROWS unread notifications by their stored numbers.
+
+    A user who has more is returned, too, but as the only one.
+    """
+    users: set[UserKey] = set()
+    unread = 0
+    for place, row in enumerate(rows):
+        if row.user_id not in users:
+            unread += max(0, row.unread_count)
+            if users and unread > ROWS:
+                return rows[:place]
+            users.add(row.user_id)
+    return rows

@@ -1,0 +1,149 @@
+"""Looks at pages of users, gathers those who differ, and repairs their numbers together.
+
+Whether a difference is drift takes three seconds to tell, for one user or for many. So users who differ are gathered
+over the pages, until they are many. How far the pages have come is stored when all users up to there have been judged:
+a process that dies leaves nobody out.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, islice
+
+import structlog
+
+from notifications import counters
+from notifications.reconciliation import doubts, drift
+from notifications.reconciliation.drift import Drift, Look
+from notifications.reconciliation.page import Page, Pages
+from notifications.user_keys import UserKey
+
+MOST = 50_000  # users who differ, in memory: some tens of megabytes
+MOST_ROWS = 2_000_000  # their unread rows, which each further look counts again
+SHOWN = 20  # users in a line of the log
+FIRST = 1_000  # users in a report
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """What became of users who were looked at."""
+
+    repaired: dict[UserKey, int]  # by how much, by user; in a dry run those that would have been
+    doubtful: Collection[UserKey]  # who differed and changed too fast to decide
+    moving: Collection[UserKey]  # who changed so fast that no look was possible
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repaired:
+    """How many numbers were repaired, and by how much those of the first 1,000 users; in a dry run: would have been."""
+
+    users: int = 0
+    first: dict[UserKey, int] = field(default_factory=dict)  # by how much, by user
+
+    def plus(self, drifts: Mapping[UserKey, int]) -> "Repaired":
+        """Return the sum of these and others. Whatever one statement made wrong, it is no larger than FIRST users."""
+        first = islice(chain(self.first.items(), drifts.items()), FIRST)
+        return Repaired(users=self.users + len(drifts), first=dict(first))
+
+
+@dataclass(kw_only=True, slots=True)
+class _Gathered:
+    """The users who differ, over some pages, and what was seen of them."""
+
+    looks: list[Look] = field(default_factory=list)
+    differing: set[UserKey] = field(default_factory=set)
+    moving: set[UserKey] = field(default_factory=set)
+    doubts: dict[UserKey, datetime] = field(default_factory=dict)  # of those who differ: when they were noted
+    rows: int = 0  # of those who differ
+
+    def add(self, seen: Look, noted: Mapping[UserKey, datetime]) -> None:
+        """Add what a look saw of a page, whose doubts were noted at these times."""
+        self.moving |= seen.moving
+        self.differing |= seen.differing.keys()
+        self.doubts |= {user_id: noted[user_id] for user_id in seen.differing if user_id in noted}
+        self.rows += sum(found.rows for found in seen.differing.values())
+        if self.looks and len(self.looks[-1].differing) + len(seen.differing) <= counters.AT_ONCE:
+            self.looks[-1].add(seen)
+        else:
+            self.looks.append(seen)
+
+    def are_many(self) -> bool:
+        """Tell whether there is no room for more."""
+        return len(self.differing) >= MOST or self.rows >= MOST_ROWS
+
+
+@dataclass(kw_only=True, slots=True)
+class Repairs:
+    """The users who differ, and wait to be judged.
+
+    `keep` is called before each step, and ends the work by raising. `store` gets how far the pages have come.
+    """
+
+    incarnation: str
+    keep: Callable[[], None] = lambda: None
+    store: Callable[[Mapping[str, object]], None] = lambda _reached: None
+    doubts_moving: bool = False  # those who cannot be looked at become doubts; else only those who were seen to differ
+    dry_run: bool = False
+    looked_at: int = 0
+    _gathered: _Gathered = field(default_factory=_Gathered)
+    _reached: dict[str, object] = field(default_factory=dict)
+
+    def judge_all(self, pages: Pages) -> Iterator[Judged]:
+        """Look at all pages; yield what became of their users, as soon as many differ, and at the end."""
+        for page in pages:
+            self._look_at(page)
+            if self._gathered.are_many():
+                yield self._judge()
+        yield self._judge()
+
+    def _look_at(self, page: Page) -> None:
+        gathered = self._gathered
+        users = [user_id for user_id in page.users if user_id not in gathered.differing]
+        seen = drift.look(users, incarnation=self.incarnation, before_each=self.keep)
+        self.looked_at += len(users)
+        gathered.add(seen, page.noted)
+        if not self.dry_run:
+            open_ = gathered.differing | seen.moving
+            doubts.clear({user_id: at for user_id, at in page.noted.items() if user_id not in open_})
+        self._reached |= page.reached
+        if not gathered.differing and not (self.doubts_moving and gathered.moving):
+            self._store()
+
+    def _judge(self) -> Judged:
+        """Look again at all who differ, repair the numbers whose drift stands, and note doubts about the others."""
+        gathered, self._gathered = self._gathered, _Gathered()
+        standing, unsure = drift.stands(gathered.looks, incarnation=self.incarnation, before_each=self.keep)
+        repaired = standing if self.dry_run else list(self._repair(standing))
+        drifts = {wrong.user_id: wrong.drift for wrong in repaired}
+        unsure |= {wrong.user_id for wrong in standing} - drifts.keys()
+        if self.doubts_moving:
+            unsure |= gathered.moving
+        judged = Judged(repaired=drifts, doubtful=unsure, moving=gathered.moving - unsure)
+        if not self.dry_run:
+            self._note(judged, gathered.doubts)
+        self._store()
+        return judged
+
+    def _repair(self, standing: list[Drift]) -> Iterator[Drift]:
+        """Yield those that were repaired; in short transactions, as flushers wait for their rows."""
+        drifts = iter(standing)
+        while part := list(islice(drifts, counters.AT_ONCE)):
+            self.keep()
+            repaired = drift.repair(part)
+            yield from (wrong for wrong in part if wrong.user_id in repaired)
+
+    def _note(self, judged: Judged, noted: Mapping[UserKey, datetime]) -> None:
+        self.keep()
+        if judged.doubtful:
+            doubts.note(judged.doubtful)
+        if judged.repaired:
+            shown = {str(user_id): by for user_id, by in islice(judged.repaired.items(), SHOWN)}
+            log.warning("unread_drift_repaired", users=len(judged.repaired), first=shown)
+        doubts.clear({user_id: at for user_id, at in noted.items() if user_id not in judged.doubtful})
+
+    def _store(self) -> None:
+        if self._reached:
+            self.store(self._reached)
+            self._reached = {}

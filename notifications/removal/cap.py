@@ -1,0 +1,55 @@
+"""The cap: of a user who has more unread notifications than WEIR_UNREAD_CAP, the oldest unread ones are deleted.
+
+A flush knows the numbers that it has just written, and notes the users whose number is above the cap (`Excess`). A note
+stays until its user fits, whatever is killed. Only rows decide what is deleted.
+"""
+
+import math
+import time
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, transaction
+
+from notifications import changes
+from notifications.user_keys import UserKey
+from postgres import statements
+
+BATCH = 1_000  # rows in a transaction
+MOST_NOTES = 1_000  # that are looked at together
+
+
+class NotedUser(NamedTuple):
+    """A user whom a flush has noted."""
+
+    user_id: UserKey
+
+
+class TrimmedRows(NamedTuple):
+    """How many rows were deleted."""
+
+    deleted: int
+
+
+def trim(within_s: float = math.inf) -> int:
+    """Delete the oldest unread notifications of users who have more than WEIR_UNREAD_CAP; returns how many.
+
+    Batches are short, and skip rows that others hold locked: these are left to the next call. So is what there is no
+    time for: no other batch begins after `within_s`. May be killed anywhere, and run by several at once.
+    """
+    deleted, give_up_at = 0, time.monotonic() + within_s
+    for noted in statements.run_within("notifications", "cap/noted", {"most": MOST_NOTES}, row=NotedUser):
+        while time.monotonic() < give_up_at:
+            of_batch = _trim_batch(noted.user_id)
+            deleted += of_batch
+            if not of_batch:  # the user fits, or others hold all these rows
+                break
+    return deleted
+
+
+def _trim_batch(user_id: UserKey) -> int:
+    parameters = {"user": user_id, "cap": settings.WEIR_UNREAD_CAP, "batch": BATCH}
+    with transaction.atomic(durable=True):
+        [trimmed] = statements.run_within("notifications", "cap/trim", parameters, row=TrimmedRows)
+        changes.record({user_id: -trimmed.deleted}, using=DEFAULT_DB_ALIAS)
+    return trimmed.deleted

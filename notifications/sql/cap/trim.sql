@@ -1,0 +1,31 @@
+-- Delete a batch of the oldest unread notifications of a user, of those beyond the newest `cap`; rows that others hold
+-- locked are skipped. Where there are none beyond, and the stored number fits, too, delete the user's notes instead. While
+-- the stored number does not fit, as many rows may come as were deleted: no flush would write, and note, such a user.
+--
+-- What a read mark covers is read: of a user who has one, nothing goes until its rows say so.
+--
+-- Promises: only notes go that the statement sees, together with the rows that they were written for. A note of a flush
+-- that commits meanwhile stays.
+WITH newest_beyond AS MATERIALIZED (
+    SELECT id FROM notifications_notification
+    WHERE user_id = %(user)s AND read_at IS NULL AND %(cap)s::bigint > 0
+        AND NOT EXISTS (SELECT FROM notifications_readmark WHERE user_id = %(user)s)
+    ORDER BY id DESC
+    OFFSET greatest(%(cap)s::bigint, 0)
+    LIMIT 1
+), oldest AS (
+    SELECT id FROM notifications_notification
+    WHERE user_id = %(user)s AND read_at IS NULL AND id <= (SELECT id FROM newest_beyond)
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM notifications_notification WHERE id = ANY (array(SELECT id FROM oldest)) RETURNING 1
+), fitting AS (
+    DELETE FROM notifications_excess WHERE user_id = %(user)s AND NOT EXISTS (SELECT FROM newest_beyond)
+        AND NOT EXISTS (
+            SELECT FROM notifications_unreadcount
+            WHERE user_id = %(user)s AND %(cap)s::bigint > 0 AND unread_count > %(cap)s::bigint
+        )
+)
+SELECT count(*) AS deleted FROM gone

@@ -1,0 +1,19 @@
+-- Delete up to `batch` notifications of a forgotten user, of ids above `after`: what was written before the deletion, or
+-- beside it. What later transactions wrote is left to a user who came back. Returns how many, how many of these had no
+-- `read_at`, and the last id; null where there are none. Without `after`, each batch of a transaction would go through
+-- the index entries of all batches before it.
+WITH these AS (
+    SELECT row.id
+    FROM notifications_notification AS row
+    JOIN notifications_forgottenuser AS forgotten ON forgotten.user_id = row.user_id
+    WHERE row.user_id = %(user)s AND row.id > %(after)s::bigint AND (
+        forgotten.until_xid IS NULL OR row.changed_xid < forgotten.until_xid
+        OR row.created_at < forgotten.forgotten_at
+    )
+    ORDER BY row.id
+    LIMIT %(batch)s
+    FOR UPDATE OF row
+), gone AS (
+    DELETE FROM notifications_notification WHERE id = ANY (ARRAY(SELECT id FROM these)) RETURNING id, read_at
+)
+SELECT count(*) AS deleted, count(*) FILTER (WHERE read_at IS NULL) AS unread, max(id) AS last_id FROM gone

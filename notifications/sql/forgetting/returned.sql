@@ -1,0 +1,19 @@
+-- Remove the notes about users who came back: their own notifications are all that there is, and no transaction can add
+-- to those of before. What Redis has, and their numbers, are theirs (few expected, row look-up).
+WITH returned AS (
+    SELECT forgotten.user_id
+    FROM notifications_forgottenuser AS forgotten
+    CROSS JOIN LATERAL (SELECT FROM notifications_notification WHERE user_id = forgotten.user_id LIMIT 1) AS row
+    LEFT JOIN LATERAL (
+        SELECT true AS found FROM notifications_notification
+        WHERE user_id = forgotten.user_id
+            AND (changed_xid < forgotten.until_xid OR created_at < forgotten.forgotten_at)
+        LIMIT 1
+    ) AS old ON true
+    WHERE forgotten.user_id = ANY (%(users)s::user_key[])
+        AND forgotten.until_xid <= pg_snapshot_xmin(pg_current_snapshot())
+        AND old.found IS NULL
+    ORDER BY forgotten.user_id
+    FOR UPDATE OF forgotten
+)
+DELETE FROM notifications_forgottenuser AS forgotten USING returned WHERE forgotten.user_id = returned.user_id

@@ -1,0 +1,2 @@
+-- The oldest read marks.
+SELECT user_id, marked_by::text AS marked_by FROM notifications_readmark ORDER BY marked_at LIMIT %(most)s

@@ -1,0 +1,21 @@
+-- Have up to `batch` rows that a read mark covers, of ids above `after`, say so themselves. Returns how many did, and the
+-- last id; null where there are none. They come in the order of their index, also where PostgreSQL expects a few covered
+-- rows only, and would read and sort all for each batch (unknown limit). Rows that others hold locked are left to a later
+-- batch. A row that became unread meanwhile was changed by a later transaction: it is not covered any more, and is left
+-- alone.
+WITH covered AS (
+    SELECT row.id, mark.marked_at
+    FROM notifications_readmark AS mark
+    JOIN notifications_notification AS row ON row.user_id = mark.user_id
+    WHERE mark.user_id = %(user)s AND row.user_id = %(user)s AND row.read_at IS NULL
+        AND row.id > %(after)s
+        AND notifications_covers(mark.up_to, mark.marked_by, mark.snapshot, row.id, row.changed_xid)
+    ORDER BY row.id
+    LIMIT (SELECT %(batch)s::bigint)
+    FOR UPDATE OF row SKIP LOCKED
+), changed AS (
+    UPDATE notifications_notification AS row SET read_at = covered.marked_at, changed_at = statement_timestamp()
+    FROM covered WHERE row.id = covered.id
+    RETURNING row.id
+)
+SELECT count(*) AS changed, max(id) AS last_id FROM changed

@@ -1,0 +1,19 @@
+-- Note how far a pass has come, and renew its lease for `lease` seconds. A whole full scan since the incarnation began
+-- makes Redis trusted. It has also compared the users of all changes that were `settled` seconds old when it began: the
+-- cursor of changes moves there, where it is not as far (docs/explanation/counted.md). Returns no row, and changes
+-- nothing, where another reconciler has taken the lease: it may have begun with another incarnation. A lease that has run
+-- out can be renewed while nobody has taken it (fenced write).
+UPDATE notifications_reconciliation SET
+    changes_until = CASE WHEN %(scan_done)s
+        THEN greatest(%(changes_until)s, scan_began_at - make_interval(secs => %(settled)s::float8))
+        ELSE %(changes_until)s END,
+    changes_until_id = CASE WHEN %(scan_done)s
+        AND %(changes_until)s < scan_began_at - make_interval(secs => %(settled)s::float8)
+        THEN 0 ELSE %(changes_until_id)s END,
+    scanned_until = %(scanned_until)s::user_key,
+    trusted = trusted OR %(scan_done)s,
+    scan_took = CASE WHEN %(scan_done)s THEN clock_timestamp() - scan_began_at ELSE scan_took END,
+    scan_began_at = CASE WHEN %(scan_done)s THEN clock_timestamp() ELSE scan_began_at END,
+    lease_until = clock_timestamp() + make_interval(secs => %(lease)s::float8)
+WHERE lease_until = %(lease_until)s
+RETURNING trusted, scan_took, changes_until, changes_until_id, lease_until

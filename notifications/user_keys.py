@@ -1,0 +1,202 @@
+"""The keys of users: integers, UUIDs or text, the same in all tables, in Redis and in SQL.
+
+`WEIR_USER_KEY` says which, or else the primary key of AUTH_USER_MODEL. The first migration makes the columns, so it is
+chosen once for an installation; `weir.E015` compares the columns with the choice. In this app's SQL files `user_key`
+is the name of the columns' type, and `user_key[]` of an array whose elements compare as the columns do.
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from operator import index
+from typing import Any, TypeAlias
+
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import models
+
+from postgres import statements
+
+# int, UUID or str, one of them in an installation: a union would have each caller ask which.
+UserKey: TypeAlias = Any
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
+MOST_INTEGER = 2**63 - 1
+MOST_TEXT = 255  # characters: a key is in every index of notifications
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """What keys are in PostgreSQL and in Python. `read` takes them from text; it raises ValueError and TypeError."""
+
+    name: str  # of WEIR_USER_KEY
+    words: str
+    column: str  # PostgreSQL's type
+    field: Callable[..., "models.Field[Any, Any]"]
+    read: Callable[[Any], UserKey]
+    quote: Callable[[str], str] = str  # an element of an array's text
+
+    def of_text(self, text: str) -> UserKey | None:
+        """Return the key of which `str` makes this text, or None if there is none."""
+        try:
+            key = self.read(text)
+        except (ValueError, TypeError):
+            return None
+        return key if str(key) == text else None
+
+    def of_texts(self, texts: list[str]) -> list[UserKey] | None:
+        """Return the keys of all these texts, or None if there is none of one. Faster than to ask for each."""
+        try:
+            keys = list(map(self.read, texts))
+        except (ValueError, TypeError):
+            return None
+        return keys if list(map(str, keys)) == texts else None
+
+
+def _integer(value: Any) -> int:  # noqa: ANN401  what callers hand over
+    number = int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else index(value)
+    if abs(number) > MOST_INTEGER:
+        raise ValueError
+    return number
+
+
+def _uuid(value: Any) -> uuid.UUID:  # noqa: ANN401
+    return value if isinstance(value, uuid.UUID) else uuid.UUID(str(value))
+
+
+def _text(value: Any) -> str:  # noqa: ANN401
+    if not isinstance(value, str):
+        raise TypeError
+    if not 0 < len(value) <= MOST_TEXT or "\0" in value:
+        raise ValueError
+    value.encode()  # UnicodeEncodeError, a ValueError, for half of a surrogate pair
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _text_field(**options: Any) -> "models.Field[Any, Any]":
+    return models.CharField(max_length=MOST_TEXT, db_collation=_collation(), **options)
+
+
+def _collation() -> str | None:
+    """Return the collation of text keys, the same in all tables: indexes, orders and joins agree. None: the database's.
+
+    A foreign key has that of the user model's key. Without one it is "C": bytes are compared, which is fast, and the
+    same on every server.
+    """
+    if settings.WEIR_USER_FOREIGN_KEY:
+        return getattr(_key_of(settings.AUTH_USER_MODEL), "db_collation", None)
+    return "C"
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(name="integer", words="a whole number", column="bigint", field=models.BigIntegerField, read=_integer),
+        Kind(name="uuid", words="a UUID", column="uuid", field=models.UUIDField, read=_uuid),
+        Kind(
+            name="text",
+            words=f"text of 1 to {MOST_TEXT} characters",
+            column="varchar",
+            field=_text_field,
+            read=_text,
+            quote=_quoted,
+        ),
+    )
+}
+
+
+def kind() -> Kind:
+    """Return what the keys of this installation are. Raises ImproperlyConfigured where that cannot be known."""
+    name = settings.WEIR_USER_KEY or _name_of_key(settings.AUTH_USER_MODEL)
+    if name not in KINDS:
+        raise ImproperlyConfigured(f"WEIR_USER_KEY must be integer, uuid or text, but is {name!r}.")
+    return KINDS[name]
+
+
+NOT_KNOWN = "WEIR_USER_KEY must be set to integer, uuid or text"
+
+
+def _key_of(user_model: str) -> "models.Field[Any, Any]":
+    """Return the model's primary key. Its app is imported, if it was not, as get_user_model() does it."""
+    try:
+        key: Any = apps.get_model(user_model, require_ready=False)._meta.pk  # noqa: SLF001  Django documents it
+    except LookupError as error:
+        raise ImproperlyConfigured(
+            f"{NOT_KNOWN}: {user_model}, AUTH_USER_MODEL, imports notifications before it is defined."
+        ) from error
+    while key.remote_field:
+        key = key.remote_field.model._meta.pk  # noqa: SLF001
+    found: models.Field[Any, Any] = key
+    return found
+
+
+@cache
+def _name_of_key(user_model: str) -> str:
+    """Return the kind of the model's primary key."""
+    key = _key_of(user_model)
+    if isinstance(key, models.IntegerField):
+        return "integer"
+    if isinstance(key, models.UUIDField):
+        return "uuid"
+    if isinstance(key, models.CharField | models.TextField):
+        return "text"
+    raise ImproperlyConfigured(f"{NOT_KNOWN}: the primary key of {user_model} is a {type(key).__name__}.")
+
+
+def clean(value: object) -> UserKey:
+    """Return the key in the type of this installation's keys. Raises ValueError for what cannot be one."""
+    try:
+        return kind().read(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"A user's key must be {kind().words}, but is {value!r}.") from error
+
+
+def distinct(values: Iterable[object]) -> list[UserKey]:
+    """Return keys as `clean` does, each once."""
+    read = kind().read
+    try:
+        return list(dict.fromkeys(map(read, values)))
+    except (ValueError, TypeError):
+        return list(dict.fromkeys(map(clean, values)))  # which says what is wrong
+
+
+def array(users: Iterable[UserKey]) -> str:
+    """Return keys as the text of an array parameter: psycopg takes four times as long for a list."""
+    return "{" + ",".join(map(kind().quote, map(str, users))) + "}"
+
+
+def field(**options: Any) -> "models.Field[Any, Any]":
+    """Return a model's field for a user's key."""
+    return kind().field(**options)
+
+
+def owner() -> str:
+    """Return the name of the field of Notification that holds its user."""
+    return "user" if settings.WEIR_USER_FOREIGN_KEY else "user_id"
+
+
+def foreign_key() -> "models.ForeignKey[Any, Any]":
+    """Return a model's field for a user by a foreign key; its column is `user_id`, too."""
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        db_index=False,  # the inbox has one
+        related_name="notifications",
+    )
+
+
+def _array_column() -> str:
+    """Return the type of an array of keys, with the collation of the columns."""
+    collation = _collation() if kind().name == "text" else None
+    return f"{kind().column}[]" + (f' COLLATE "{collation}"' if collation else "")
+
+
+statements.name_type("user_key[]", _array_column)
+statements.name_type("user_key", lambda: kind().column)
