@@ -267,13 +267,17 @@ def _covered_or_created(host: str) -> str:
     return host
 
 
-def purge(older_than: timedelta) -> int:
-    """Delete the slots whose start is longer ago than `older_than`, in short batches; returns their number."""
+def purge(older_than: timedelta, *, within_s: float = math.inf) -> int:
+    """Delete the slots whose start is longer ago than `older_than`, in short batches; returns their number.
+
+    After `within_s` seconds no other batch begins: what is left is for the next call.
+    """
     deleted, after = 0, 0
+    give_up_at = clock.now() + within_s
     more: bool | None = True
     while more:
         parameters = {"older_than": older_than.total_seconds(), "batch": PURGE_BATCH, "after": after}
         [batch] = _query("slots/purge", parameters, row=PurgedBatch)
         deleted += batch.deleted
-        after, more = batch.last or after, batch.more
+        after, more = batch.last or after, batch.more and clock.now() < give_up_at
     return deleted

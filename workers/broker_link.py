@@ -21,6 +21,11 @@ ANSWER_TIMEOUT_S: Final = 0.9
 LEFT_ALONE_S: Final = 3.0
 # As Kombu takes them.
 OPTIONS: Final[dict[str, Any]] = {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": ANSWER_TIMEOUT_S}
+# Kombu raises ValueError for that, when it connects.
+NAMELESS: Final = (
+    "sentinel:// needs the name of the group: at the end of project/settings.py, write "
+    "CELERY_BROKER_TRANSPORT_OPTIONS['master_name'] = 'NAME'"
+)
 
 
 class Unreachable(Exception):
@@ -93,7 +98,10 @@ def _connection() -> Any:  # noqa: ANN401  as above
     Each of several brokers (`;` in the URL) is tried once. A second attempt would double the wait; redis-py notices by
     itself that a server was restarted.
     """
-    brokers = len(_app().connection_for_write().alt) or 1
+    made = _app().connection_for_write()
+    if made.transport_cls == "sentinel" and not made.transport_options.get("master_name"):
+        raise Unreachable(NAMELESS)
+    brokers = len(made.alt) or 1
     return _app().connection_for_write(transport_options={**OPTIONS, "max_retries": brokers - 1})
 
 

@@ -9,7 +9,7 @@ from workers.models import Heartbeat
 from workers.processes.models import Process
 from workers.processes.turning import KINDS
 
-QUEUES = ("default", "ticks", "fetch", "mail")
+QUEUES = ("default", "ticks", "maintenance", "fetch", "mail")
 FRESH = timedelta(minutes=3)
 BEAT = "beat"  # the kind of beat's processes
 

@@ -11,7 +11,9 @@ PURGE_FETCHES = "fetches.purge"
 PUBLISH_POSTPONED = "throttled.publish_postponed"
 FLUSH_UNREAD = "unread.flush"
 RECONCILE_UNREAD = "unread.reconcile"
+SETTLE_UNREAD = "unread.settle"
 PURGE_NOTIFICATIONS = "unread.purge"
+EXPIRE_NOTIFICATIONS = "unread.expire"
 SEND_EMAILS = "mail.send_emails"
 HEARTBEAT = "workers.heartbeat"
 
@@ -24,7 +26,9 @@ TICKS = frozenset(
         PUBLISH_POSTPONED,
         FLUSH_UNREAD,
         RECONCILE_UNREAD,
+        SETTLE_UNREAD,
         PURGE_NOTIFICATIONS,
+        EXPIRE_NOTIFICATIONS,
         SEND_EMAILS,
     }
 )

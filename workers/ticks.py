@@ -11,7 +11,8 @@ from typing import Final
 
 from workers import broker_link, task_names
 
-QUEUES: Final = frozenset({"ticks", "mail"})  # users' tasks are in `default`, and may be routed here as well
+# Users' tasks are in `default`, and may be routed here as well.
+QUEUES: Final = frozenset({"ticks", "maintenance", "mail"})
 MOST_WAITING: Final = 40
 MOST_WAKING: Final = 20  # less, so that messages for a few sites never keep out the tick that sees to all
 

@@ -15,6 +15,7 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, ClassVar, NoReturn, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
@@ -74,6 +75,8 @@ class ActionParser(CommandParser):
         words = sys.argv[1:] if args is None else list(args)
         if actions := self._actions_by_name():
             self._refuse_early_options(words, actions)
+        else:
+            self._refuse_unknown_options(words)
         known, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self.error(self._refusal(unknown))
@@ -88,7 +91,16 @@ class ActionParser(CommandParser):
                 return
             if owners := [name for name, parser in actions.items() if option in parser.options()]:
                 self.error(f"{option} belongs to an action, as in `{self.prog} {owners[0]} {option}`")
-            self.error(no_such_option(option, {known for parser in actions.values() for known in parser.options()}))
+            of_actions = (known for parser in actions.values() for known in parser.options())
+            self.error(no_such_option(option, {*own, *of_actions}))
+
+    def _refuse_unknown_options(self, words: Sequence[str]) -> None:
+        """Refuse a long option that there is not: argparse says first what is missing, be it the misspelt one."""
+        own = self.options()
+        for word in takewhile("--".__ne__, words):
+            option = word.partition("=")[0]
+            if option.startswith("--") and not any(known.startswith(option) for known in own):
+                self.error(no_such_option(option, own))
 
     def _refusal(self, unknown: Sequence[str]) -> str:
         for word in unknown:
@@ -110,7 +122,7 @@ class ActionParser(CommandParser):
 
 
 class ExactCommand(BaseCommand):
-    """A command that refuses what was typed wrongly with what may have been meant, and whose help has examples."""
+    """A command that refuses what was typed wrongly with what may have been meant, and whose help may have examples."""
 
     examples: ClassVar[Sequence[str]] = ()  # what follows `manage.py COMMAND`
 

@@ -1,6 +1,7 @@
 """Types for argparse: what may stand on the command line. An error names what is expected, and what was given."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
@@ -9,6 +10,8 @@ from workers.cli.suggestions import no_such_word
 
 LARGEST = 2**31 - 1  # of PostgreSQL's integer
 LARGEST_ID = 2**63 - 1  # of its bigint
+LAST_PORT = 65_535
+_DIGITS = re.compile(r"-?[0-9]+", re.ASCII)  # Python reads 1_0, +5, blanks and the digits of other scripts, too
 
 
 def whole_number(text: str) -> int:
@@ -29,6 +32,11 @@ def at_least_one(text: str) -> int:
 def row_id(text: str) -> int:
     """Return the whole number, which must be 1 or more, and may be a bigint."""
     return _between(text, 1, LARGEST_ID, "a whole number above 0")
+
+
+def port(text: str) -> int:
+    """Return the port of TCP."""
+    return _between(text, 1, LAST_PORT, "a whole number above 0")
 
 
 def duration(text: str) -> timedelta:
@@ -69,8 +77,8 @@ def one_of(words: Iterable[str], what: str) -> Callable[[str], str]:
 
 def _between(text: str, least: int, most: int, what: str) -> int:
     try:
-        number = int(text)
-    except ValueError:
+        number = int(text if _DIGITS.fullmatch(text) else "")
+    except ValueError:  # also for more digits than Python reads
         raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}") from None
     if number > most:
         raise argparse.ArgumentTypeError(f"must be at most {most}, not {text!r}")

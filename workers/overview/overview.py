@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from django.db import transaction
 
 from postgres import statements
+from ratelimit.models import PAUSED_FOREVER
 from workers import broker_link
 from workers.heartbeats import QUEUES
 from workers.processes.status import ProcessStatus, processes
@@ -41,6 +42,8 @@ class Numbers(NamedTuple):
     unreachable: int
     stalled: int  # sites at which due fetches do not start, though nothing is known to be in their way
     stalled_fetch: int | None
+    halted: int  # sites with due fetches that are paused until somebody resumes them
+    halted_site: str | None
     doubts: int
     trusted: bool | None  # None: reconcile has never run
     flushed_s: float | None  # since the last flush
@@ -67,7 +70,8 @@ def count() -> Numbers:
     """Count, at a cost that does not grow with the tables."""
     with transaction.atomic():
         _query("by_index", {})
-        [numbers] = _query("overview", {"most": MOST, "heads": HEADS, "stalled_after": STALLED_AFTER_S}, row=Numbers)
+        bounds = {"most": MOST, "heads": HEADS, "stalled_after": STALLED_AFTER_S, "forever": PAUSED_FOREVER}
+        [numbers] = _query("overview", bounds, row=Numbers)
     return numbers
 
 

@@ -13,6 +13,7 @@ from workers.overview.overview import MOST, Overview
 NEEDED: Final = {  # kinds of processes: what they are called, and what there is without them
     "beat": ("beat", "nothing is called on schedule"),
     "ticks": ("worker of the queue ticks", "no fetch gets a slot, and no unread number is flushed"),
+    "maintenance": ("worker of the queue maintenance", "no wrong unread number is found, and nothing old is deleted"),
     "fetcher": ("fetcher", "no request is sent"),
     "mailer": ("mailer", "no e-mail is sent"),
     "worker": ("worker of the queue default", "no task of yours runs"),
@@ -71,6 +72,12 @@ def _fetches(seen: Overview) -> Iterator[Problem]:
         sites = f"{shown(numbers.stalled)} site{pluralize(numbers.stalled)}"
         text = f"Due fetches of {sites} do not start, though their rate would allow it."
         yield Problem(text, f"manage.py fetches why {numbers.stalled_fetch}")
+    if numbers.halted == 1:
+        text = f"Due fetches wait until somebody resumes {numbers.halted_site}, which is paused."
+        yield Problem(text, f"manage.py sites resume {numbers.halted_site}")
+    elif numbers.halted:
+        text = f"Due fetches of {shown(numbers.halted)} sites wait until somebody resumes these, which are paused."
+        yield Problem(text, "manage.py sites list")
 
 
 def _emails(seen: Overview) -> Iterator[Problem]:

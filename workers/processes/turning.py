@@ -16,7 +16,8 @@ from django.db import connection
 from workers import broker_link, task_names
 from workers.processes import presence
 
-KINDS = {"fetch": "fetcher", "mail": "mailer", "ticks": "ticks"}  # by the queue; all others are workers
+# By the queue; all others are workers.
+KINDS = {"fetch": "fetcher", "mail": "mailer", "maintenance": "maintenance", "ticks": "ticks"}
 
 
 class Turning(bootsteps.StartStopStep):

@@ -1,9 +1,9 @@
-"""The app `workers.unread`: Celery tasks that keep the unread numbers of `notifications`, which does not use Celery."""
+"""The app `workers.unread`: tasks and commands that keep the unread numbers of `notifications`, which knows neither."""
 
 from django.apps import AppConfig
 
 
 class UnreadConfig(AppConfig):
-    """Owns the periodic tasks of unread numbers."""
+    """Owns the periodic tasks and the commands of unread numbers."""
 
     name = "workers.unread"

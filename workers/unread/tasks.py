@@ -2,8 +2,15 @@
 
 from celery import shared_task
 
-from notifications import flush, outages, reconcile, retention
+from notifications import flush, forgetting, read_marks, reconcile
+from notifications.link import outages
+from notifications.removal import cap, expiry, retention
 from workers import task_names
+
+# How long they go on; what is left is for the next run, which for the first four comes after five seconds.
+FORGETTING_S, SETTLING_S = 1.5, 3.0
+EXPIRING_S, TRIMMING_S = 2.0, 2.0
+PURGING_S = 20.0  # for notifications, and for notes of epochs: reconciliation may wait for the process meanwhile
 
 
 @shared_task(name=task_names.FLUSH_UNREAD)
@@ -20,7 +27,24 @@ def reconcile_unread() -> None:
         reconcile.run_pass()
 
 
+@shared_task(name=task_names.SETTLE_UNREAD)
+def settle_unread() -> None:
+    """Finish what was begun at once for any number of rows: forgotten users, read marks; may be killed anywhere."""
+    try:
+        with outages.waited_out("users_not_forgotten"):
+            forgetting.finish(FORGETTING_S)
+    finally:
+        read_marks.settle(SETTLING_S)
+
+
+@shared_task(name=task_names.EXPIRE_NOTIFICATIONS)
+def expire_notifications() -> None:
+    """Delete notifications that have expired, and unread ones beyond the cap; may be killed anywhere."""
+    expiry.delete_expired(EXPIRING_S)
+    cap.trim(TRIMMING_S)
+
+
 @shared_task(name=task_names.PURGE_NOTIFICATIONS)
 def purge_notifications() -> None:
     """Delete notifications that were read long ago; may be killed anywhere."""
-    retention.purge()
+    retention.purge(PURGING_S)

@@ -11,6 +11,7 @@ from workers.fetches.robots import crawl_delays
 from workers.processes import status
 
 BATCH = 1_000
+WITHIN_S = 5.0  # for each kind of row, of every ten minutes
 ROBOTS_RETENTION = 7 * 86_400.0  # seconds for which a robots.txt is kept after it has expired
 
 NOTES_RETENTION = 7 * 86_400.0  # seconds for which a deleted site is remembered: no transaction is open for so long
@@ -23,9 +24,10 @@ def purge() -> int:
     Crawl-delays that count no more, and processes that made no turn for an hour their rows. Returns the number of
     fetches.
 
-    In short batches, which skip rows that other transactions have locked; may be killed anywhere.
+    In short batches, which skip rows that other transactions have locked. What takes longer than WITHIN_S for a kind of
+    row is left to the next purge. May be killed anywhere.
     """
-    slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION))
+    slots.purge(timedelta(seconds=settings.WEIR_SLOT_RETENTION), within_s=WITHIN_S)
     crawl_delays.settle_all()
     status.purge()
     _purge("purge_robots_files", ROBOTS_RETENTION)
@@ -35,4 +37,5 @@ def purge() -> int:
 
 
 def _purge(statement: str, older_than: float) -> int:
-    return batches.delete("workers.fetches.maintenance", statement, {"older_than": older_than}, batch=BATCH)
+    parameters = {"older_than": older_than}
+    return batches.delete("workers.fetches.maintenance", statement, parameters, batch=BATCH, within_s=WITHIN_S)

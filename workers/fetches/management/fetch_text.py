@@ -1,5 +1,6 @@
 """Fetches as people and as machines read them: a list, one of them, and why it waits."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -74,9 +75,8 @@ def details(fetch: Fetch) -> dict[str, object]:
 def as_text(of: dict[str, object]) -> str:
     """Return what `details` says, on a screen; without what there is not."""
     lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
-    headers = of["headers"] if isinstance(of["headers"], list) else []
-    shown = (terminal.printable(f"{name}: {value}") for name, value in headers)
-    return "\n".join([f"fetch {of['id']}", *terminal.fields(lines), *(f"  | {header}" for header in shown)])
+    headers = (f"  | {terminal.printable(header)}" for header in _headers(of["headers"]))
+    return "\n".join([f"fetch {of['id']}", *terminal.fields(lines), *headers])
 
 
 def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
@@ -97,6 +97,16 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
     yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
     yield "on_done", str(of["on_done"] or "")
+
+
+def _headers(stored: object) -> Iterator[str]:
+    """Yield a line for each header; what is no pair of a name and a value, as it is stored."""
+    for header in stored if isinstance(stored, list) else [stored] * bool(stored):
+        match header:
+            case [name, value]:
+                yield f"{name}: {value}"
+            case _:
+                yield json.dumps(header)
 
 
 def _moment(moment: object) -> str:

@@ -1,13 +1,14 @@
 import socket
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import Error
 
 from workers import heartbeats
+from workers.cli.actions import ExactCommand
 from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Exit 0 if a worker of the queue ran its scheduled heartbeat lately, else 1: success proves that beat, the "
         "broker, a worker and PostgreSQL work together; failure, that one of them does not. With --process, exit 1 if "
@@ -17,13 +18,14 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # it runs every minute, and should cost little
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         asked = parser.add_mutually_exclusive_group(required=True)
         asked.add_argument("queue", nargs="?", choices=heartbeats.QUEUES)
         asked.add_argument(
             "--process",
             metavar="NAME",
-            help="one of this host: its kind (fetcher, worker, ticks, mailer, beat; each of that kind), its process "
-            "id, or its name (fetcher.2); or of any host, as NAME@HOST",
+            help="one of this host: its kind (fetcher, worker, ticks, maintenance, mailer, beat; each of that kind), "
+            "its process id, or its name (fetcher.2); or of any host, as NAME@HOST",
         )
 
     def handle(self, *_args: object, queue: str | None, process: str | None, **_options: object) -> None:

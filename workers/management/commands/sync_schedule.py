@@ -1,17 +1,17 @@
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import connection, transaction
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from workers.cli.actions import ExactCommand
 from workers.schedule import SCHEDULE, Entry
 
 OWNED = "weir: "
 LOCK = 0x53636865  # "Sche" in ASCII: the advisory lock of the process that synchronises, as entries have no unique key
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = "Create missing entries of the beat schedule, and remove stale ones. Changes by operators are kept."
 
     def handle(self, *_args: Any, **_options: Any) -> None:

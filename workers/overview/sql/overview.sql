@@ -4,6 +4,7 @@
 -- Of sites, those that have fetches to come are looked at. `oldest_due_s` is exact up to `most` queued fetches; where
 -- there are more, the heads of the queues of `heads` sites stand for the rest. `stalled` sites have fetches that have
 -- been due for `stalled_after` seconds though the site's rate would have allowed them; `stalled_fetch` is one of these.
+-- `halted` sites have due fetches, and are paused until somebody resumes them; `halted_site` is one of these.
 --
 -- clock   the database's time
 -- queued  queued fetches
@@ -12,6 +13,7 @@
 -- site    sites that dispatch looks at, or that have fetches which become due
 -- head    the first fetch of the queues of some of these sites that is due
 -- stalled the heads that could have started
+-- halted  the sites of heads that nothing but a person lets start
 -- email   e-mails that have not ended
 -- newest  the newest e-mails
 WITH clock AS MATERIALIZED (
@@ -36,7 +38,7 @@ WITH clock AS MATERIALIZED (
     LIMIT %(most)s + 1
 ), site AS MATERIALIZED (
     (
-        SELECT id, true AS is_active, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        SELECT id, name, true AS is_active, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
         FROM ratelimit_site
         WHERE has_backlog
         ORDER BY id
@@ -44,14 +46,14 @@ WITH clock AS MATERIALIZED (
     )
     UNION ALL
     (
-        SELECT id, false, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        SELECT id, name, false, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
         FROM ratelimit_site
         WHERE due_at IS NOT NULL
         ORDER BY due_at
         LIMIT %(most)s + 1
     )
 ), head AS MATERIALIZED (
-    SELECT job.*, site.next_start, max_concurrency, greatest(paused_until, backed_off_until) AS held_until
+    SELECT job.*, site.name, site.next_start, max_concurrency, greatest(paused_until, backed_off_until) AS held_until
     FROM (SELECT * FROM site WHERE is_active LIMIT %(heads)s) AS site
     CROSS JOIN LATERAL (
         SELECT id, not_before
@@ -65,6 +67,8 @@ WITH clock AS MATERIALIZED (
     FROM head, clock
     WHERE greatest(not_before, next_start, held_until) < now - make_interval(secs => %(stalled_after)s::float8)
         AND max_concurrency IS NULL
+), halted AS MATERIALIZED (
+    SELECT name FROM head, clock WHERE not_before <= now AND held_until >= %(forever)s
 ), email AS MATERIALIZED (
     (
         SELECT state, next_attempt_at AS since
@@ -103,6 +107,8 @@ SELECT
     (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error <> '') AS unreachable,
     (SELECT count(*) FROM stalled) AS stalled,
     (SELECT min(id) FROM stalled) AS stalled_fetch,
+    (SELECT count(*) FROM halted) AS halted,
+    (SELECT min(name) FROM halted) AS halted_site,
     (SELECT count(*) FROM (SELECT FROM notifications_doubt LIMIT %(most)s + 1) AS doubt) AS doubts,
     (SELECT trusted FROM notifications_reconciliation LIMIT 1) AS trusted,
     (

@@ -91,7 +91,9 @@ def fault_of(
     party = _party(cause, written=written, tried=tried, has_route=has_route)
     if _has_run_out(cause) or _has_run_out(lost_by):
         party = Party.OURS
-    return Fault(error=f"{type(error).__name__}: {error}", party=party, respect=respect)
+    is_refused = not written and _numbers(cause) == {errno.ECONNREFUSED}
+    text = _refused(tried) if is_refused else f"{type(error).__name__}: {error}"
+    return Fault(error=text, party=party, respect=respect)
 
 
 def _lookup_fault(error: Exception) -> Fault:
@@ -134,6 +136,11 @@ def _numbers(error: BaseException) -> set[int]:
     if not isinstance(error, OSError):
         return set()
     return {int(number) for number in NUMBER.findall(str(error))} if error.errno is None else {error.errno}
+
+
+def _refused(tried: Collection[SocketAddress]) -> str:
+    places = " and ".join(sorted(f"{address[0]} port {address[1]}" for _, address in tried))
+    return f"connection refused by {places} (ECONNREFUSED): no server listens there, so check the URL's host and port"
 
 
 def _time_out(*, written: bool) -> str:

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NoReturn
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils.translation import ngettext
 
+from workers.cli.actions import ExactCommand
 from workers.cli.terminal import printable
 from workers.mail import kinds, message, sending
 from workers.mail.kinds import Draft
@@ -36,13 +37,14 @@ class Stopped(BaseException):
         self.signal_number = signal_number
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Send the e-mails that are due, in this process, and say what became of them. The schedule does it "
         "every two seconds. Ctrl-C ends it after the e-mails that are in flight."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "--dry-run", action="store_true", help="say what would be sent, and what cannot be written; send nothing"
         )

@@ -74,7 +74,9 @@ def _sites(seen: Overview) -> str:
 
 def _counted(seen: Overview) -> str:
     of = seen.numbers
-    flush = "never flushed" if of.flushed_s is None else f"last flush {span(max(0.0, of.flushed_s))} ago"
+    flush = "no change has come from Redis to PostgreSQL yet"
+    if of.flushed_s is not None:
+        flush = f"the last changes came from Redis to PostgreSQL {span(max(0.0, of.flushed_s))} ago"
     trust = {True: "Redis is trusted", False: "rows are counted until reconcile is through", None: "never reconciled"}
     return f"{shown(of.doubts)} doubts, {flush}, {trust[of.trusted]}"
 

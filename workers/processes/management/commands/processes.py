@@ -2,16 +2,17 @@ import json
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from workers.cli import terminal
+from workers.cli.actions import ExactCommand
 from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
 COLUMNS = ("name", "kind", "pid", "version", "up", "last turn", "holds", "state")
 NOT_WELL = 1  # the exit status
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         f"List Weir's processes on all hosts, and whether each goes on. A process is silent {SILENT_AFTER_S:g} seconds "
         "after the last turn of its own loop: it is frozen, dead, or cut off from PostgreSQL. "
@@ -20,6 +21,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="one JSON array on stdout")
 
     def handle(self, *_args: object, **options: Any) -> None:
