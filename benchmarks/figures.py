@@ -28,10 +28,14 @@ def print_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str
     Console(width=140).print(table)
 
 
-def publish(benchmark: str, figures: list[Figure], folder: Path) -> None:
-    """Print each figure on a line of its own, and write them to `<folder>/<benchmark>.json`."""
+def publish(benchmark: str, figures: Iterable[Figure], folder: Path) -> None:
+    """Print each figure on a line of its own, and write them to `<folder>/<benchmark>.json`.
+
+    Figures that come one after the other are printed and written as they come: a run that is ended keeps those it had.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    entries: dict[str, dict[str, object]] = {}
     for figure in figures:
         print(f"{figure.name}: {figure.value:.4g} {figure.unit}", flush=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = {figure.name: {"value": figure.value, "unit": figure.unit} for figure in figures}
-    (folder / f"{benchmark}.json").write_text(json.dumps(entries, indent=2) + "\n")
+        entries[figure.name] = {"value": figure.value, "unit": figure.unit}
+        (folder / f"{benchmark}.json").write_text(json.dumps(entries, indent=2) + "\n")

@@ -27,6 +27,7 @@ from project.celery import app
 from project.processes import interrupts, procfile
 from workers.beat import LOCK
 
+BESIDE_FETCHERS = ("web", "worker", "ticks", "maintenance", "mailer", "beat")
 LOOK_EVERY_S = 0.5
 FIRST_REQUEST_WITHIN_S = 30.0
 
@@ -80,7 +81,7 @@ class Run:
         _make_tables()
         self._check()
         note(f"Starting workers, mailer, beat, web, {len(USER_IDS)} users and a warehouse…")
-        running = self._run(stack, env, {"web": 1, "worker": 1, "ticks": 1, "mailer": 1, "beat": 1})
+        running = self._run(stack, env, dict.fromkeys(BESIDE_FETCHERS, 1))
         with interrupts.hidden_from_children():
             users = stack.enter_context(inboxes.running(plan.home, plan.log))
             shipped = stack.enter_context(shipments.running(plan.log, env, server, Killer(running)))

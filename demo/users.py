@@ -16,7 +16,8 @@ from typing import NamedTuple
 from django.db import transaction
 
 from demo.fakes.files import write_whole
-from notifications import drift, inbox
+from notifications import inbox
+from notifications.reconciliation import drift
 from postgres import statements
 
 USER_IDS = range(1, 201)

@@ -1,16 +1,16 @@
-"""Counted notifications: adding a delta, flushing, reading a number and notifying many, each compared with peers."""
+"""Counted notifications: adding, flushing, reading, notifying many and marking all as read, each beside a peer."""
 
 from pathlib import Path
 
 from benchmarks.figures import Figure
-from benchmarks.unread import add, flush, notify_many, read, stores
+from benchmarks.unread import add, flush, mark_all, notify_many, read, stores
 
 
 def measure(_folder: Path) -> list[Figure]:
-    """Return the figures of all four; the last two share five million notifications."""
+    """Return the figures of all five; the last three share five million notifications."""
     stores.empty()
     figures = [*add.compare(), *flush.compare()]
     stores.fill()
-    figures += [*read.compare(), *notify_many.compare()]
+    figures += [*read.compare(), *notify_many.compare(), *mark_all.compare()]
     stores.empty()
     return figures

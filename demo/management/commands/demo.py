@@ -5,7 +5,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from rich.console import Console, RenderableType
 
 from demo import home as demo_home
@@ -17,13 +17,14 @@ from demo.run import Run
 from demo.screen import Lines, LiveScreen, frame
 from project.processes import interrupts, procfile
 from workers.cli import terminal
+from workers.cli.actions import ExactCommand
 from workers.cli.arguments import at_least_one, seconds
 
 CAPTURE_WIDTH = 100
 BROKEN = 1  # exit status: a promise was broken
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Show Weir at work: dozens of fake sites on this machine, each with its own rate, thousands of URLs, "
         "real workers; judged by the sites' own log. Meanwhile users are notified and read, and each unread number "
@@ -34,6 +35,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "--duration", type=seconds, default=20.0, help="seconds from the first request (default 20)"
         )

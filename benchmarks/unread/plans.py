@@ -1,0 +1,62 @@
+"""The plans of the statements that large installations depend on, executed and rolled back."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from notifications import inbox
+from notifications.inbox import reading
+from notifications.reconciliation import page
+
+LOOKED_AT = 5_000  # users
+
+
+def write(into: Path, part: str, user_id: int) -> None:
+    """Append the plans, around this user, to the file."""
+    with into.open("a", encoding="utf-8") as out:
+        for title, plan in _plans(user_id):
+            out.write(f"-- {part}: {title}\n{plan}\n\n")
+
+
+def _plans(user_id: int) -> Iterator[tuple[str, str]]:
+    several = list(range(user_id, user_id + LOOKED_AT))
+    now = datetime.now(UTC)
+    statements: dict[str, dict[str, object]] = {
+        "inbox/numbers": {"users": [user_id], "incarnation": "", "open_epoch": 0, "most_counted": reading.MOST_COUNTED},
+        "reconcile/slice": {"after": user_id, "users": page.USERS, "rows": page.ROWS},
+        "reconcile/changed": {
+            "after": now - timedelta(hours=1),
+            "after_id": 0,
+            "until": now,
+            "most": page.USERS,
+        },
+        "drift/stored": {"users": several},
+        "drift/count": {"users": several},
+        "flush/apply": {"epoch": 2**62, "users": several, "deltas": [1] * LOOKED_AT, "cap": 1_000},
+        "retention/purge": {"older_than": 0.0, "batch": 1_000},
+    }
+    for name, parameters in statements.items():
+        text = files("notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+        yield name, _explain(text.replace("::user_key", "::bigint"), parameters)
+    calls: dict[str, Callable[[], object]] = {
+        "inbox.page": lambda: inbox.page(user_id),
+        "inbox.page of unread ones": lambda: inbox.page(user_id, unread_only=True),
+    }
+    for title, call in calls.items():
+        with CaptureQueriesContext(connection) as queries:
+            call()
+        yield title, _explain(queries[-1]["sql"].replace("%", "%%"), {})
+
+
+def _explain(text: str, parameters: dict[str, object]) -> str:
+    connection.ensure_connection()
+    with transaction.atomic():
+        with connection.connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            rows = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {text}", parameters).fetchall()
+        transaction.set_rollback(True)
+    return "\n".join(row[0] for row in rows)
