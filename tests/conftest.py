@@ -1,6 +1,8 @@
 """The servers that every test with a database shares, and how their tables are emptied."""
 
+import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -10,7 +12,9 @@ from pytest_django import DjangoDbBlocker
 
 from project import embedded
 from tests.home import HOME
+from tests.waiting import once_more_if_too_late
 
+KINDS = ("acceptance", "integration", "unit")  # the slowest first
 # What `migrate` wrote stays; a table without a page has not been written to since it was truncated.
 EMPTY_WRITTEN_TABLES = """
 DO $$
@@ -20,13 +24,41 @@ BEGIN
     SELECT string_agg(format('%I', relname), ', ') INTO written
     FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
-        AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission');
+        AND relname NOT IN (
+            'django_migrations', 'django_content_type', 'auth_permission', 'notifications_installation'
+        );
     IF written IS NOT NULL THEN
         EXECUTE 'TRUNCATE ' || written || ' CASCADE';
     END IF;
 END
 $$
 """
+
+
+def pytest_sessionstart() -> None:
+    gc.disable()  # the tests that are found stay
+
+
+def pytest_collection_finish() -> None:
+    """Have no collection of garbage look at the tests again, of which there are thousands."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run acceptance tests first, and of them those that start all that they need: they take longest, the pages most.
+
+    pytest-django would keep for the end what does not use its database.
+    """
+
+    def rank(item: pytest.Item) -> tuple[int, bool, Path]:
+        kind = item.path.relative_to(Path(__file__).parent).parts[0]
+        return (KINDS.index(kind), "cluster" in getattr(item, "fixturenames", ()), item.path)
+
+    items.sort(key=rank)
+    for item in items:
+        once_more_if_too_late(item)
 
 
 def empty_written_tables() -> None:

@@ -6,9 +6,8 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,7 @@ from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
 from tests.forked import Forked
+from tests.waiting import wait_for
 from workers.fetches.models import FINAL, Fetch
 
 ALLOW_NETS = "127.1.0.0/16"
@@ -46,15 +46,6 @@ def _commands() -> dict[str, list[str]]:
 
 COMMANDS = _commands()
 READY = {kind: "beat_holds_lock" if kind == "beat" else "ready." for kind in COMMANDS}
-
-
-def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Return as soon as the condition is true; fail after `seconds`, with `what` in the message."""
-    give_up_at = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > give_up_at:
-            pytest.fail(f"Waited {seconds:g} s in vain for {what}.")
-        time.sleep(0.05)
 
 
 @dataclass(kw_only=True)

@@ -29,13 +29,17 @@ from project.embedded.daemon import Daemon
 from project.embedded.postgres import postgres_daemon, postgres_folder
 from project.embedded.valkey import valkey_daemon
 from tests.acceptance import networks
+from tests.waiting import TooLateError
 
 POSTGRES_CABLE, BROKER_CABLE = 10, 11
 BROKER_PORT = 6379
 ENDS_WITHIN_S = 20
 LARGE = 4_000_000  # bytes of a page, for which a fetcher needs more memory than it has
 POLL_S = 0.05
-READY = {"worker": "ready.", "ticks": "ready.", "fetcher": "ready.", "mailer": "ready.", "beat": "beat_holds_lock"}
+READY = {
+    **dict.fromkeys(("worker", "ticks", "maintenance", "fetcher", "mailer"), "ready."),
+    "beat": "beat_holds_lock",
+}
 
 
 @dataclass(kw_only=True)
@@ -197,7 +201,9 @@ class Chain:
         give_up_at = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > give_up_at:
-                pytest.fail(f"Waited {seconds:g} s in vain for {what}: see {self.folder}. Restarts: {self.restarts}")
+                raise TooLateError(
+                    f"Waited {seconds:g} s in vain for {what}: see {self.folder}. Restarts: {self.restarts}"
+                )
             self.tend()
             time.sleep(POLL_S)
 

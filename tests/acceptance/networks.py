@@ -112,8 +112,18 @@ def join(one: Network, other: Network, number: int, name: str, name_there: str) 
 
 @contextmanager
 def _network(inside: Sequence[str] = ()) -> Iterator[Network]:
+    with unshared([*inside, "unshare", "--net", *(() if inside else AS_ROOT)], "true") as pid:
+        yield Network(pid=pid)
+
+
+@contextmanager
+def unshared(unshare: Sequence[str], set_up: str) -> Iterator[int]:
+    """Start a process with namespaces of its own, which the shell sets up, and which last as long as the block.
+
+    Returns its id; raises Unavailable, saying why, where the system forbids it.
+    """
     process = subprocess.Popen(
-        [*inside, "unshare", "--net", *(() if inside else AS_ROOT), "sh", "-c", "echo made; exec cat"],
+        [*unshare, "sh", "-c", f"{set_up} && echo made && exec cat"],
         stdin=subprocess.PIPE,  # which ends with us, however we end
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -124,4 +134,4 @@ def _network(inside: Sequence[str] = ()) -> Iterator[Network]:
         assert process.stderr is not None
         if process.stdout.readline() != "made\n":
             raise Unavailable(process.stderr.read().strip())
-        yield Network(pid=process.pid)
+        yield process.pid

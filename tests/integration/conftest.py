@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +21,8 @@ from pytest_django import DjangoDbBlocker
 
 from demo.fakes import mail_server, sites
 from demo.fakes.mail_server import MailServer
-from notifications import counters, reconcile
+from notifications import reconcile
+from notifications.link import calls
 from project import embedded
 from project.celery import app
 from project.checkout import CHECKOUT
@@ -32,6 +32,7 @@ from ratelimit.pacing import Confirmation
 from ratelimit.round_trips import RoundTrips
 from ratelimit.slots import Reservation
 from tests.forked import Forked
+from tests.waiting import wait_for
 from workers import broker_link, task_names, ticks
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
@@ -103,7 +104,7 @@ def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  as
     """Return the tests' Valkey, empty; a pass has looked at it and trusts it, and this process knows of no outage."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.flushall()
-        counters._outage.over_at = 0.0
+        calls.forget()
         report = reconcile.run_pass()
         assert report is not None
         assert report.trusted
@@ -168,14 +169,10 @@ def waiters() -> WaitersOf:
 def eventually() -> Eventually:
     """Return a function that waits until a condition holds, and fails after a time-out that says for what."""
 
-    def wait_for(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> None:
-        give_up_at = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > give_up_at:
-                pytest.fail(f"Waited {seconds:g} s in vain for {what}.")
-            time.sleep(0.01)
+    def wait(condition: Callable[[], object], what: str, *, seconds: float = 20.0) -> None:
+        wait_for(condition, seconds, what, every_s=0.01)
 
-    return wait_for
+    return wait
 
 
 @pytest.fixture
@@ -197,6 +194,18 @@ def in_threads() -> InThreads:
             return list(pool.map(one, range(count)))
 
     return run
+
+
+@pytest.fixture
+def empty_database(transactional_db: None) -> Iterator[str]:  # noqa: ARG001  asked for its effect
+    """Return the name of a database without tables."""
+    name = f"{connection.settings_dict['NAME']}_empty"
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+        cursor.execute(f"CREATE DATABASE {name}")
+    yield name
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from project.checkout import CHECKOUT
-from tests.acceptance.networks import AS_ROOT, Unavailable
+from tests.acceptance.networks import AS_ROOT, Unavailable, unshared
 
 ADDRESSES = "93.184.215"  # public ones, or they would be refused; here they are on the loopback device
 SITES = Path(__file__).with_name("sites.py")
@@ -43,23 +43,9 @@ def inhabited(hosts: Sequence[str], folder: Path) -> Iterator[Island]:
     names = folder / "hosts"
     places = [f"{ADDRESSES}.{number} {host}" for number, host in enumerate(hosts, 1)]
     names.write_text("\n".join(["127.0.0.1 localhost", *places, ""]))
-    set_up = (
-        f"ip link set lo up && ip route add local {ADDRESSES}.0/24 dev lo"
-        f' && mount --bind "{names}" /etc/hosts && echo made && exec cat'
-    )
-    process = subprocess.Popen(
-        ["unshare", "--net", "--mount", *AS_ROOT, "sh", "-c", set_up],
-        stdin=subprocess.PIPE,  # which ends with us, however we end
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        if process.stdout.readline() != "made\n":
-            raise Unavailable(process.stderr.read().strip())
-        enter = ("nsenter", f"--target={process.pid}", "--net", "--mount", *ENTER_AS_ROOT)
+    set_up = f'ip link set lo up && ip route add local {ADDRESSES}.0/24 dev lo && mount --bind "{names}" /etc/hosts'
+    with unshared(["unshare", "--net", "--mount", *AS_ROOT], set_up) as pid:
+        enter = ("nsenter", f"--target={pid}", "--net", "--mount", *ENTER_AS_ROOT)
         with _sites(enter, certificate, folder):
             yield Island(enter=(*enter, *AS_ONESELF), certificate=certificate)
 

@@ -125,6 +125,10 @@ class Newcomer:
         """Return what the terminal shows in which this command was started."""
         return self._log(command).read_text(errors="replace")
 
+    def terminal_of(self, command: str) -> str:
+        """Return the command that runs in a terminal and begins so; empty if there is none."""
+        return next((running for running in self.terminals if running.startswith(command)), "")
+
     def _log(self, command: str) -> Path:
         return self.notes / (re.sub(r"\W+", "-", command)[:60] + ".log")
 

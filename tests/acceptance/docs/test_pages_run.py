@@ -31,6 +31,7 @@ PAGES = pages.all_pages()
 HOST = re.compile(r"(?<![\w.@-])(?:[a-z]+\.)*example\.(?:com|net|org)\b")
 REPORT = HOME / "docs-examples.json"
 SHELL = "python manage.py shell"
+UP = "make up"
 SHOWN_WITHIN_S = 30.0
 T = TypeVar("T")
 
@@ -119,10 +120,11 @@ class Reader:
             embedded.discard(self._newcomer.folder / ".weir")
             self._newcomer.open_terminal()
             return
-        self._newcomer.stop_all(but="make up")
+        self._newcomer.stop_all(but=UP)
         self._newcomer.open_terminal(situations.ACTIVATE)
-        if "make up" not in self._newcomer.terminals:
-            self._start("make up", f"{page} begins with `make up` running")
+        first = next(block.first for block in pages.blocks(page) if block.how != "read")
+        if not self._newcomer.terminal_of(UP) and not first.startswith(UP):
+            self._start(UP, f"{page} begins with `{UP}` running")
 
     def read(self, block: Block) -> None:
         """Do what the block is for; fails with what came where it is not what the page says."""
@@ -192,9 +194,8 @@ class Reader:
         self._note(block, command.line, command.typed, block.how, stated.compared(command.seen or ""))
 
     def _start(self, command: str, where: str, shows: str = "") -> Outcome:
-        if command.startswith("make up"):  # there is one, and a second one replaces it
-            for other in [one for one in self._newcomer.terminals if one.startswith("make up")]:
-                self._newcomer.stop(other)
+        if command.startswith(UP) and (other := self._newcomer.terminal_of(UP)):
+            self._newcomer.stop(other)  # there is one, and a second one replaces it
         outcome = self._newcomer.start(command, shows or situations.GOES_ON[command])
         self._demand(outcome.status == 0, where, f"It showed no {shows!r}:", outcome.output)
         return outcome
@@ -210,7 +211,8 @@ class Reader:
 
     def _see(self, block: Block) -> None:
         give_up_at = time.monotonic() + SHOWN_WITHIN_S
-        while not stated.is_among(block.text, self._newcomer.shown(block.shown_by)):
+        shown_by = self._newcomer.terminal_of(block.shown_by) or block.shown_by
+        while not stated.is_among(block.text, self._newcomer.shown(shown_by)):
             self._demand(time.monotonic() < give_up_at, block.name, "That was not seen.")
             time.sleep(0.1)
         self._note(block, block.line, block.first, f"seen in {block.shown_by}", stated.compared(block.text))

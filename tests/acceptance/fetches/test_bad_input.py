@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from demo.fakes import judge, site_log, sites
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, wait_for
+from tests.acceptance.conftest import Cluster, all_ended, early, set_rates
+from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
 
@@ -52,7 +53,7 @@ def _hostile_urls(running: sites.Sites) -> dict[str, str]:
         running.url(next(at), "/loop/0"): "more than 10 redirects",
         running.url(next(at), "/status/503/"): "the site answered 503",
         running.url(next(at), "/status/429/"): "the site answered 429",
-        "http://127.1.200.1:9/": "Connect call failed",  # nothing listens there
+        "http://127.1.200.1:9/": "connection refused by 127.1.200.1 port 9 (ECONNREFUSED)",  # nothing listens there
     }
 
 
@@ -87,4 +88,4 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
     assert early(arrivals, intervals) == 0
     used = [share for host in running.hosts[:GOOD] if (share := judge.verdicts(arrivals, intervals)[host].used_share)]
     print(f"\nused by the good sites, which also redirected: {used}")
-    assert min(used) >= 0.9, "a good site was held up"
+    in_time(min(used) >= 0.9, "a good site was held up")

@@ -8,7 +8,8 @@ import pytest
 
 from demo.fakes import site_log, sites
 from ratelimit import site_settings
-from tests.acceptance.conftest import Cluster, set_rates, wait_for
+from tests.acceptance.conftest import Cluster, set_rates
+from tests.waiting import wait_for
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State

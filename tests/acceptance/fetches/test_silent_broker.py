@@ -12,13 +12,14 @@ import redis
 
 from demo.fakes import sites
 from project import embedded
-from tests.acceptance.conftest import Cluster, set_rates, states, wait_for, wait_for_progress
+from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
+from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State
 from workers.processes.models import Process
 from workers.processes.status import SILENT_AFTER_S, processes
 
-NAMES = ("worker", "ticks", "fetcher", "mailer", "beat")
+NAMES = ("worker", "ticks", "maintenance", "fetcher", "mailer", "beat")
 END_WITHIN_S = 10
 AWAY_FOR_S = SILENT_AFTER_S + 4.0
 SITES = 12

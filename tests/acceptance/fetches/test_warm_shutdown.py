@@ -14,7 +14,8 @@ from django.db import connection
 
 from project import embedded
 from project.celery import app
-from tests.acceptance.conftest import Cluster, states, wait_for
+from tests.acceptance.conftest import Cluster, states
+from tests.waiting import wait_for
 from workers import task_names
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.models import State

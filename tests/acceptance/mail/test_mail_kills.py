@@ -16,9 +16,9 @@ from django.db import connection
 from benchmarks.once import published as published_shipped_email
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from tests.acceptance.conftest import wait_for
 from tests.acceptance.mail import mail_processes as roles
 from tests.acceptance.processes import Processes
+from tests.waiting import wait_for
 from workers.mail.models import Email, Phase, State
 from workers.orders.models import Order
 

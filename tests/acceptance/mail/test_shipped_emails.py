@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -11,7 +10,9 @@ import pytest
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from project.celery import app
-from tests.acceptance.conftest import Cluster, wait_for
+from tests.acceptance.conftest import Cluster
+from tests.waiting import wait_for
+from workers import broker_link
 from workers.mail.models import Email, State
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -29,14 +30,14 @@ def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "WEIR_MAIL_REPLY_TIMEOUT": "3",
             "WEIR_MAIL_UNKNOWN_AFTER": "8",
         }
-        url, send_task = cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"), app.send_task
-
-        def send_to_cluster(name: str, args: tuple[Any, ...] = (), **_producer: object) -> None:
-            with app.connection_for_write(url) as broker:
-                send_task(name, args=args, connection=broker)
-
-        monkeypatch.setattr(app, "send_task", send_to_cluster)
+        broker = app.connection_for_write(
+            cluster.environment["REDIS_URL"].replace("unix:", "redis+socket:"),
+            transport_options={**broker_link.OPTIONS, "max_retries": 0},
+        )
+        monkeypatch.setattr(broker_link, "_connection", lambda: broker)
+        broker_link.forget_outage()
         yield running
+        broker_link.forget_outage()
 
 
 def ship(count: int, word: str = "plain") -> None:

@@ -15,11 +15,12 @@ import redis
 from django.conf import settings
 
 from benchmarks.unread import published as published_unread
-from notifications import drift, flush, inbox, reconcile
+from notifications import flush, inbox, reconcile
 from notifications.models import Doubt, FlushedEpoch
-from tests.acceptance.conftest import wait_for
+from notifications.reconciliation import drift
 from tests.acceptance.notifications import unread_processes as roles
 from tests.acceptance.processes import Processes
+from tests.waiting import comes_true
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 KILLS = 250 if AT_LENGTH else 12  # at random
@@ -116,7 +117,7 @@ def test_whatever_is_killed_a_pass_makes_every_number_right(processes: Processes
     flush.flush_sealed()
     drifted = {user: found.drift for user, found in drift.look(USERS).differing.items()}
     began = time.monotonic()
-    wait_for(reconciled, 60, "all numbers to be reconciled")
+    assert comes_true(reconciled, 60)
 
     print(f"\nkilled: {KILLS}  wrong before the last pass: {drifted}  reconciled in {time.monotonic() - began:.1f} s")
     assert inbox.unread_counts(USERS) == roles.count_rows(USERS)

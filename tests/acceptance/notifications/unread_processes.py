@@ -18,6 +18,7 @@ from django.db import transaction
 
 from benchmarks.unread.published import PublishedUnread
 from notifications import counters, flush, inbox, reconcile
+from notifications.link import calls
 from notifications.models import Notification
 from postgres import statements
 
@@ -113,7 +114,7 @@ def keep_flushing(stop: Path, die_at: str = "", *, linger_s: float = 0.0) -> Non
         try:
             flush.flush_sealed()
         except counters.Unreachable:  # the machine is busy
-            time.sleep(counters.LEFT_ALONE_S)
+            time.sleep(calls.LEFT_ALONE_S)
 
 
 def keep_reconciling(stop: Path) -> None:
@@ -122,7 +123,7 @@ def keep_reconciling(stop: Path) -> None:
         try:
             reconcile.run_pass()
         except counters.Unreachable:
-            time.sleep(counters.LEFT_ALONE_S)
+            time.sleep(calls.LEFT_ALONE_S)
         time.sleep(0.5)
 
 

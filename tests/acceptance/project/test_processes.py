@@ -6,16 +6,17 @@ from io import StringIO
 
 from django.core.management import CommandError, call_command
 
-from tests.acceptance.conftest import Cluster, wait_for
+from tests.acceptance.conftest import Cluster
+from tests.waiting import wait_for
 from workers.processes.models import Process
 from workers.processes.status import processes
 
-KINDS = ("beat", "fetcher", "mailer", "ticks", "worker")
+KINDS = ("beat", "fetcher", "mailer", "maintenance", "ticks", "worker")
 KNOWN_WITHIN_S = 10
 
 
 def test_a_process_of_each_kind_that_is_frozen_is_known(cluster: Cluster) -> None:
-    """SIGSTOP of all five, and each probe fails; SIGCONT, and each succeeds; in order ended, no row is left."""
+    """SIGSTOP of all, and each probe fails; SIGCONT, and each succeeds; in order ended, no row is left."""
     cluster.start_together(*KINDS)
     assert states() == dict.fromkeys(KINDS, "alive")
     pids = {kind: cluster.processes[kind].pid for kind in KINDS}
@@ -35,7 +36,7 @@ def test_a_process_of_each_kind_that_is_frozen_is_known(cluster: Cluster) -> Non
     assert listed() == (dict.fromkeys(KINDS, "alive"), 0)
 
     cluster.kill("worker")
-    for kind in ("beat", "fetcher", "mailer", "ticks"):
+    for kind in ("beat", "fetcher", "mailer", "maintenance", "ticks"):
         cluster.processes[kind].send_signal(signal.SIGTERM)
     wait_for(lambda: states().keys() == {"worker"}, 10, "those that end in order to go from the table")
     wait_for(lambda: states() == {"worker": "silent"}, KNOWN_WITHIN_S, "the one that was killed to be known")

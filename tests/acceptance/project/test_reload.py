@@ -16,7 +16,7 @@ import pytest
 
 from project import embedded
 from project.checkout import CHECKOUT
-from tests.acceptance.conftest import wait_for
+from tests.waiting import wait_for
 
 PACKAGES = ("demo", "notifications", "postgres", "project", "ratelimit", "workers")
 # Longer than what a process has that is to stop at once.
@@ -154,7 +154,7 @@ def test_new_code_is_what_the_next_fetch_calls(checkout: Checkout, page: str) ->
         checkout.write_tasks("new", seconds=0)
         wait_for(lambda: checkout.said("shop/tasks.py changed: all processes end and start again."), 10, "the line")
         wait_for(lambda: checkout.said("Weir runs again"), 60, f"the reload: {checkout.log}")
-        assert checkout.has("old-ended")
+        wait_for(lambda: checkout.has("old-ended"), 30, "the end of what went on with the old code")
         assert checkout.manage("shell", "-c", ASK.format(url=page)).returncode == 0
         wait_for(lambda: checkout.has("new-ended"), 30, "the call of the new code")
         assert checkout.said("[info] new begins", times=1)
@@ -162,7 +162,10 @@ def test_new_code_is_what_the_next_fetch_calls(checkout: Checkout, page: str) ->
         wait_for(lambda: checkout.said("SyntaxError"), 10, "the mistake")
         assert checkout.manage("shell", "-c", SHIP).returncode == 0
         wait_for(lambda: [*(checkout.home / "mail").glob("*.eml")], 30, "the e-mail")
-        assert checkout.said("to kim@example.com: ")
+        wait_for(lambda: checkout.said("to kim@example.com: "), 10, "the line about the e-mail")
+        assert checkout.said("WEIR_FETCH_USER_AGENT names none")
+        assert not checkout.said("user_agent_without_contact")  # by each fetcher, that is, at each reload
+        assert not checkout.said("GET /healthz")
         up.send_signal(signal.SIGTERM)
         assert up.wait(10) == 0
     finally:

@@ -17,7 +17,7 @@ from project import embedded
 from project.checkout import CHECKOUT
 from project.embedded.postgres import postgres_daemon, postgres_folder
 from tests.acceptance import networks
-from tests.acceptance.conftest import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run PostgreSQL in a network of its own")
 

@@ -22,7 +22,7 @@ import pytest
 
 from project import embedded
 from project.checkout import CHECKOUT
-from tests.acceptance.conftest import wait_for
+from tests.waiting import wait_for
 from workers import heartbeats
 
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]

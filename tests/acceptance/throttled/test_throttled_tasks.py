@@ -12,8 +12,9 @@ from demo.fakes import judge, site_log, sites
 from project.celery import app
 from ratelimit import site_settings, slots
 from ratelimit.models import Slot
-from tests.acceptance.conftest import Cluster, early, set_rates, wait_for
+from tests.acceptance.conftest import Cluster, early, set_rates
 from tests.acceptance.throttled.throttled_tasks import use_slots, visit
+from tests.waiting import wait_for
 from workers.throttled.models import PostponedTask
 
 TASKS = 40

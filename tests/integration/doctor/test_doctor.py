@@ -71,7 +71,7 @@ def test_what_works_is_good_and_what_does_not_is_told() -> None:
 def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent one is named, with how long; the others count as running."""
     call_command("sync_schedule", stdout=StringIO())
-    for kind in ("beat", "fetcher", "mailer", "ticks", "worker"):
+    for kind in ("beat", "fetcher", "mailer", "maintenance", "ticks", "worker"):
         Process.objects.create(kind=kind, name=f"{kind}.1@host", host="host", pid=7, version="0.1.0", holds=0)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE processes_process SET turned_at = turned_at - interval '1 min' WHERE kind = 'mailer'")
@@ -85,7 +85,7 @@ def test_processes_that_tell_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -
     assert re.search(r"wrong +turns +mailer\.1@host \(pid 7\) is silent for 6\d s", text)
     assert re.search(r"good +versions +All run Weir 0\.1\.0\.", text)
     assert re.search(rf"good +schedule +Beat's schedule has all {len(SCHEDULE)} entries\.", text)
-    assert text.count("No worker consumes the queue") == 4
+    assert text.count("No worker consumes the queue") == 5
     assert re.search(r"good +heartbeats +No queue has been without a heartbeat", text)  # they have just started
 
 
@@ -99,6 +99,26 @@ def test_a_redis_that_drops_messages(own_broker: redis.Redis, manage: Manage) ->
     told = "maxmemory-policy is allkeys-lru, which drops messages and deltas: set it to noeviction."
     assert found["Redis and the broker: memory"] == ("wrong", told)
     assert found["Redis and the broker: broker"] == ("good", "It is the same server.")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_redis_whose_user_may_not_ask_it(own_broker: redis.Redis, manage: Manage) -> None:  # noqa: F811  the fixture
+    """It works all the same, with the rights that docs/operations.md states."""
+    own_broker.acl_setuser(
+        "weir",
+        reset=True,
+        enabled=True,
+        passwords=["+word"],
+        keys=["*"],
+        channels=["*"],
+        categories=["+@all", "-@dangerous"],
+    )
+    socket_path = own_broker.connection_pool.connection_kwargs["path"]
+    found = lines(manage("doctor", REDIS_URL=f"unix://weir:word@{socket_path}"))
+    assert found["Redis and the broker: connection"][0] == "good"
+    for name in ("version", "writes", "memory", "persistence"):
+        not_checked = ("not checked", "The user of its URL has no right to INFO.")
+        assert found[f"Redis and the broker: {name}"] == not_checked
 
 
 def test_the_mail_server_is_asked_and_gets_nothing(mail: MailServer) -> None:

@@ -13,8 +13,7 @@ from django.db import connection
 
 from demo.fakes import judge, site_log, sites
 from ratelimit import clock, site_settings
-from tests.integration.conftest import Eventually
-from tests.integration.fetching import fetched, reserve_all
+from tests.integration.fetching import fetch_until, fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.fetcher import Fetcher
@@ -99,9 +98,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
     assert not opened
 
 
-def test_a_host_that_was_not_looked_up_is_not_to_blame(
-    settings: LazySettings, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
-) -> None:
+def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
     monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
@@ -110,8 +107,7 @@ def test_a_host_that_was_not_looked_up_is_not_to_blame(
     fetches = request_fetches(["http://one.example/", "http://two.example/"])
     fetcher = Fetcher()
     try:
-        fetcher.run_batch(reserve_all())
-        eventually(Fetch.objects.filter(attempts=1).exists, "the attempt of the first host")
+        fetch_until(fetcher, Fetch.objects.filter(attempts=1).exists, "the attempt of the first host")
     finally:
         fetcher.close(1.0)
         told.set()

@@ -11,7 +11,7 @@ from ratelimit import site_settings
 from ratelimit.models import Site
 from ratelimit.pacing import NEVER
 from tests.integration.conftest import Eventually
-from tests.integration.fetching import fetched, reserve_all
+from tests.integration.fetching import fetch_until, fetched
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.http import reachability
@@ -54,23 +54,22 @@ def test_an_outage_of_the_resolver_counts_no_attempts_and_slows_intake(
 ) -> None:
     """It is said once, however many sites are concerned."""
     request_fetches([f"http://site-{number}.example/" for number in range(8)])
-    fetcher.run_batch(reserve_all())
+    fetch_until(fetcher, lambda: fetcher._session._rests_until > NEVER, "the rest")
     given_back = wait_until_given_back(8, eventually)
     assert {(fetch.attempts, fetch.error) for fetch in given_back} == {(0, "")}
-    assert fetcher._session._rests_until > NEVER
     said = [record for record in caplog.records if "no_site_is_reached" in record.getMessage()]
     assert len(said) == 1
 
 
 @pytest.mark.usefixtures("without_name_servers")
 def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
-    fetcher: Fetcher, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else tells that our name servers are away."""
     monkeypatch.setattr(reachability, "EVIDENCE_S", 0.1)
-    request_fetch("http://site.example/", max_attempts=1)
-    fetcher.run_batch(reserve_all())
-    eventually(Fetch.objects.filter(state=State.FAILED, error__contains="name resolution").exists, "the failure")
+    fetch = fetched(request_fetch("http://site.example/", max_attempts=1), fetcher)
+    assert fetch.state == State.FAILED
+    assert "name resolution" in fetch.error
     assert fetcher._session._rests_until == NEVER
 
 
@@ -80,7 +79,7 @@ def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_f
     """It is spared for an hour again, as an operator may retry it; and nothing of it is remembered."""
     names = [f"site-{number}.example" for number in range(4)]
     fetches = request_fetches([f"http://{name}:{running_sites.port}/ok" for name in names], max_attempts=1)
-    fetcher.run_batch(reserve_all())
+    fetch_until(fetcher, lambda: len(fetcher._session._outages) == 4, "an outage of each")
     wait_until_given_back(4, eventually)
     fetcher._session._closed_on |= dict.fromkeys(fetcher._session._outages, 1)
     assert set(fetcher._session._outages) == {fetch.pk for fetch in fetches}
@@ -100,13 +99,12 @@ def test_a_site_that_refuses_connections_is_left_alone(
         name = f"127.1.0.1:{listener.getsockname()[1]}"
         site_settings.set_rate(name, "50/s")
         request_fetches([f"http://{name}/{number}" for number in range(30)])
-        fetcher.run_batch(reserve_all())
-        eventually(Site.objects.exclude(backoff_error="").exists, "the back-off")
+        fetch_until(fetcher, Site.objects.exclude(backoff_error="").exists, "the back-off")
         wait_until_given_back(30, eventually)
         attempts = sum(Fetch.objects.values_list("attempts", flat=True))
         assert reachability.ROW <= attempts < 2 * reachability.ROW
         site = Site.objects.get(name=name)
-        assert "Cannot connect" in site.backoff_error
+        assert site.backoff_error.startswith("connection refused by 127.1.0.1 port ")
         expected = forecast(name)
         assert (expected.state, expected.backoff_error) == ("unreachable", site.backoff_error)
         call_command("sites")

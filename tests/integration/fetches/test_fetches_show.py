@@ -70,6 +70,26 @@ def test_everything_about_one_fetch_for_machines(done: int) -> None:
     assert of["finished_at"].endswith("+00:00")
 
 
+@pytest.mark.parametrize(
+    ("stored", "lines"),
+    [
+        ({"Content-Type": "text/html"}, ['  | {"Content-Type": "text/html"}']),
+        (
+            [["X-One", "1"], ["X-Three", "1", "2"], "X-None", 7],
+            ["  | X-One: 1", '  | ["X-Three", "1", "2"]', '  | "X-None"', "  | 7"],
+        ),
+        ("Content-Type", ['  | "Content-Type"']),
+        ({}, []),
+    ],
+)
+def test_headers_that_others_have_written_are_shown_as_they_are_stored(
+    done: int, stored: object, lines: list[str]
+) -> None:
+    """The column is JSON, which may have any form; Weir itself writes pairs."""
+    Fetch.objects.filter(pk=done).update(headers=stored)
+    assert [line for line in told(done).splitlines() if line.startswith("  | ")] == lines
+
+
 def test_the_body_is_written_as_it_is_and_nothing_else(done: int) -> None:
     """So that it can go into a file."""
     written = BytesIO()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifications import drift, reconcile
+from notifications.reconciliation import changed, drift
 
 
 @pytest.fixture
@@ -14,4 +14,4 @@ def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def reconcile_at_once(looks_at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001  for its effect
     """Have passes look at changes of any age, without a pause."""
-    monkeypatch.setattr(reconcile, "SETTLED_S", 0.0)
+    monkeypatch.setattr(changed, "SETTLED_S", 0.0)

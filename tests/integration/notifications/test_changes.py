@@ -16,9 +16,12 @@ from django.test import Client, TestCase
 from django.urls import path
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, drift, inbox, models, outages, reconcile
+from notifications import changes, counters, flush, inbox, models, reconcile
+from notifications.link import calls, outages, places
 from notifications.models import Doubt, Notification
+from notifications.reconciliation import drift
 from postgres import statements
+from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_at, redis_out_of_reach
 
 pytestmark = MARKS
@@ -165,10 +168,59 @@ def test_a_request_in_a_transaction_is_one_call(
     settings.ROOT_URLCONF, settings.MIDDLEWARE = __name__, []
     monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
     client.raise_request_exception = False
-    assert client.get("/tell").content == b"0 unread so far"
+    assert client.get("/tell").content == b"1 unread so far"
     assert client.get("/fail").status_code == 500
     assert sent == [{1: 1, 2: 1}]
     assert_exact()
+
+
+def test_a_transaction_sees_the_number_with_its_own_changes(sent: Sent, in_threads: InThreads) -> None:
+    """Those of kept savepoints, and not of those that were rolled back, whatever is flushed; others see none of it."""
+    tell(1)
+    with transaction.atomic():
+        tell(1, 2)
+        with transaction.atomic():
+            tell(1)
+            with rolled_back():
+                tell(1)
+                with transaction.atomic():
+                    inbox.mark_all_read(1)
+                assert inbox.unread_counts([1, 2, 3]) == {1: 0, 2: 1, 3: 0}
+            assert inbox.unread_counts([1, 2, 3]) == {1: 3, 2: 1, 3: 0}
+        in_threads(1, lambda _: flush.flush_sealed())
+        tell_in_vain(1, 2)
+        assert inbox.unread_counts([1, 2, 3]) == {1: 3, 2: 1, 3: 0}
+        assert sent == [{1: 1}]
+    assert inbox.unread_counts([1, 2, 3]) == {1: 3, 2: 1, 3: 0}
+    assert_exact(1, 2, 3)
+
+
+def test_a_transaction_whose_rows_are_counted_sees_its_own_changes_once(tmp_path: Path) -> None:
+    """They are among the rows, so nothing is added."""
+    tell(1)
+    with redis_out_of_reach(tmp_path), transaction.atomic():
+        tell(1)
+        assert inbox.unread_count(1) == 2
+        inbox.mark_all_read(1)
+        assert inbox.unread_count(1) == 0
+
+
+def test_the_documented_view_shows_the_new_number_in_a_transaction(
+    client: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With ATOMIC_REQUESTS a view that marks rows as read, and then asks how many are left, is told that."""
+    settings.ROOT_URLCONF, settings.MIDDLEWARE = __name__, []
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
+    tell(1, 1, 1)
+    rows = [row.pk for row in inbox.page(1)]
+    assert client.post("/seen", {"id": rows[:2]}).content == b"1"
+    assert client.post("/seen", {"id": rows[2:]}).content == b"0"
+    assert_exact(1)
+
+
+def seen(request: HttpRequest) -> HttpResponse:
+    inbox.mark_read(1, map(int, request.POST.getlist("id")))
+    return HttpResponse(inbox.unread_count(1))
 
 
 def view(request: HttpRequest) -> HttpResponse:
@@ -178,7 +230,7 @@ def view(request: HttpRequest) -> HttpResponse:
     return HttpResponse(f"{inbox.unread_count(1)} unread so far")
 
 
-urlpatterns = [path("tell", view), path("fail", view)]
+urlpatterns = [path("tell", view), path("fail", view), path("seen", seen)]
 
 
 def test_hooks_that_a_test_case_captures_change_the_number(sent: Sent) -> None:
@@ -190,6 +242,7 @@ def test_hooks_that_a_test_case_captures_change_the_number(sent: Sent) -> None:
                 tell(2)
                 tell_in_vain(2)
         assert sent == [{2: 1}, {2: 1}]
+        assert inbox.unread_counts([1, 2]) == {1: 1, 2: 2}
         tell(1)
         with TestCase.captureOnCommitCallbacks() as callbacks:
             tell(2, 3)
@@ -246,21 +299,53 @@ def test_a_delta_that_was_added_without_an_answer_is_in_doubt_only(monkeypatch: 
     assert inbox.unread_count(1) == 1
     report = reconcile.run_pass()
     assert report
-    assert report.repaired == {}
+    assert report.repaired.first == {}
     assert_exact()
 
 
 @pytest.mark.parametrize(("seconds", "doubts"), [(0.0, set()), (1.4, set()), (1.6, {1, 2})])
 def test_a_delta_that_comes_late_is_in_doubt(seconds: float, doubts: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass may have taken it for lost and repaired the number, so another one must look."""
+    """A pass may have taken it for lost and repaired the number, so another one must look.
+
+    It counts from the COMMIT, also where another hook commits a transaction of its own meanwhile.
+    """
     now = 100.0
+
+    def stop() -> None:
+        nonlocal now
+        now += seconds
+        with transaction.atomic():
+            connection.cursor().execute("SELECT 1")
+
     monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: now))
     with transaction.atomic():
         tell(1)
-        now += 1.0
+        transaction.on_commit(stop)
         tell(2)
-        now += seconds
     assert doubted() == doubts
+    assert_kept()
+
+
+def test_a_transaction_that_takes_long_after_a_change_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody sees the row before the COMMIT, as in a request that goes on to work; the COMMIT itself counts."""
+    now, committing_takes = 100.0, 0.0
+    monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: now))
+    commit = connection.connection.commit
+
+    def slowly() -> None:
+        nonlocal now
+        now += committing_takes
+        commit()
+
+    monkeypatch.setattr(connection.connection, "commit", slowly, raising=False)
+    with transaction.atomic():
+        tell(1)
+        now += 60.0
+    assert doubted() == set()
+    committing_takes = 1.6
+    with transaction.atomic():
+        tell(2)
+    assert doubted() == {2}
     assert_kept()
 
 
@@ -269,7 +354,7 @@ def test_a_delta_that_comes_late_without_a_transaction_is_in_doubt(way: str, mon
     """The statement commits by itself, so it counts from when it was sent: the process may stop right after it."""
     row = inbox.notify(1, "news", "Hello")
     clock: Any = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
-    for module in (changes, inbox, models):
+    for module in (changes, inbox.writing, models):
         monkeypatch.setattr(module, "time", clock)
     run_within = statements.run_within
 
@@ -333,8 +418,8 @@ def test_an_outage_is_logged_once_a_minute(tmp_path: Path, monkeypatch: pytest.M
 def test_a_redis_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that finds it silent leaves it alone for a second: no call waits for one time-out after the other."""
     now = 1_000.0
-    monkeypatch.setattr(counters, "ANSWER_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(counters, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(places, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(calls, "time", SimpleNamespace(monotonic=lambda: now))
     with socket.create_server(("127.0.0.1", 0)) as silent, redis_at(f"redis://127.0.0.1:{silent.getsockname()[1]}"):
         silent.settimeout(0.5)
         for _ in range(2):
@@ -345,7 +430,7 @@ def test_a_redis_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.Mon
             silent.setblocking(False)
             with pytest.raises(BlockingIOError):
                 silent.accept()
-            now += counters.LEFT_ALONE_S
+            now += calls.LEFT_ALONE_S
 
 
 def test_redis_may_forget_its_scripts(valkey: redis.Redis) -> None:

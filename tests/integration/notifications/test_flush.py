@@ -14,12 +14,15 @@ from django.db import OperationalError, connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications import counters, flush, inbox, retention
+from notifications import counters, flush, inbox
+from notifications.counters import SealedDeltas
 from notifications.flush import FlushReport, flush_sealed
+from notifications.link.keys import keys
 from notifications.models import FlushedEpoch, Notification, UnreadCount
+from notifications.removal import retention
 from postgres import statements
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
-from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach
+from tests.integration.notifications.unread import MARKS, assert_exact, assert_kept, redis_out_of_reach, with_deltas
 
 pytestmark = MARKS
 
@@ -89,7 +92,7 @@ def test_two_that_apply_an_epoch_at_once_write_it_once(in_threads: InThreads, ev
         if number:
             eventually(applied.is_set, "the first to apply")
             report = flush.flush_sealed()
-            assert counters.users() == {1}
+            assert with_deltas([1]) == {1}
             met.set()
             return report.users
         return flush.flush_sealed().users
@@ -183,7 +186,7 @@ def test_what_a_killed_flusher_brought_is_not_brought_again() -> None:
 
 def test_no_epoch_is_applied_after_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number's epoch speaks for all before it, so an epoch that comes too late is refused, whatever it holds."""
-    monkeypatch.setattr(counters, "read", lambda _epoch: {3: 5})
+    monkeypatch.setattr(counters, "read", lambda _epoch: SealedDeltas(deltas={3: 5}))
     FlushedEpoch.objects.all().delete()
     FlushedEpoch.objects.create(epoch=100, users=0, flushed_at=Now())
     assert [flush._apply(epoch).epochs for epoch in (1, 99, 100)] == [0, 0, 0]
@@ -215,7 +218,7 @@ def test_an_epoch_may_have_more_users_than_a_page(valkey: redis.Redis) -> None:
     written = {user_id: delta for user_id, delta in deltas.items() if delta}
     assert report == FlushReport(epochs=1, users=len(written))
     assert stored() == written
-    assert sorted(valkey.keys()) == [b"{unread}:epoch", b"{unread}:incarnation"]
+    assert not valkey.exists(keys().open, keys().sealed, keys().deltas)
 
 
 def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
@@ -304,6 +307,17 @@ def test_purging_waits_for_no_lock(other_connection: psycopg.Connection[Any]) ->
     assert retention.purge() == 3
     other_connection.rollback()
     assert retention.purge() == 2
+
+
+@pytest.mark.usefixtures("_old_and_young")
+def test_a_purge_that_has_no_more_time_leaves_the_rest_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much there is to delete, notes of epochs included, a purge ends."""
+    monkeypatch.setattr(retention, "BATCH", 2)
+    FlushedEpoch.objects.bulk_create(
+        FlushedEpoch(epoch=epoch, users=1, flushed_at=Now() - timedelta(days=2)) for epoch in range(1, 6)
+    )
+    notes = FlushedEpoch.objects.filter(epoch__lt=6)
+    assert [(retention.purge(within_s=0.0), notes.count()) for _ in range(4)] == [(2, 3), (2, 1), (1, 0), (0, 0)]
 
 
 def test_notes_of_epochs_go_after_a_day_but_never_the_highest() -> None:

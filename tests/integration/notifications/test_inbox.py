@@ -1,5 +1,6 @@
 """The inbox: what web code writes and reads, and that the unread number follows."""
 
+import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
 from threading import Event
@@ -7,11 +8,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import DataError, connection, transaction
+from asgiref.sync import sync_to_async
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import DataError, connection, connections, transaction
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from notifications import counters, flush, inbox
-from notifications.models import Notification, UnreadCount
+from notifications import counters, flush, inbox, user_keys
+from notifications.models import Doubt, Notification, UnreadCount
 from postgres import statements
 from tests.integration.conftest import Eventually, InThreads, WaitersOf
 from tests.integration.notifications.unread import MARKS, assert_exact, redis_out_of_reach
@@ -54,7 +58,7 @@ def test_a_rolled_back_savepoint_is_not_counted() -> None:
         with pytest.raises(LookupError):
             notify_and_fail(1)
         inbox.notify(1, "news", "stays, too")
-        assert inbox.unread_count(1) == 0
+        assert inbox.unread_count(1) == 2
     assert inbox.unread_count(1) == 2
     assert Notification.objects.count() == 2
 
@@ -74,7 +78,8 @@ def test_a_hundred_thousand_users_are_told_in_one_call() -> None:
 
 def test_all_are_told_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be written for one user is written for none, however many statements it takes."""
-    monkeypatch.setattr(inbox, "AT_ONCE", 2)
+    monkeypatch.setattr(inbox.writing, "AT_ONCE", 2)
+    monkeypatch.setattr(user_keys, "MOST_INTEGER", 2**64)  # so that PostgreSQL is the one to refuse
     with pytest.raises(DataError):
         inbox.notify_many([1, 2, 3, 2**63], "news", "Hello")
     assert_exact(1, 2, 3)
@@ -188,7 +193,7 @@ def test_a_flush_between_the_two_looks_shows_neither_a_dip_nor_a_double(
     sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that has seen the deltas in Redis, and then finds them in PostgreSQL, too, still knows the number."""
-    monkeypatch.setattr(inbox, "MOST_COUNTED", 3)
+    monkeypatch.setattr(inbox.reading, "MOST_COUNTED", 3)
     peek = counters.peek
 
     def flushed_after(users: Collection[int]) -> counters.Peek:
@@ -207,12 +212,25 @@ def test_a_flush_between_the_two_looks_shows_neither_a_dip_nor_a_double(
 
 def test_without_redis_rows_are_counted_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number is exact up to the limit, and never costs more than that."""
-    monkeypatch.setattr(inbox, "MOST_COUNTED", 3)
+    monkeypatch.setattr(inbox.reading, "MOST_COUNTED", 3)
     for number in range(5):
         inbox.notify_many(range(number, 5), "news", "Hello")
     with redis_out_of_reach(tmp_path):
         assert inbox.unread_counts(range(6)) == {0: 1, 1: 2, 2: 3, 3: 3, 4: 3, 5: 0}
     assert inbox.unread_counts(range(6)) == {0: 1, 1: 2, 2: 3, 3: 4, 4: 5, 5: 0}
+
+
+def test_a_user_who_has_more_than_is_counted_is_shown_the_number_that_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are counted and reach the limit, that is the least; stored number and deltas know better."""
+    monkeypatch.setattr(inbox.reading, "MOST_COUNTED", 3)
+    for _ in range(4):
+        inbox.notify_many([1, 2, 3], "news", "Hello")
+    flush.flush_sealed()
+    inbox.notify(1, "news", "Hello")
+    counters.add({2: -2, 3: 7})
+    inbox.mark_all_read(3)
+    Doubt.objects.bulk_create(Doubt(user_id=user_id, noted_at=Now()) for user_id in (1, 2, 3))
+    assert inbox.unread_counts([1, 2, 3]) == {1: 5, 2: 3, 3: 0}
 
 
 def test_a_number_is_never_below_zero() -> None:
@@ -224,6 +242,39 @@ def test_a_number_is_never_below_zero() -> None:
     assert inbox.unread_count(1) == 0
     counters.add({1: 3})
     assert inbox.unread_count(1) == 1
+
+
+# --- async code -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: inbox.notify(1, "news", "Hello"),
+        lambda: inbox.notify_many([1], "news", "Hello"),
+        lambda: inbox.mark_all_read(1),
+        lambda: inbox.unread_count(1),
+        lambda: inbox.unread_by_kind(1),
+    ],
+    ids=["notify", "notify_many", "mark_all_read", "unread_count", "unread_by_kind"],
+)
+def test_in_an_event_loop_a_call_is_refused_and_in_its_thread_it_works(call: Callable[[], Any]) -> None:
+    """A call that would block the loop does nothing: Django says what to use."""
+
+    async def refused() -> None:
+        with pytest.raises(SynchronousOnlyOperation, match="sync_to_async"):
+            call()
+
+    async def in_thread() -> None:
+        await sync_to_async(call)()
+        await sync_to_async(connections.close_all)()  # those of that thread
+
+    told = inbox.notify(1, "news", "Hello")
+    asyncio.run(refused())
+    assert [row.pk for row in Notification.objects.unread()] == [told.pk]
+    assert_exact()
+    asyncio.run(in_thread())
+    assert_exact()
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -262,8 +313,8 @@ def test_pages_of_what_is_unread_leave_out_the_rest(ids: list[int]) -> None:
     assert pages(3, unread_only=True) == [ids[0:6:2], ids[6::2]]
 
 
-def test_a_page_is_one_query_without_an_offset(ids: list[int]) -> None:
-    """However far back it is, it begins at a key."""
+def test_a_page_is_a_query_without_an_offset(ids: list[int]) -> None:
+    """However far back it is, it begins at a key, also that of unread ones alone."""
     with CaptureQueriesContext(
         connection,
     ) as queries:

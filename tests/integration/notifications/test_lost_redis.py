@@ -1,6 +1,6 @@
 """A Redis that lost its memory, came back older than it was, or started again: numbers stay right."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,7 +8,9 @@ import redis
 from django.db.models.functions import Now
 
 from notifications import counters, flush, inbox, reconcile
+from notifications.link.keys import keys
 from notifications.models import FlushedEpoch, Notification, Reconciliation, UnreadCount
+from notifications.reconciliation import full_scan, lease, page
 from tests.integration.notifications.unread import MARKS, assert_exact, kept, reconciled, unread_rows
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
@@ -19,7 +21,7 @@ FAR = 7 * 10**15  # microseconds: in the year 2191
 
 def snapshot(valkey: redis.Redis) -> Snapshot:
     """Return what Redis would have written to its disk now."""
-    return {key: valkey.dump(key) for key in valkey.keys("{unread}*")}  # type: ignore[misc]  # bytes, as asked for
+    return {key: valkey.dump(key) for key in valkey.keys("{weir:*")}  # type: ignore[misc]  # bytes, as asked for
 
 
 def restore(valkey: redis.Redis, taken: Snapshot) -> None:
@@ -31,8 +33,8 @@ def restore(valkey: redis.Redis, taken: Snapshot) -> None:
 
 def restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the server answer as one that was started again."""
-    run = counters.server_run() + "x"
-    monkeypatch.setattr(counters, "server_run", lambda: run)
+    run = counters.server_run("") + "x"
+    monkeypatch.setattr(counters, "server_run", lambda _known: run)
 
 
 def shown() -> dict[int, int]:
@@ -64,7 +66,7 @@ def test_what_redis_forgot_is_shown_exactly_at_once_and_reconciled(valkey: redis
         assert shown() == unread_rows(1, 2, 3, 4)
     assert kept(unread_rows()) != unread_rows()
     report = reconciled()
-    assert report.repaired == {1: -1, 2: -1, 3: 1, 4: 2}
+    assert report.repaired.first == {1: -1, 2: -1, 3: 1, 4: 2}
     assert report.trusted
     assert_exact()
 
@@ -75,7 +77,7 @@ def test_a_redis_that_forgot_is_trusted_after_a_whole_scan_only(
     """Until all users were compared anew rows are counted, however far the last scan had come."""
     inbox.notify_many(range(1, 6), "news", "Hello")
     flush.flush_sealed()
-    monkeypatch.setattr(reconcile, "AT_ONCE", 2)
+    monkeypatch.setattr(page, "USERS", 2)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
     monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
     reconciled()
@@ -84,18 +86,18 @@ def test_a_redis_that_forgot_is_trusted_after_a_whole_scan_only(
     for repaired, trusted in [({1: 1}, False), ({}, False), ({5: 1}, True)]:
         assert shown() == unread_rows(1, 2, 3, 4)
         report = reconciled()
-        assert (report.repaired, report.trusted) == (repaired, trusted)
+        assert (report.repaired.first, report.trusted) == (repaired, trusted)
     assert_exact()
 
 
 def test_a_redis_that_forgot_is_scanned_in_a_hurry(valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """One pass goes through all users then, where it takes a slice otherwise."""
     inbox.notify_many(range(1, 8), "news", "lost")
-    monkeypatch.setattr(reconcile, "AT_ONCE", 2)
+    monkeypatch.setattr(page, "USERS", 2)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
     valkey.flushall()
     report = reconciled()
-    assert len(report.repaired) == 7
+    assert report.repaired.users == 7
     assert report.trusted
     assert_exact()
 
@@ -105,25 +107,25 @@ def test_a_redis_that_forgets_while_a_pass_runs_is_not_trusted(
     overtaken: bool, valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What this pass saw was another Redis; the next one sees it, also where that has begun already."""
-    slices = reconcile._slices
+    pages = full_scan.pages
     inbox.notify_many([2, 3], "news", "Hello")
     flush.flush_sealed()
 
-    def forgotten(after: int) -> Any:
-        yield from slices(after)
+    def forgotten(after: int | None) -> Any:
+        yield from pages(after)
         inbox.notify(3, "news", "lost")
         valkey.flushall()
         flush.flush_sealed()
         if overtaken:
-            patched.setattr(reconcile, "_slices", slices)
+            patched.setattr(full_scan, "pages", pages)
             assert not reconciled().trusted
 
-    monkeypatch.setattr(reconcile, "LEASE_S", 0.0)
+    monkeypatch.setattr(lease, "LEASE_S", 0.0)
     monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
-    monkeypatch.setattr(reconcile, "AT_ONCE", 1)
+    monkeypatch.setattr(page, "USERS", 1)
     with monkeypatch.context() as patched:
         patched.setattr(reconcile, "SCAN_S", 9.0)
-        patched.setattr(reconcile, "_slices", forgotten)
+        patched.setattr(full_scan, "pages", forgotten)
         reconciled()
     assert shown() == unread_rows(1, 2, 3, 4)
     monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", 9.0)
@@ -186,7 +188,7 @@ def test_a_redis_that_came_back_older_than_the_last_flush_is_recognised_by_reade
     assert shown() == rows
     report = report if isinstance(report, reconcile.PassReport) else reconciled()
     drifts = {user_id: rows[user_id] - stored.get(user_id, 0) for user_id in rows}
-    assert report.repaired == {user_id: wrong for user_id, wrong in drifts.items() if wrong}
+    assert report.repaired.first == {user_id: wrong for user_id, wrong in drifts.items() if wrong}
     assert report.trusted
     assert_exact()
 
@@ -202,7 +204,7 @@ def test_a_redis_that_came_back_older_within_an_epoch_is_recognised_by_its_start
     restart(monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
-        patched.setattr(reconcile, "AT_ONCE", 1)
+        patched.setattr(page, "USERS", 1)
         inbox.notify(1, "news", "Hello")
         flush.flush_sealed()
         assert not reconciled().trusted
@@ -216,36 +218,37 @@ def test_a_server_that_started_again_gets_another_incarnation(
 ) -> None:
     """Once; what it holds may be older than it was, so it is dropped, and the numbers are repaired from the rows."""
     inbox.notify_many([1, 2], "news", "Hello")
-    before = valkey.get(counters.INCARNATION)
+    before = valkey.get(keys().incarnation)
     reconciled()
-    assert valkey.get(counters.INCARNATION) == before
+    assert valkey.get(keys().incarnation) == before
     restart(monkeypatch)
     report = reconciled()
-    after = valkey.get(counters.INCARNATION)
+    after = valkey.get(keys().incarnation)
     assert after != before
-    assert (report.repaired, report.trusted) == ({1: 1, 2: 1}, True)
+    assert (report.repaired.first, report.trusted) == ({1: 1, 2: 1}, True)
     reconciled()
-    assert valkey.get(counters.INCARNATION) == after
-    assert Reconciliation.objects.get().server_run == counters.server_run()
+    assert valkey.get(keys().incarnation) == after
+    assert Reconciliation.objects.get().server_run == counters.server_run("")
     assert_exact(1, 2)
 
 
 def test_a_start_that_is_seen_while_another_pass_runs_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pass that sees it first may not have the lease; readers and the next pass know it all the same."""
+    """The pass that sees it first may not have the lease: the one that has it ends, and the next one knows it."""
     inbox.notify(1, "news", "Hello")
-    repair = reconcile._repair
+    pages = full_scan.pages
 
-    def restarted(users: Collection[int]) -> Any:
+    def restarted(after: int | None) -> Any:
         restart(monkeypatch)
         assert reconcile.run_pass() is None
-        return repair(users)
+        yield from pages(after)
 
     with monkeypatch.context() as patched:
-        patched.setattr(reconcile, "_repair", restarted)
-        reconciled()
+        patched.setattr(full_scan, "pages", restarted)
+        with pytest.raises(counters.Unreachable, match="lost its memory"):
+            reconcile.run_pass()
     counters.add({1: -1})
     assert shown() == unread_rows(1, 2, 3, 4)
-    assert reconciled().repaired == {1: 1}
+    assert reconciled().repaired.first == {1: 2}
     assert_exact()
 
 
@@ -291,7 +294,7 @@ def test_a_flusher_that_held_what_an_older_redis_holds_again_changes_nothing(
 
 
 def epoch(valkey: redis.Redis) -> int:
-    return int(valkey.get(counters.EPOCH) or 0)
+    return int(valkey.get(keys().epoch) or 0)
 
 
 def test_epochs_only_grow(valkey: redis.Redis) -> None:

@@ -1,7 +1,6 @@
 """The commands of unread numbers do what they print, and print what they do."""
 
 from io import StringIO
-from typing import Any
 
 import pytest
 import redis
@@ -9,8 +8,9 @@ from django.core.management import call_command
 
 from notifications import counters, flush, inbox, reconcile
 from notifications.models import Doubt, UnreadCount
+from notifications.reconciliation import changed, drift, page, repairs
 from tests.integration.conftest import StartPython
-from tests.integration.notifications.unread import MARKS, assert_exact, kept
+from tests.integration.notifications.unread import MARKS, assert_exact, kept, lost, make_wrong
 
 pytestmark = [*MARKS, pytest.mark.usefixtures("looks_at_once")]
 
@@ -77,7 +77,7 @@ def test_a_dry_run_of_reconcile_unread_changes_nothing() -> None:
 
 IN_A_TERMINAL = """
 from django.core.management import call_command
-from notifications import drift
+from notifications.reconciliation import drift
 drift.APART_S = 0.0
 reader, terminal = os.openpty()
 os.dup2(terminal, 2)
@@ -108,14 +108,12 @@ def test_reconcile_users_repairs_returns_and_reports_its_progress(
 ) -> None:
     """Of all users or of some: the drifts are returned, and each user who was compared is counted once."""
     done: list[int] = []
-    assert reconcile.reconcile_users(users, dry_run=True) == wrong
+    assert reconcile.reconcile_users(users, dry_run=True).first == wrong
     seen: list[tuple[int, int]] = []
-    assert (
-        reconcile.reconcile_users(users, on_progress=done.append, on_drift=lambda *drift: seen.append(drift)) == wrong
-    )
-    assert dict(seen) == wrong
+    repaired = reconcile.reconcile_users(users, on_progress=done.append, on_drift=lambda *drift: seen.append(drift))
+    assert dict(seen) == repaired.first == wrong
     assert sum(done) == (3 if users else 5)
-    assert reconcile.reconcile_users(users) == {}
+    assert reconcile.reconcile_users(users).first == {}
     assert_exact()
 
 
@@ -124,31 +122,50 @@ def test_reconcile_users_takes_slice_after_slice(
     at_once: int, wrong: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many users a slice has, and however many of these differ."""
-    monkeypatch.setattr(reconcile, "AT_ONCE", at_once)
-    assert reconcile.reconcile_users() == wrong
+    monkeypatch.setattr(page, "USERS", at_once)
+    monkeypatch.setattr(repairs, "MOST", at_once)
+    assert reconcile.reconcile_users().first == wrong
     assert_exact()
 
 
-def test_a_user_who_does_not_rest_is_in_doubt_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number that changes too fast to decide is left to the next pass, and its rows are counted meanwhile."""
-    peek = counters.peek
+def test_a_report_names_the_first_users_only_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One statement may make a million numbers wrong: whoever wants to know each gets them one by one."""
+    assert reconcile.run_pass()
+    monkeypatch.setattr(changed, "SETTLED_S", 0.0)
+    monkeypatch.setattr(repairs, "MOST", 2)
+    monkeypatch.setattr(repairs, "FIRST", 3)
+    monkeypatch.setattr(page, "USERS", 1)
+    make_wrong(*range(5))
+    seen: list[int] = []
+    dry_run = reconcile.reconcile_users(dry_run=True, on_drift=lambda user_id, _drift: seen.append(user_id))
+    assert seen == [0, 1, 2, 3, 4]
+    assert (dry_run.users, dry_run.first) == (5, {0: 1, 1: 1, 2: 1})
+    report = reconcile.run_pass()
+    assert report
+    assert report.repaired == dry_run
+    assert_exact()
 
-    def restless(users: Any) -> Any:
-        inbox.notify(1, "news", "Hello")
-        return peek(users)
 
-    in_doubt = (
+def test_a_user_who_cannot_be_judged_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that differs and changes too fast to decide is left to the next pass, and its rows are counted."""
+
+    def moved(_looked_at: float) -> None:
+        with lost():
+            inbox.notify(1, "news", "lost")
+
+    cannot = (
         "1 user changed too fast, or lost touch with Redis, and cannot be judged now: "
-        "their rows are counted until the schedule has looked again, every ten seconds."
+        "the schedule looks again, every ten seconds, and those who differ have their rows counted until then."
     )
+    undecided = ["No unread number is known to be wrong.", cannot]
+    make_wrong(1)
     with monkeypatch.context() as patched:
-        patched.setattr(counters, "peek", restless)
-        undecided = ["No unread number is known to be wrong.", in_doubt]
+        patched.setattr(drift, "_wait_until_apart", moved)
         assert output_of("reconcile_unread", "--user=1", "--dry-run") == undecided
         assert not Doubt.objects.exists()
         assert output_of("reconcile_unread", "--user=1") == undecided
-    assert Doubt.objects.get().pk == 1
-    assert output_of("reconcile_unread") == ["No unread number is wrong.", in_doubt]
+        assert Doubt.objects.get().pk == 1
+    assert output_of("reconcile_unread", "--user=2") == ["No unread number is wrong.", cannot]
     assert reconcile.run_pass()
     assert output_of("reconcile_unread") == ["No unread number is wrong."]
     assert_exact(1)

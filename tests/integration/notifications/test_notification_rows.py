@@ -9,8 +9,10 @@ import pytest
 import redis
 from django.core.exceptions import FieldDoesNotExist
 from django.db import NotSupportedError, connection, transaction
-from django.db.models import Count, F
-from django.db.models.signals import post_save
+from django.db.models import Case, Count, Exists, F, OuterRef, Subquery, When
+from django.db.models.functions import Now
+from django.db.models.signals import post_save, pre_delete
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from notifications import flush, inbox, querysets
@@ -29,7 +31,7 @@ from tests.integration.notifications.notification_ways import (
     objects,
     save,
 )
-from tests.integration.notifications.unread import MARKS, assert_exact
+from tests.integration.notifications.unread import MARKS, assert_exact, kept
 
 pytestmark = MARKS
 
@@ -56,11 +58,12 @@ class Undone(Exception):
 
 
 @every_way
-def test_a_change_counts_when_it_commits_and_not_before(way: Way, rows: Rows) -> None:
-    """Inside a transaction the numbers stay as they are; right after its commit they are those of the rows."""
+def test_a_change_counts_at_once_for_its_transaction_and_at_its_commit_for_all(way: Way, rows: Rows) -> None:
+    """Inside the transaction the numbers are those of its rows; others have them right after the commit."""
     with transaction.atomic():
         way.go(rows)
-        assert inbox.unread_counts([1, 2, 3]) == BEFORE
+        assert inbox.unread_counts([1, 2, 3]) == BEFORE | way.numbers
+        assert kept([1, 2, 3]) == BEFORE
     assert inbox.unread_counts([1, 2, 3]) == BEFORE | way.numbers
     assert_exact(1, 2, 3)
 
@@ -232,6 +235,59 @@ def test_many_rows_are_changed_as_they_were_chosen() -> None:
     assert_exact(1, 2, 3)
 
 
+def statements_of(change: Callable[[], object]) -> int:
+    """Return in how many statements the rows are changed."""
+    with CaptureQueriesContext(connection) as queries:
+        change()
+    return sum(query["sql"].startswith(("UPDATE", "DELETE")) for query in queries)
+
+
+def test_many_rows_are_changed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each in one transaction, with the totals that Django returns; those whose choice depends on others, at once."""
+    monkeypatch.setattr(querysets, "CHUNK", 4)
+    objects.bulk_create(new(1 + n % 3, title=str(n)) for n in range(10))
+    users = objects.values("user_id").annotate(n=Count("pk")).filter(n__gt=3).values("user_id")
+    assert statements_of(lambda: objects.update(read_at=THEN)) == 3
+    assert statements_of(lambda: objects.filter(read_at=THEN).order_by("title").update(read_at=Now())) == 3
+    assert statements_of(lambda: objects.exclude(read_at=THEN).distinct().update(read_at=None)) == 3
+    assert statements_of(lambda: objects.filter(user_id__in=[1, 2]).update(read_at=THEN)) == 2
+    assert_exact(1, 2, 3)
+    first = objects.order_by("pk").values("user_id")[:1]
+    for at_once in (
+        lambda: objects.filter(pk__in=objects.unread()).update(read_at=THEN),
+        lambda: objects.filter(user_id__in=users).update(read_at=None),
+        lambda: objects.filter(Exists(objects.filter(pk__lt=OuterRef("pk")))).update(read_at=None),
+        lambda: objects.update(user_id=Subquery(first)),
+        lambda: objects.update(user_id=Case(When(pk__in=objects.all(), then=F("user_id")))),
+        lambda: objects.extra(where=["user_id IN (SELECT user_id FROM notifications_unreadcount)"]).update(
+            read_at=None
+        ),
+    ):
+        assert statements_of(at_once) == 1
+    assert_exact(1, 2, 3)
+    assert objects.filter(user_id=1).delete() == (10, {"notifications.Notification": 10})
+    assert_exact(1, 2, 3)
+
+
+def test_a_chunk_that_fails_takes_the_others_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed, and nothing counted."""
+
+    def fail(instance: Notification, **_signal: object) -> None:
+        if instance.title == "5":
+            raise Undone
+
+    monkeypatch.setattr(querysets, "CHUNK", 2)
+    objects.bulk_create(new(title=str(n)) for n in range(6))
+    pre_delete.connect(fail, sender=Notification)
+    try:
+        with pytest.raises(Undone):
+            objects.all().delete()
+    finally:
+        pre_delete.disconnect(fail, sender=Notification)
+    assert inbox.unread_count(1) == 6
+    assert_exact()
+
+
 @pytest.mark.parametrize(
     "change",
     [lambda row: mine().update(title=row.kind), lambda row: save(row, "title", title="other")],
@@ -253,6 +309,19 @@ def test_inserts_that_postgresql_does_not_report_are_refused(option: str) -> Non
         objects.bulk_create([new()], **{option: True, "unique_fields": ["id"], "update_fields": ["title"]})
     with pytest.raises(NotSupportedError, match="inbox"):
         objects.bulk_create([new()], None, True)
+    assert not objects.exists()
+
+
+@pytest.mark.parametrize("user", [7.0, 7.9, "7 ", "7.0"])
+def test_a_key_that_no_user_has_writes_nothing(user: Any) -> None:
+    """Django would take some of these for a whole number, and write the row before it could not be counted."""
+    for write in (
+        new(user_id=user).save,
+        lambda: objects.create(user_id=user),
+        lambda: objects.bulk_create([new(user_id=user)]),
+    ):
+        with pytest.raises(ValueError, match=r"whole number|expected a number"):
+            write()
     assert not objects.exists()
 
 

@@ -1,15 +1,22 @@
 """A pass finds every number that is wrong, of any cause, and repairs it once; deltas on their way are left alone."""
 
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
+from django.db import connection
 from structlog.testing import capture_logs
 
-from notifications import changes, counters, drift, flush, inbox, reconcile
-from notifications.models import Doubt, Notification
+from notifications import changes, counters, flush, inbox, reconcile
+from notifications.link import calls, places
+from notifications.link.keys import keys
+from notifications.models import Doubt, Notification, Reconciliation
+from notifications.reconciliation import changed, drift, lease, page
+from postgres import statements
 from tests.integration.notifications.unread import (
     MARKS,
     assert_exact,
@@ -53,30 +60,31 @@ def test_a_lost_delta_is_found_by_what_changed(
     inbox.mark_read(1, [rows[2].pk])
     if flushed:
         flush.flush_sealed()
-    assert reconciled().repaired == {}
+    assert reconciled().repaired.first == {}
     rows[0].read_at = rows[0].created_at
     with lost():
         change(rows)
-    monkeypatch.setattr(reconcile, "SETTLED_S", 30.0)
-    assert reconciled().repaired == {}
-    monkeypatch.setattr(reconcile, "SETTLED_S", 0.0)
-    assert reconciled().repaired == drifts
+    monkeypatch.setattr(changed, "SETTLED_S", 30.0)
+    assert reconciled().repaired.first == {}
+    monkeypatch.setattr(changed, "SETTLED_S", 0.0)
+    assert reconciled().repaired.first == drifts
     assert_exact()
     assert reconciled().looked_at == 0
 
 
-def delete_unseen(valkey: redis.Redis) -> None:  # noqa: ARG001  as the others
+def delete_unseen(valkey: redis.Redis | None) -> None:  # noqa: ARG001  as the others
     with lost():
         objects.filter(user_id=1).delete()
 
 
-def hide_behind_a_live_delta(valkey: redis.Redis) -> None:
+def hide_behind_a_live_delta(valkey: redis.Redis | None) -> None:
     delete_unseen(valkey)
     inbox.notify(1, "news", "makes rows and stored number the same again")
 
 
 def add_of_nothing(_: redis.Redis) -> None:
     counters.add({5: 3})
+    flush.flush_sealed()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +100,7 @@ def add_of_nothing(_: redis.Redis) -> None:
                       "VALUES (9, '', '', '', '')"),
         lambda _: sql("UPDATE notifications_unreadcount SET unread_count = 99 WHERE user_id = 2"),
         lambda _: sql("DELETE FROM notifications_unreadcount WHERE user_id = 2"),
-        lambda valkey: (inbox.notify_many([1, 2, 3], "news", "evicted"), valkey.delete("{unread}:open")),
+        lambda valkey: (inbox.notify_many([1, 2, 3], "news", "evicted"), valkey.delete(keys().open)),
     ],
     ids=["deleted", "hidden", "added", "SQL update", "SQL delete", "truncate", "SQL insert", "number", "no number",
          "evicted"],
@@ -104,14 +112,19 @@ def test_the_full_scan_finds_what_leaves_no_trace(
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     damage(valkey)
-    monkeypatch.setattr(reconcile, "SETTLED_S", 30.0)
+    monkeypatch.setattr(changed, "SETTLED_S", 30.0)
     rows = unread_rows(3, 5, 9)
     assert kept(rows) != rows
     with capture_logs() as entries:
-        repaired = reconciled().repaired
+        repaired = reconciled().repaired.first
     assert repaired
     assert entries == [
-        {"event": "unread_drift_repaired", "log_level": "warning", "users": len(repaired), "first": repaired}
+        {
+            "event": "unread_drift_repaired",
+            "log_level": "warning",
+            "users": len(repaired),
+            "first": {str(user): by for user, by in repaired.items()},
+        }
     ]
     assert_exact(1, 2, 3, 5, 9)
 
@@ -122,7 +135,38 @@ def test_the_full_scan_finds_what_leaves_no_trace(
 def between_looks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], Any]) -> None:
     """Have these happen one after the other, each between two looks of a pass."""
     pauses = iter(steps)
-    monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=lambda _: next(pauses, lambda: None)()))
+    monkeypatch.setattr(drift, "_wait_until_apart", lambda _looked_at: next(pauses, lambda: None)())
+
+
+def test_the_full_scan_finds_what_a_delta_hides_that_is_flushed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The delta was live when rows and stored numbers were compared, and is not when Redis is asked."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    flush.flush_sealed()
+    hide_behind_a_live_delta(None)
+    monkeypatch.setattr(changed, "SETTLED_S", 30.0)
+    peek = counters.peek
+
+    def peeked(users: Collection[int]) -> counters.Peek:
+        monkeypatch.setattr(counters, "peek", peek)
+        flush.flush_sealed()
+        return peek(users)
+
+    monkeypatch.setattr(counters, "peek", peeked)
+    assert reconciled().repaired.first == {1: -1}
+    assert_exact()
+
+
+def test_a_full_scan_reads_no_more_than_the_deltas_of_a_slice(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is asked about the users of a slice, 5,000 a call: it serves others in between."""
+    inbox.notify_many(range(20), "news", "Hello")
+    monkeypatch.setattr(counters, "AT_ONCE", 6)
+    valkey.config_resetstat()
+    assert reconciled().looked_at >= 20
+    calls: Any = valkey.info("commandstats")
+    assert not [name for name in calls if "zrange" in name.lower()]
+    assert calls["cmdstat_zmscore"]["calls"] >= 4
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])
@@ -130,7 +174,7 @@ def test_a_delta_that_is_on_its_way_is_not_repaired(looks: int, monkeypatch: pyt
     """It arrives before the last look, so the number is right then, and there is no doubt."""
     make_wrong(1)
     between_looks(monkeypatch, *[lambda: None] * (looks - 1), lambda: counters.add({1: 1}))
-    assert reconciled().repaired == {}
+    assert reconciled().repaired.first == {}
     assert not Doubt.objects.exists()
     assert_exact()
 
@@ -139,10 +183,11 @@ def test_looks_are_a_second_apart_and_reach_beyond_a_late_delta(monkeypatch: pyt
     """A delta so late that a pass may have repaired it is noted as a doubt: a pass looks for twice as long as that."""
     monkeypatch.undo()
     pauses: list[float] = []
-    monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=pauses.append))
+    monkeypatch.setattr(drift, "time", SimpleNamespace(sleep=pauses.append, monotonic=lambda: 0.0))
     make_wrong(1)
-    assert reconcile.reconcile_users() == {1: 1}
+    assert reconcile.reconcile_users().first == {1: 1}
     assert sum(pauses) >= 2 * changes.LATE_S
+    assert sum(pauses) > places.ANSWER_TIMEOUT_S + calls.SLACK_S, "a delta would be added after its number was repaired"
 
 
 def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,9 +196,9 @@ def test_a_drift_that_changes_while_it_is_looked_at_is_left_to_the_next_pass(mon
     make_wrong(1)
     between_looks(monkeypatch, lambda: make_wrong(1))
     report = reconciled()
-    assert (report.repaired, report.doubtful) == ({}, 1)
+    assert (report.repaired.first, report.doubtful) == ({}, 1)
     assert inbox.unread_count(1) == 2
-    assert reconciled().repaired == {1: 2}
+    assert reconciled().repaired.first == {1: 2}
     assert_exact()
 
 
@@ -166,11 +211,11 @@ def test_deltas_on_their_way_that_look_like_a_drift_together_are_not_repaired(mo
 
     make_wrong(1)
     between_looks(monkeypatch, *[arrive_and_begin_another] * 3)
-    assert reconciled().repaired == {}
+    assert reconciled().repaired.first == {}
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert inbox.unread_count(1) == Notification.objects.count()
     counters.add({1: 1})
-    assert reconciled().repaired == {}
+    assert reconciled().repaired.first == {}
     assert_exact()
 
 
@@ -179,44 +224,96 @@ def test_a_drift_of_a_user_who_moves_is_a_doubt_until_it_stands(monkeypatch: pyt
     make_wrong(1)
     with monkeypatch.context() as patched:
         between_looks(patched, *[lambda: (inbox.notify(1, "news", "Hello"), flush.flush_sealed())] * 3)
-        assert reconciled().repaired == {}
+        assert reconciled().repaired.first == {}
     assert inbox.unread_count(1) == Notification.objects.count()
-    assert reconciled().repaired == {1: 1}
+    assert reconciled().repaired.first == {1: 1}
     assert_exact()
 
 
-def test_a_user_whose_deltas_never_rest_is_in_doubt_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look sees two moments where deltas arrive in between; after some tries a pass leaves the user to the next."""
+def elsewhere(call: Callable[[], Any]) -> None:
+    """Call it on another connection, and wait for its end."""
+
+    def called() -> None:
+        try:
+            call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(called).result()
+
+
+def restless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have user 1 be notified at each peek, so that no look can tell anything about this user."""
     peek = counters.peek
 
-    def restless(users: Collection[int]) -> counters.Peek:
-        inbox.notify(1, "news", "Hello")
+    def peeked(users: Collection[int]) -> counters.Peek:
+        elsewhere(lambda: inbox.notify(1, "news", "Hello"))
         return peek(users)
 
+    monkeypatch.setattr(counters, "peek", peeked)
+
+
+def test_a_user_whose_deltas_never_rest_is_no_doubt_but_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look would see two moments: where no difference was seen nothing is wrong, and nothing is known to be right."""
     inbox.notify_many([1, 2], "news", "Hello")
     with monkeypatch.context() as patched:
-        patched.setattr(counters, "peek", restless)
+        restless(patched)
         report = reconciled()
-    assert (report.repaired, report.doubtful) == ({}, 1)
-    assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
+        assert (report.repaired.first, report.doubtful) == ({}, 0)
+        assert not Doubt.objects.exists()
+        sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
+        reconciled()
+    assert Doubt.objects.get().pk == 1
     assert reconciled().doubtful == 0
+    assert_exact()
+
+
+def test_a_user_whose_deltas_never_rest_is_a_doubt_where_redis_lost_deltas(
+    valkey: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis is trusted after this scan: it must not be so for a number that could not be looked at."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    valkey.flushall()
+    with monkeypatch.context() as patched:
+        restless(patched)
+        report = reconciled()
+    assert (report.repaired.first, report.doubtful, report.trusted) == ({2: 1}, 1, True)
+    assert inbox.unread_count(1) == objects.filter(user_id=1).count()
+    assert reconciled().repaired.first == {1: 1}
+    assert_exact()
+
+
+def test_a_user_who_is_notified_while_rows_are_counted_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that takes: what is compared is of the moment before, and a doubt ends."""
+    inbox.notify_many([1, 2], "news", "Hello")
+    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now())")
+    run_within = statements.run_within
+    counted: list[Any] = []
+
+    def notified(package: str, name: str, parameters: dict[str, Any], **options: Any) -> Any:
+        if name == "drift/count":
+            counted.extend(map(int, parameters["users"].strip("{}").split(",")))
+            elsewhere(lambda: inbox.notify(1, "news", "Hello"))
+        return run_within(package, name, parameters, **options)
+
+    monkeypatch.setattr(drift, "_query_within", partial(notified, "notifications"))
+    assert reconciled().doubtful == 0
+    assert 1 in counted
+    assert not Doubt.objects.exists()
+    make_wrong(2)
+    assert reconciled().repaired.first == {2: 1}
     assert_exact()
 
 
 def test_a_drift_whose_user_begins_to_move_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """It differed at the first look, and from then on looks the same as deltas on their way."""
     make_wrong(1)
-    peek = counters.peek
-
-    def restless(users: Collection[int]) -> counters.Peek:
-        inbox.notify(1, "news", "Hello")
-        return peek(users)
-
     with monkeypatch.context() as patched:
-        between_looks(patched, lambda: patched.setattr(counters, "peek", restless))
+        between_looks(patched, lambda: restless(patched))
         report = reconciled()
-    assert (report.repaired, report.doubtful) == ({}, 1)
-    assert reconciled().repaired == {1: 1}
+    assert (report.repaired.first, report.doubtful) == ({}, 1)
+    assert reconciled().repaired.first == {1: 1}
     assert_exact()
 
 
@@ -230,7 +327,7 @@ def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
     with pytest.raises(counters.Unreachable, match="lost its memory"):
         reconcile.run_pass()
     sql("UPDATE notifications_reconciliation SET lease_until = now()")
-    assert reconciled().repaired == {1: 2, 2: 1}
+    assert reconciled().repaired.first == {1: 2, 2: 1}
     assert_exact()
 
 
@@ -242,9 +339,9 @@ def test_one_pass_runs_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     make_wrong(1)
     others: list[reconcile.PassReport | None] = []
     between_looks(monkeypatch, lambda: others.append(reconcile.run_pass()))
-    assert reconciled().repaired == {1: 1}
+    assert reconciled().repaired.first == {1: 1}
     assert others == [None]
-    assert reconciled().repaired == {}
+    assert reconciled().repaired.first == {}
 
 
 def test_a_pass_that_outlives_its_lease_repairs_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,18 +349,59 @@ def test_a_pass_that_outlives_its_lease_repairs_nothing_twice(monkeypatch: pytes
     inbox.notify(2, "news", "Hello")
     flush.flush_sealed()
     make_wrong(1, 2, 3)
-    monkeypatch.setattr(reconcile, "LEASE_S", 0.0)
+    monkeypatch.setattr(lease, "LEASE_S", 0.0)
     repair = drift.repair
 
     def overtaken(drifts: Collection[drift.Drift]) -> set[int]:
         monkeypatch.setattr(drift, "repair", repair)
-        assert reconciled().repaired == {1: 1, 2: 1, 3: 1}
+        assert reconciled().repaired.first == {1: 1, 2: 1, 3: 1}
         return repair(drifts)
 
     monkeypatch.setattr(drift, "repair", overtaken)
-    late = reconciled()
-    assert (late.repaired, late.doubtful) == ({}, 3)
-    assert reconciled().repaired == {}
+    with capture_logs() as entries:
+        late = reconciled()
+    assert (late.repaired.first, late.overtaken) == ({}, True)
+    assert entries[-1]["event"] == "unread_pass_overtaken"
+    assert not Doubt.objects.exists(), "it changes nothing more"
+    assert reconciled().repaired.first == {}
+    assert_exact()
+
+
+def test_a_pass_renews_its_lease_before_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So however long it goes on, no other begins."""
+    make_wrong(1)
+    seen = []
+
+    def note() -> None:
+        seen.append(Reconciliation.objects.get().lease_until)
+
+    between_looks(monkeypatch, note, note, note)
+    assert reconciled().repaired.first == {1: 1}
+    assert seen == sorted(set(seen))
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+def test_a_pass_that_lost_its_lease_stops_and_changes_nothing_more(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it found is left to the pass that took over, with the doubts and the changes that led to it."""
+    make_wrong(1, 2)
+    sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (2, now())")
+    monkeypatch.setattr(page, "USERS", 1)
+
+    def taken() -> None:
+        sql("UPDATE notifications_reconciliation SET lease_until = now() + interval '1 hour'")
+
+    before = Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get()
+    with monkeypatch.context() as patched, capture_logs() as entries:
+        between_looks(patched, *[lambda: None] * (looks - 1), taken)
+        report = reconciled()
+    assert (report.repaired.first, report.overtaken) == ({}, True)
+    assert [entry["event"] for entry in entries] == ["unread_pass_overtaken"]
+    assert Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get() == before
+    assert list(Doubt.objects.values_list("pk", flat=True)) == [2]
+    assert reconcile.run_pass() is None
+    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    assert reconciled().repaired.first == {1: 1, 2: 1}
     assert_exact()
 
 
@@ -279,7 +417,7 @@ def test_two_repairs_of_the_same_drift_count_once() -> None:
     assert drift.repair(drifts) == {1, 2}
     assert drift.repair(drifts) == set()
     assert kept([1, 2, 3]) == {1: 1, 2: 2, 3: 1}
-    assert reconcile.reconcile_users([3]) == {3: 1}
+    assert reconcile.reconcile_users([3]).first == {3: 1}
     assert_exact()
 
 
@@ -288,8 +426,8 @@ def test_doubts_end_where_a_pass_has_looked_unless_noted_again(monkeypatch: pyte
     no_scan(monkeypatch)
     sql("INSERT INTO notifications_doubt (user_id, noted_at) VALUES (1, now()), (2, now())")
     make_wrong(1)
-    between_looks(monkeypatch, lambda: reconcile._query("doubts/note", {"users": [1]}))
-    assert reconciled().repaired == {1: 1}
+    between_looks(monkeypatch, lambda: statements.run("notifications", "doubts/note", {"users": [1]}))
+    assert reconciled().repaired.first == {1: 1}
     assert list(Doubt.objects.values_list("pk", flat=True)) == [1]
     assert reconciled().looked_at == 1
     assert_exact(2)

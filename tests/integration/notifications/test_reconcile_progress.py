@@ -1,12 +1,18 @@
 """Each pass goes on where the last one stopped, slice by slice and page by page, whatever comes in between."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from notifications import counters, flush, inbox, outages, reconcile
-from notifications.models import Notification, Reconciliation
+from notifications import counters, flush, inbox, reconcile
+from notifications.link import outages
+from notifications.models import Doubt, Notification, Reconciliation
+from notifications.reconciliation import changed, doubts, drift, full_scan, page, repairs
+from notifications.reconciliation.lease import Cursors
+from postgres import statements
 from tests.integration.notifications.unread import (
     MARKS,
     assert_exact,
@@ -26,10 +32,10 @@ objects = Notification.objects
 
 def slow_scan(monkeypatch: pytest.MonkeyPatch, *, users: int, rows: int = 500_000) -> None:
     """Have each pass scan only one slice."""
-    monkeypatch.setattr(reconcile, "AT_ONCE", users)
-    monkeypatch.setattr(reconcile, "ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(page, "USERS", users)
+    monkeypatch.setattr(page, "ROWS", rows)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
-    monkeypatch.setattr(reconcile, "SETTLED_S", 30.0)
+    monkeypatch.setattr(changed, "SETTLED_S", 30.0)
 
 
 def test_the_full_scan_goes_on_where_it_stopped_and_begins_anew_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,13 +45,13 @@ def test_the_full_scan_goes_on_where_it_stopped_and_begins_anew_at_its_end(monke
     slow_scan(monkeypatch, users=2)
     sql("UPDATE notifications_unreadcount SET unread_count = 5")
     reports = [reconciled() for _ in range(4)]
-    assert [set(report.repaired) for report in reports] == [{1, 2}, {3, 4}, {5, 6}, {7}]
+    assert [set(report.repaired.first) for report in reports] == [{1, 2}, {3, 4}, {5, 6}, {7}]
     took = [report.scan_took for report in reports]
     assert took[0] == took[1] == took[2]
     assert took[3]
     assert took[3] != took[2]
     sql("UPDATE notifications_unreadcount SET unread_count = 5")
-    assert set(reconciled().repaired) == {1, 2}
+    assert set(reconciled().repaired.first) == {1, 2}
     assert Reconciliation.objects.get().scanned_until == 2
 
 
@@ -60,42 +66,142 @@ def test_slices_go_through_all_users_once(users: int, rows: int, monkeypatch: py
         for _ in range(5):
             inbox.notify_many([4, 5], "news", "Hello")
     slow_scan(monkeypatch, users=users, rows=rows)
-    slices = list(reconcile._slices(reconcile.FIRST_USER))
-    assert sum(part.users for part in slices) == 6
-    assert [user_id for part in slices for user_id in sorted(part.differing)] == [4, 5, 6]
-    ends = [part.last_user for part in slices]
+    pages = list(full_scan.pages())
+    assert sum(part.compared for part in pages) == 6
+    assert max(part.compared for part in pages) <= users
+    looked_at = [user_id for part in pages for user_id in sorted(part.users)]
+    assert looked_at == ([4, 5, 6] if rows > 1 else [-3, 1, 4, 5, 6, 9]), "who may have more rows is looked at, too"
+    reached: list[Any] = [part.reached["scanned_until"] for part in pages]
+    *ends, last = reached
     assert ends == sorted(set(ends))
-    assert ends[-1] == reconcile.LAST_USER
+    assert last is None
 
 
 def test_many_changes_are_taken_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them in one pass; those of one moment stay together, and none is looked at twice."""
+    """All of them in one pass, and none is looked at twice."""
     no_scan(monkeypatch)
     reconciled()
-    slow_scan(monkeypatch, users=2)
-    monkeypatch.setattr(reconcile, "SETTLED_S", 0.0)
+    monkeypatch.setattr(page, "USERS", 2)
     make_wrong(1, 2, 3)
     make_wrong(3)
     make_wrong(4)
     make_wrong(5)
-    assert reconciled().repaired == {1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
+    assert reconciled().repaired.first == {1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
     assert reconciled().looked_at == 0
 
 
-def test_more_changes_than_a_pass_takes_are_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass ends before its lease does, and the next goes on behind the changes that it took."""
+@pytest.mark.parametrize("by_one_statement", [True, False])
+def test_more_changes_than_a_pass_has_time_for_are_left_to_the_next(
+    by_one_statement: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next pass goes on behind the last change, also where all of them have the time of one statement."""
     no_scan(monkeypatch)
     reconciled()
-    monkeypatch.setattr(reconcile, "AT_ONCE", 1)
-    monkeypatch.setattr(reconcile, "MOST_USERS", 2)
-    for user_id in range(1, 6):
-        make_wrong(user_id)
-    assert [set(reconciled().repaired) for _ in range(4)] == [{1, 2}, {3, 4}, {5}, set()]
+    monkeypatch.setattr(page, "USERS", 2)
+    monkeypatch.setattr(reconcile, "REST_S", -1.0)
+    if by_one_statement:
+        sql(
+            "INSERT INTO notifications_notification (user_id, kind, title, body, url) "
+            "SELECT user_id, '', '', '', '' FROM generate_series(1, 5) AS user_id"
+        )
+    else:
+        for user_id in range(1, 6):
+            make_wrong(user_id)
+    assert [set(reconciled().repaired.first) for _ in range(4)] == [{1, 2}, {3, 4}, {5}, set()]
+    assert_exact()
+
+
+def test_what_changes_while_a_pass_runs_is_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users who are notified all the time do not keep a pass from its end."""
+    no_scan(monkeypatch)
+    reconciled()
+    inbox.notify(1, "news", "Hello")
+    look = drift.look
+
+    def busy(*arguments: Any, **options: Any) -> drift.Look:
+        inbox.notify(1, "news", "Hello")
+        return look(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(drift, "look", busy)
+        assert reconciled().looked_at == 1
+    assert reconciled().looked_at == 1
+
+
+def test_doubts_that_a_pass_has_no_time_for_are_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest come first; one that is noted again is behind the others."""
+    no_scan(monkeypatch)
+    monkeypatch.setattr(page, "USERS", 2)
+    monkeypatch.setattr(reconcile, "REST_S", -1.0)
+    for user_id in (5, 4, 3, 2, 1, 5):
+        statements.run("notifications", "doubts/note", {"users": [user_id]})
+    left = []
+    for _ in range(3):
+        reconciled()
+        left.append(set(Doubt.objects.values_list("pk", flat=True)))
+    assert left == [{1, 2, 5}, {5}, set()]
+
+
+def test_users_with_many_unread_rows_are_pages_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their stored numbers: what a page counts is bounded, of doubts and of changes."""
+    for _ in range(4):
+        inbox.notify_many([1, 2, 3], "news", "Hello")
+    inbox.notify_many([4, 5], "news", "Hello")
+    flush.flush_sealed()
+    statements.run("notifications", "doubts/note", {"users": [1, 2, 3, 4, 5]})
+    monkeypatch.setattr(page, "ROWS", 5)
+    cursors = Cursors(changes_until=datetime(2000, 1, 1, tzinfo=UTC), changes_until_id=0, scanned_until=None)
+    for pages in (doubts.pages(), changed.pages(cursors)):
+        found = [set(part.users) for part in pages]
+        assert set().union(*found) == {1, 2, 3, 4, 5}
+        assert all(len(users & {1, 2, 3}) <= 1 for users in found)
+
+
+def test_what_is_judged_is_not_looked_at_again_after_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far it has come is stored page by page; users who differ are looked at again if they were not judged yet."""
+    no_scan(monkeypatch)
+    reconciled()
+    rows = [inbox.notify(user_id, "news", "Hello") for user_id in (1, 2)]
+    make_wrong(3)
+    inbox.notify(4, "news", "Hello")
+    monkeypatch.setattr(page, "USERS", 1)
+
+    def killed(_looked_at: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(drift, "_wait_until_apart", killed)
+        with pytest.raises(KeyboardInterrupt):
+            reconcile.run_pass()
+    assert Reconciliation.objects.get().changes_until_id == rows[-1].pk
+    assert reconcile.run_pass() is None, "its lease has not run out"
+    sql("UPDATE notifications_reconciliation SET lease_until = now()")
+    again = reconciled()
+    assert (again.looked_at, again.repaired.first) == (2, {3: 1})
+    assert_exact()
+
+
+def test_those_who_differ_are_judged_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three more looks serve the users of many pages; not more users at once than memory should hold."""
+    reconciled()
+    pauses: list[float] = []
+    monkeypatch.setattr(drift, "_wait_until_apart", pauses.append)
+    monkeypatch.setattr(page, "USERS", 1)
+    make_wrong(1, 2, 3, 4, 5)
+    with capture_logs() as entries:
+        assert reconciled().repaired.users == 5
+    assert [entry["users"] for entry in entries] == [5]
+    assert len(pauses) == drift.LOOKS - 1
+    monkeypatch.setattr(repairs, "MOST", 2)
+    make_wrong(1, 2, 3, 4, 5)
+    with capture_logs() as entries:
+        assert reconciled().repaired.users == 5
+    assert [entry["users"] for entry in entries] == [2, 2, 1]
     assert_exact()
 
 
 def test_a_pass_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it looked at without an answer is looked at again once its lease has run out."""
+    """What it looked at without an answer is looked at again; it gives its lease back."""
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     sql("UPDATE notifications_unreadcount SET unread_count = 5 WHERE user_id = 2")
@@ -108,9 +214,7 @@ def test_a_pass_that_fails_is_done_again_by_the_next(monkeypatch: pytest.MonkeyP
         patched.setattr(counters, "peek", away)
         with pytest.raises(counters.Unreachable, match="gone"):
             reconcile.run_pass()
-    assert reconcile.run_pass() is None
-    sql("UPDATE notifications_reconciliation SET lease_until = now()")
-    assert reconciled().repaired == {1: 1, 2: -4}
+    assert reconciled().repaired.first == {1: 1, 2: -4}
     assert_exact()
 
 

@@ -7,14 +7,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from notifications import inbox
-from tests.integration.plans import explain, generic_plan_of, plan_of
+from notifications import inbox, read_marks
+from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
 
 pytestmark = pytest.mark.django_db
 
 ROWS, USERS = 200_000, 2_000
 USER = 7  # has a hundredth of all rows
-TABLES = "notifications_notification, notifications_unreadcount"
+NOTIFICATIONS = "notifications_notification"
+TABLES = f"{NOTIFICATIONS}, notifications_unreadcount"
 FILL = f"""
     INSERT INTO notifications_notification (user_id, kind, title, body, url, created_at, changed_at, read_at)
     SELECT
@@ -26,6 +27,8 @@ FILL = f"""
 """
 LATELY = datetime.now(UTC) - timedelta(minutes=5)
 PAGE = 20
+UNREAD_OF_USER, MOST = 299, 100
+UNREAD = "notification_unread"  # its twin, which reads beside a read mark, does as well
 Nodes = list[dict[str, Any]]
 
 
@@ -52,7 +55,7 @@ def page_plan(**options: Any) -> Nodes:
     """Return the plan of the query that inbox.page makes."""
     with CaptureQueriesContext(connection) as queries:
         assert len(inbox.page(USER, **options)) == PAGE
-    text = queries[0]["sql"]
+    text = queries[-1]["sql"]
     assert "OFFSET" not in text
     return explain(text)
 
@@ -71,22 +74,81 @@ def test_pages_come_sorted_from_their_indexes() -> None:
 def test_passes_and_purges_read_what_they_look_for_and_no_more() -> None:
     """Users who changed lately, a slice of the full scan, a look, rows read long ago: each by its index."""
     plans: dict[str, tuple[dict[str, object], str]] = {
-        "reconcile/changed": ({"after": LATELY, "settled": 30.0, "most": 20_000}, "notification_changed"),
-        "reconcile/slice": ({"after": 1_000, "users": 100, "rows": 1_000}, "notification_unread"),
-        "reconcile/scan": ({"after": 1_000, "until": 1_100}, "notification_unread"),
-        "drift/look": ({"users": list(range(1, 101))}, "notification_unread"),
+        "reconcile/changed": (
+            {"after": LATELY, "after_id": 0, "until": LATELY + timedelta(minutes=5), "most": 20_000},
+            "notification_changes",
+        ),
+        "reconcile/slice": ({"after": 1_000, "users": 100, "rows": 1_000}, UNREAD),
+        "drift/count": ({"users": list(range(1, 101))}, UNREAD),
         "retention/purge": ({"older_than": 86_400.0, "batch": 1_000}, "notification_read"),
     }
     for name, (parameters, index) in plans.items():
-        assert indexes(plan_of("notifications", name, parameters)) == {index}, name
+        assert indexes(plan_of("notifications", name, parameters)) in ({index}, {f"{index}_since"}), name
+
+
+@pytest.mark.usefixtures("rows")
+def test_settling_and_removal_read_a_batch_and_no_more() -> None:
+    """Of a user with many covered rows, of one far above the cap, of many rows that have expired: each by its index."""
+    batch = 20
+    trimmed: dict[str, object] = {"user": USER, "cap": MOST, "batch": batch}
+    assert indexes(plan_of("notifications", "cap/trim", trimmed)) == {UNREAD}
+    assert batch <= rows_read("notifications", "cap/trim", trimmed, NOTIFICATIONS) <= MOST + 1 + 3 * batch
+
+    read_marks.mark_all(USER)
+    settled: dict[str, object] = {"user": USER, "after": 0, "batch": batch}
+    assert indexes(plan_of("notifications", "read_marks/settle", settled)) == {UNREAD}
+    assert batch <= rows_read("notifications", "read_marks/settle", settled, NOTIFICATIONS) <= 3 * batch
+
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE notifications_notification SET expires_at = created_at WHERE id % 100 = 0")
+    expired: dict[str, object] = {"batch": batch}
+    assert indexes(plan_of("notifications", "retention/expire", expired)) == {"notification_expires"}
+    assert batch <= rows_read("notifications", "retention/expire", expired, NOTIFICATIONS) <= 3 * batch
+
+
+@pytest.mark.usefixtures("rows")
+def test_forgetting_users_looks_at_their_notifications_and_no_others() -> None:
+    """However many others there are, and whatever PostgreSQL knows of the notes."""
+    users = "{" + ",".join(map(str, range(1, 1_001))) + "}"
+    plans: dict[str, dict[str, object]] = {
+        "noted": {"after": 7, "most": 1_000},
+        "delete": {"user": USER, "after": 0, "batch": 1_000},
+        "returned": {"users": users},
+        "finish": {"users": users, "oldest_live": 7},
+    }
+    for name, parameters in plans.items():
+        assert indexes(plan_of("notifications", f"forgetting/{name}", parameters)), name
 
 
 @pytest.mark.usefixtures("rows")
 def test_what_web_code_calls_most_uses_indexes_whatever_it_is_called_with() -> None:
     """These are prepared, and may get one plan for all parameters."""
-    for name in ("inbox/numbers", "inbox/mark_read", "inbox/mark_all_read"):
-        assert indexes(generic_plan_of("notifications", name)) == {"notification_unread"}, name
+    assert indexes(generic_plan_of("notifications", "inbox/numbers")) == {f"{UNREAD}_since"}
+    found_by = indexes(generic_plan_of("notifications", "inbox/mark_all_read")) - {UNREAD}  # which may find them by id
+    assert found_by == {f"{UNREAD}_since"}
+    assert indexes(generic_plan_of("notifications", "inbox/mark_read")) == set()  # by the primary key
     assert indexes(generic_plan_of("notifications", "inbox/mark_unread")) == {"notification_inbox"}
+
+
+@pytest.mark.usefixtures("rows")
+def test_counting_by_kind_reads_what_it_counts_and_no_more() -> None:
+    """The rows come in the order of their index, whatever PostgreSQL expects, and end where enough were counted.
+
+    What a read mark covers is not among them.
+    """
+    for most in (MOST, inbox.reading.MOST_COUNTED):
+        parameters: dict[str, object] = {"user": USER, "most_counted": most}
+        for plan in (
+            plan_of("notifications", "inbox/by_kind", parameters),
+            generic_plan_of("notifications", "inbox/by_kind"),
+        ):
+            assert indexes(plan) == {f"{UNREAD}_since"}
+            assert not [node for node in plan if "changed_xid" in str(node.get("Sort Key"))]
+        read = rows_read("notifications", "inbox/by_kind", parameters, "notifications_notification")
+        assert read == min(most, UNREAD_OF_USER)
+    read_marks.mark_all(USER)
+    inbox.notify(USER, "news", "not covered")
+    assert rows_read("notifications", "inbox/by_kind", parameters, "notifications_notification") == 1
 
 
 @pytest.mark.usefixtures("valkey")

@@ -12,18 +12,21 @@ from django.db import connection
 from django.test import override_settings
 
 from notifications import counters, flush, inbox, reconcile
+from notifications.link import calls
+from notifications.link.keys import keys
 from notifications.models import Doubt, Reconciliation, UnreadCount
+from notifications.reconciliation import full_scan
 
 # Only the tables of `notifications` are emptied between tests, which takes a tenth of the time.
 MARKS = [
-    pytest.mark.django_db(transaction=True, available_apps=["notifications"]),
+    pytest.mark.django_db(transaction=True, available_apps=["notifications", "workers.unread"]),
     pytest.mark.usefixtures("valkey"),
 ]
 
 
 def no_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have passes look at doubts and changes only."""
-    monkeypatch.setattr(reconcile, "_scan", lambda after, _seconds: ([], after))
+    monkeypatch.setattr(full_scan, "pages", lambda _after: iter(()))
 
 
 def unread_rows(*also: int) -> dict[int, int]:
@@ -40,11 +43,11 @@ def kept(users: Iterable[int]) -> dict[int, int]:
     """Return the numbers of these users that stand in the counters: what was flushed, and the deltas after it."""
     stored = {row.user_id: row for row in UnreadCount.objects.filter(pk__in=users)}
     with redis.Redis.from_url(settings.REDIS_URL, decode_responses=True) as client:
+        sealed: Any = client.get(keys().sealed)
         live: dict[int, Any] = {
-            int(key.rpartition(":")[2]): client.zrange(key, 0, -1, withscores=True)
-            for key in client.scan_iter("{unread}:deltas:*")
+            int(sealed or 0): client.zrange(keys().deltas, 0, -1, withscores=True),
+            2**63: client.zrange(keys().open, 0, -1, withscores=True),
         }
-        live[2**63] = client.zrange("{unread}:open", 0, -1, withscores=True)
     numbers = {user_id: stored[user_id].unread_count if user_id in stored else 0 for user_id in users}
     for epoch, deltas in live.items():
         for member, delta in deltas:
@@ -52,6 +55,11 @@ def kept(users: Iterable[int]) -> dict[int, int]:
             if user_id in numbers and (user_id not in stored or epoch > stored[user_id].epoch):
                 numbers[user_id] += int(delta)
     return numbers
+
+
+def with_deltas(users: Iterable[int]) -> set[int]:
+    """Return those of these users who have live deltas."""
+    return set[int]().union(*counters.peek(list(users)).deltas.values())
 
 
 def assert_kept() -> None:
@@ -74,18 +82,12 @@ def assert_exact(*also: int) -> None:
 @contextmanager
 def redis_at(url: str) -> Iterator[None]:
     """Have this process look for Redis there, as if it did so for the first time."""
-
-    def forget() -> None:
-        counters._client.cache_clear()
-        counters._script.cache_clear()
-        counters._outage.over_at = 0.0
-
     with override_settings(REDIS_URL=url):
-        forget()
+        calls.forget()
         try:
             yield
         finally:
-            forget()
+            calls.forget()
 
 
 @contextmanager

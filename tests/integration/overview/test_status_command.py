@@ -107,6 +107,24 @@ def test_a_site_at_which_nothing_starts_though_it_could_is_a_problem() -> None:
 
 
 @pytest.mark.usefixtures("alive")
+def test_a_pause_that_only_a_person_ends_is_a_problem_once_fetches_are_due_there() -> None:
+    """With the command that ends it; a pause that ends by itself is none."""
+    for name in ("a.example", "b.example"):
+        site_settings.set_rate(name, "1/s")
+        site_settings.pause(name)
+    later = database_now() + timedelta(hours=1)
+    request_fetches(["http://a.example/", "http://b.example/"], not_before=later)
+    assert told()[1] == 0
+    request_fetch("http://a.example/")
+    text, status = told()
+    assert status == 1
+    resume = "manage.py sites resume a.example"
+    assert text.endswith(f"\n\n! Due fetches wait until somebody resumes a.example, which is paused. -> {resume}\n")
+    site_settings.pause("a.example", timedelta(hours=1))
+    assert told()[1] == 0
+
+
+@pytest.mark.usefixtures("alive")
 def test_an_unknown_e_mail_needs_a_person() -> None:
     """It is said how many there are, and how old the oldest is."""
     order = Order.objects.create(number="A-1", customer_email="a@example.com")
@@ -119,6 +137,16 @@ def test_an_unknown_e_mail_needs_a_person() -> None:
     text, status = told()
     assert status == 1
     assert "! 1 e-mail may have arrived or not, the oldest for 2h 00m. -> manage.py emails list" in text
+
+
+def test_the_line_on_unread_numbers_says_when_changes_came_to_postgresql() -> None:
+    """Not when a flush last looked and found none."""
+    assert ", no change has come from Redis to PostgreSQL yet, " in told()[0]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO notifications_flushedepoch (epoch, users, flushed_at) VALUES (1, 1, now() - interval '1 hour')"
+        )
+    assert ", the last changes came from Redis to PostgreSQL 1h 00m ago, " in told()[0]
 
 
 def test_a_broker_that_is_away_and_missing_processes_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

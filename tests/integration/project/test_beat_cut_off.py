@@ -6,6 +6,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -35,7 +36,8 @@ class Cable:
     def mend(self) -> None:
         """End the connections that were cut, and carry new ones."""
         for end in self.ends:
-            end.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # its connection may have ended by itself
+                end.shutdown(socket.SHUT_RDWR)
         self.whole.set()
 
 

@@ -241,6 +241,25 @@ def test_deltas_that_are_out_of_reach(manage: Manage, command: str, database_url
     assert told.endswith(f"Connection refused): check REDIS_URL{DOCTOR}.")
 
 
+@pytest.mark.parametrize("kind", ["redis+sentinel", "redis+cluster"])
+def test_deltas_on_several_servers_that_are_out_of_reach(manage: Manage, kind: str, database_url: str) -> None:
+    """They are named as the variable names them."""
+    path = "/orders/0" if kind == "redis+sentinel" else ""
+    servers = {
+        "REDIS_URL": f"{kind}://:{SECRET}@127.0.0.1:1,127.0.0.1:2{path}",
+        "CELERY_BROKER_URL": "redis://127.0.0.1:3/0",
+    }
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, **servers))
+    assert told.startswith(f"Redis at 127.0.0.1:1,127.0.0.1:2{path} does not work (")
+    assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
+
+
+def test_a_cluster_without_a_broker_beside_it(manage: Manage, database_url: str) -> None:
+    """No process starts: Celery cannot use a cluster."""
+    told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=f"redis+cluster://:{SECRET}@127.0.0.1"))
+    assert told.startswith("CELERY_BROKER_URL must be set: REDIS_URL names a cluster, ")
+
+
 def test_deltas_in_an_embedded_valkey_that_does_not_run(manage: Manage, database_url: str, tmp_path: Path) -> None:
     """Without REDIS_URL the command says how to start it."""
     told = sentence(manage("flush_unread", DATABASE_URL=database_url, WEIR_HOME=tmp_path))

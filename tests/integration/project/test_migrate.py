@@ -27,18 +27,6 @@ call_command("sync_schedule")
 """
 
 
-@pytest.fixture
-def empty_database(transactional_db: None) -> Iterator[str]:  # noqa: ARG001  asked for its effect
-    """Return the name of a database without tables."""
-    name = f"{connection.settings_dict['NAME']}_empty"
-    with connection.cursor() as cursor:
-        cursor.execute(f"DROP DATABASE IF EXISTS {name}")
-        cursor.execute(f"CREATE DATABASE {name}")
-    yield name
-    with connection.cursor() as cursor:
-        cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
 def test_two_that_release_at_once_both_succeed(empty_database: str, start_python: StartPython) -> None:
     """One migrates; the other waits for it, and finds nothing left to do."""
     environment = {"WEIR_TEST_DATABASE": empty_database}

@@ -1,4 +1,4 @@
-"""Forty mistakes of somebody new: what was typed, what comes back, and the exit status.
+"""Mistakes of somebody new: what was typed, what comes back, and the exit status.
 
 What comes back is one sentence with the remedy. It is the last line: argparse writes above it how the command is used.
 """
@@ -102,6 +102,11 @@ TYPED = [
         2,
     ),
     ("fetches cancel 999", "There is no fetch 999.", 1),
+    (
+        "fetches cancel 1_0",
+        f"argument ID: must be a whole number above 0, not '1_0'. {HELP.format('fetches cancel')}",
+        2,
+    ),
     ("fetches retry", "Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.", 1),
     (
         "fetches list --since yesterday",
@@ -121,10 +126,23 @@ TYPED = [
     ),
     ("emails resolve 999 --arrived --why 'It came.'", "There is no e-mail 999.", 1),
     # All others.
-    ("check_heartbeat fetches", "invalid choice: 'fetches' (choose from 'default', 'ticks', 'fetch', 'mail')", 2),
+    (
+        "check_heartbeat fetche",
+        (
+            "There is no queue 'fetche'. Did you mean fetch? The queues are default, ticks, maintenance, fetch, mail. "
+            f"{HELP.format('check_heartbeat')}"
+        ),
+        2,
+    ),
     ("up --port {used}", "): choose another with --port.", 1),
-    ("up --fetchers 0", "argument --fetchers: must be a whole number above 0, not '0'", 2),
-    ("doctor --jsn", "unrecognized arguments: --jsn", 2),
+    ("up --fetchers 0", f"argument --fetchers: must be a whole number above 0, not '0'. {HELP.format('up')}", 2),
+    ("up --port 65536", f"argument --port: must be at most 65535, not '65536'. {HELP.format('up')}", 2),
+    ("doctor --jsn", f"there is no option --jsn. Did you mean --json? {HELP.format('doctor')}", 2),
+    (
+        "reconcile_unread --user 1_0",
+        f"argument --user: A user's key must be a whole number, but is '1_0'. {HELP.format('reconcile_unread')}",
+        2,
+    ),
 ]
 
 # The same with variables of the environment, which a new process reads. {postgres} is the port of a server that refuses
@@ -174,6 +192,15 @@ SET = [
         1,
     ),
     (
+        "status",
+        {"REDIS_URL": "redis://cache.example:6379/0?password=word"},
+        (
+            "REDIS_URL is malformed (what follows its ? cannot be used; a password stands before the host): "
+            "write redis://:PASSWORD@HOST:6379/0."
+        ),
+        1,
+    ),
+    (
         "sites",
         {"CELERY_BROKER_URL": "ftp://mq.example/"},
         "CELERY_BROKER_URL is malformed (no broker is spoken to by ftp://): write redis://:PASSWORD@HOST:6379/0.",
@@ -191,13 +218,13 @@ SET = [
         "Weir reads no variable WEIR_FETCH_ALOW_NETS. Did you mean WEIR_FETCH_ALLOW_NETS?",
         0,
     ),
-    ("doctor", {"DATABASE_URL": "", "WEIR_HOME": "{here}"}, "2 wrong, 25 not checked.", 1),
+    ("doctor", {"DATABASE_URL": "", "WEIR_HOME": "{here}"}, "2 wrong, 26 not checked.", 1),
 ]
 
 # What web code calls.
 CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: shipping.ship(999), Order.DoesNotExist, "There is no order 999."),
-    (lambda: inbox.notify("seven", "a", "b"), ValueError, "Field 'user_id' expected a number but got 'seven'."),  # type: ignore[arg-type]
+    (lambda: inbox.notify("seven", "a", "b"), ValueError, "A user's key must be a whole number, but is 'seven'."),
     (
         lambda: outbox.add("order.lost", "1"),
         UnknownKind,

@@ -50,6 +50,14 @@ def test_purge_goes_on_until_a_batch_is_short(monkeypatch: pytest.MonkeyPatch) -
     assert not Slot.objects.exists()
 
 
+def test_a_purge_that_has_no_more_time_leaves_the_rest_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many slots there are, a purge ends."""
+    monkeypatch.setattr(slots, "PURGE_BATCH", 10)
+    site_at()
+    grown_old(25, timedelta(hours=2))
+    assert [slots.purge(timedelta(hours=1), within_s=0.0) for _ in range(4)] == [10, 10, 5, 0]
+
+
 def test_what_was_reserved_far_ahead_hides_no_old_slot_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches go by the order of reservation: one that only holds starts still to come is not the end."""
     monkeypatch.setattr(slots, "PURGE_BATCH", 10)

@@ -52,19 +52,18 @@ PARAMETERS = {
 
 
 def waiting(count: int, *, site: str = SITE, max_wait: float = 10.0) -> None:
-    """Have so many tasks wait at a site, numbered from 0."""
+    """Have so many tasks wait at a site, numbered from 0; their ids do not tell their order."""
     options = {"task_id": "id", "headers": None, "retries": 0}
-    since = database_now() - HOUR
-    PostponedTask.objects.bulk_create(
-        PostponedTask(
-            site=site,
-            task="tests.plain",
-            signature=json.dumps({"task": "tests.plain", "args": [number], "kwargs": {}, "options": options}),
-            max_wait=max_wait,
-            not_before=since + timedelta(milliseconds=number),
+    signature = json.dumps({"task": "tests.plain", "args": ["number"], "kwargs": {}, "options": options})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications, not_before)
+            SELECT %s, 'tests.plain', replace(%s, '"number"', n::text), %s, 0, %s + n * interval '1 millisecond'
+            FROM generate_series(%s - 1, 0, -1) AS n
+            """,
+            [site, signature, max_wait, database_now() - HOUR, count],
         )
-        for number in reversed(range(count))  # their ids do not tell their order
-    )
 
 
 def refused(site: str, _max_wait: float, **_options: object) -> NoReturn:
@@ -442,12 +441,14 @@ def test_missing_sites_are_looked_for_at_the_next_sites_only(has_statistics: boo
     """However many tasks wait, at however many sites: two looks at an index for each site."""
     names = [f"site-{number:04}.example" for number in range(2_000)]
     create_sites(names)
-    since = database_now()
-    PostponedTask.objects.bulk_create(
-        PostponedTask(site=name, task="tests.plain", signature="{}", max_wait=10.0, not_before=since)
-        for name in names * 10
-    )
     with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications)
+            SELECT name, 'tests.plain', '{}', 10, 0 FROM generate_series(1, 10), unnest(%s::text[]) AS name
+            """,
+            [names],
+        )
         for table in ("throttled_postponedtask", "ratelimit_site"):
             cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
             if has_statistics:

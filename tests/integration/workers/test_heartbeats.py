@@ -11,7 +11,7 @@ from workers.processes.models import Process
 
 pytestmark = pytest.mark.django_db
 
-KINDS = ("beat", "worker", "ticks", "fetcher", "mailer")
+KINDS = ("beat", "worker", "ticks", "maintenance", "fetcher", "mailer")
 LONG_AGO = timedelta(hours=1)
 
 
@@ -27,7 +27,7 @@ def test_a_queue_without_a_heartbeat_is_silent() -> None:
         known(kind, LONG_AGO)
     Heartbeat.objects.create(queue="fetch")
     Heartbeat.objects.create(queue="mail", beat_at=Now() - heartbeats.FRESH)
-    assert heartbeats.silent_queues() == ["default", "ticks", "mail"]
+    assert heartbeats.silent_queues() == ["default", "ticks", "maintenance", "mail"]
 
 
 def test_none_is_overdue_right_after_the_start() -> None:
@@ -42,7 +42,7 @@ def test_none_is_overdue_right_after_its_workers_started() -> None:
     """Those of other queues have run for long."""
     for kind in KINDS:
         known(kind, timedelta(seconds=70) if kind == "fetcher" else LONG_AGO)
-    assert heartbeats.silent_queues() == ["default", "ticks", "mail"]
+    assert heartbeats.silent_queues() == ["default", "ticks", "maintenance", "mail"]
 
 
 def test_one_that_is_started_again_and_again_is_not_new() -> None:

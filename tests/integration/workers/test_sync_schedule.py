@@ -78,26 +78,44 @@ def test_an_entry_that_is_no_longer_in_the_code_is_removed() -> None:
     assert set(PeriodicTask.objects.values_list("name", flat=True)) == NAMES
 
 
-def test_entries_of_an_installation_without_the_queue_ticks_move_to_it_once() -> None:
-    """What the schedule had in `default` moves, but nothing that an operator has moved, switched off or added."""
+MOVES = {
+    "ticks": ("workers.migrations.0002_ticks_queue", "move_to_ticks", "default"),
+    "maintenance": ("workers.migrations.0003_maintenance_queue", "move_to_maintenance", "ticks"),
+}
+
+
+@pytest.mark.parametrize("queue", MOVES)
+def test_entries_of_an_installation_without_a_queue_move_to_it_once(queue: str) -> None:
+    """What the schedule had in another queue moves, but nothing that an operator has moved, switched off or added."""
+    module, function, before_it = MOVES[queue]
+    migration = import_module(module)
     sync()
     before = PeriodicTasks.last_change()
-    moved, elsewhere = PeriodicTask.objects.filter(task__in=[task_names.DISPATCH, task_names.SWEEP])
-    PeriodicTask.objects.filter(queue="ticks").update(queue="default")
+    moved, elsewhere, *_ = PeriodicTask.objects.filter(name__in=migration.MOVED)
+    PeriodicTask.objects.filter(name__in=migration.MOVED).update(queue=before_it)
     PeriodicTask.objects.filter(pk=elsewhere.pk).update(queue="elsewhere")
     second = IntervalSchedule.objects.get(every=1, period=IntervalSchedule.SECONDS)
-    PeriodicTask.objects.create(name="shop: tidy up", task="shop.tasks.tidy_up", interval=second, queue="default")
+    PeriodicTask.objects.create(name="shop: tidy up", task="shop.tasks.tidy_up", interval=second, queue=before_it)
 
-    import_module("workers.migrations.0002_ticks_queue").move_to_ticks(apps, None)
+    getattr(migration, function)(apps, None)
 
     queues = dict(PeriodicTask.objects.values_list("name", "queue"))
-    assert queues[moved.name] == "ticks"
+    assert queues[moved.name] == queue
     assert queues[elsewhere.name] == "elsewhere"
-    assert queues["shop: tidy up"] == "default"
-    assert set(import_module("workers.migrations.0002_ticks_queue").MOVED) == {
-        entry.name for entry in SCHEDULE if entry.queue == "ticks" and entry.task != task_names.HEARTBEAT
-    }
+    assert queues["shop: tidy up"] == before_it
     assert PeriodicTasks.last_change() != before, "a running beat must read them anew"
+
+
+def test_an_installation_of_any_age_gets_the_queues_of_the_schedule() -> None:
+    """One whose entries are all in `default` as well as one that has the queue of ticks."""
+    sync()
+    wanted = dict(PeriodicTask.objects.exclude(task=task_names.HEARTBEAT).values_list("name", "queue"))
+    for age in range(2):
+        moved = {name for module, _, _ in MOVES.values() for name in import_module(module).MOVED}
+        PeriodicTask.objects.filter(name__in=moved).update(queue="ticks" if age else "default")
+        for module, function, _ in MOVES.values():
+            getattr(import_module(module), function)(apps, None)
+        assert dict(PeriodicTask.objects.exclude(task=task_names.HEARTBEAT).values_list("name", "queue")) == wanted
 
 
 def test_an_entry_that_was_deleted_comes_back() -> None:

@@ -12,6 +12,8 @@ from django.core.management.base import CommandError
 from workers.cli.actions import ActionCommand, ActionParser
 
 COMMANDS = ("sites", "fetches", "emails")
+APPS = ("demo", "notifications", "project", "ratelimit", "workers")  # and those below them
+OWN = [name for name, app in get_commands().items() if app.split(".")[0] in APPS and name != "migrate"]  # Django's
 EXAMPLE = re.compile(r"^  python manage\.py (.+)$", re.MULTILINE)
 
 
@@ -71,6 +73,9 @@ def test_the_help_says_the_exit_statuses(name: str) -> None:
         ("fetches list --state faild", "There is no state 'faild'. Did you mean failed? The states are queued, "),
         ("emails list --state unknwon", "There is no state 'unknwon'. Did you mean unknown? The states are pending, "),
         ("emails resolv 7", "There is no action 'resolv'. Did you mean resolve? The actions are list, show, resolve. "),
+        ("sites --verbosiyt 1 list", "there is no option --verbosiyt. Did you mean --verbosity? "),
+        ("emails resolve 7 --arived --why x", "there is no option --arived. Did you mean --arrived? "),
+        ("check_heartbeat --proccess=beat", "there is no option --proccess. Did you mean --process? "),
         ("status --jsno", "there is no option --jsno. Did you mean --json? "),
     ],
 )
@@ -80,6 +85,23 @@ def test_what_is_misspelt_is_refused_with_what_may_have_been_meant(line: str, se
         call_command(*line.split())
     assert sentence in str(refusal.value)
     assert refusal.value.returncode == 2
+
+
+def test_what_stands_behind_two_dashes_is_no_option() -> None:
+    """As with all commands; an option may be shortened."""
+    options = parser_of("fetch").parse_args(["--prio=3", "--", "--jsno"])
+    assert (options.priority, options.urls) == (3, ["--jsno"])
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_command_refuses_an_option_that_it_does_not_have(name: str) -> None:
+    """In the same words, also where the others of its options are Django's."""
+    with pytest.raises(CommandError) as refusal:
+        call_command(name, "--verbosiyt=1")
+    assert str(refusal.value) == (
+        f"manage.py {name}: there is no option --verbosiyt. Did you mean --verbosity? "
+        f"`manage.py {name} --help` shows what it takes."
+    )
 
 
 def test_a_terminal_gets_the_sentence_and_no_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ def test_a_number_is_read(read: Callable[[str], float], text: str, value: float)
     assert read(text) == value
 
 
-@pytest.mark.parametrize("text", ["abc", "", "1.5", "nan", "9" * 5_000, "-1\udce9"])
+@pytest.mark.parametrize("text", ["abc", "", "1.5", "nan", "9" * 5_000, "-1\udce9", "1_0", "+5", " 5", "\u0665", "--5"])
 @pytest.mark.parametrize("read", [whole_number, from_zero, at_least_one, row_id])
 def test_what_is_no_whole_number_is_refused(read: Callable[[str], int], text: str) -> None:
     """The sentence has the text, in a form that any terminal can show."""

@@ -178,7 +178,7 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
     [
         (variables.names(["PATH", "WEIR_HOME"]), [("good", "Weir reads each variable")]),
         (variables.names(["WEIR_FETCH_ALOW_NETS"]), [("warning", "Did you mean WEIR_FETCH_ALLOW_NETS?")]),
-        (processes.kinds(ALL), [("good", "1 beat, 1 fetcher, 1 mailer, 1 ticks, 1 worker run.")]),
+        (processes.kinds(ALL), [("good", "1 beat, 1 fetcher, 1 mailer, 1 maintenance, 1 ticks, 1 worker run.")]),
         (processes.kinds([]), [("wrong", "`make up`")]),
         (processes.kinds(ALL[1:]), [("wrong", "No beat runs, so nothing is dispatched")]),
         (processes.kinds([*ALL[:-1], process("worker", state="silent")]), [("wrong", "No worker runs, so your own")]),
@@ -188,7 +188,7 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
             processes.silent([*ALL, process("beat", state="silent"), process("ticks", state="gone")]),
             [("wrong", "beat.1@host (pid 7) is silent for 20 s")],
         ),
-        (queues.consumed([]), [("good", "Workers consume default, ticks, fetch, mail.")]),
+        (queues.consumed([]), [("good", "Workers consume default, ticks, maintenance, fetch, mail.")]),
         (queues.consumed(["mail"]), [("wrong", "celery -A project worker --queues mail")]),
         (queues.lengths(dict.fromkeys(heartbeats.QUEUES, 0)), [("good", "0 in default, 0 in ticks")]),
         (

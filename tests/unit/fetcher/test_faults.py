@@ -159,6 +159,22 @@ def test_addresses_of_a_site_that_fail_in_different_ways(numbers: tuple[int, ...
     assert judged(error, written=False, to_site=True).party is party
 
 
+def test_a_refused_connection_is_one_sentence_with_what_to_do() -> None:
+    """Where there are several addresses, all are named; where one fails in another way, aiohttp's text says which."""
+    tried = {*TRIED, (socket.AF_INET6, ("2001:db8::9", 80, 0, 0))}
+    texts = "[Errno 111] Connect call failed ('192.0.2.9', 80), [Errno 111] Connect call failed ('2001:db8::9', 80)"
+    for error, addresses, places in (
+        (connecting(errno.ECONNREFUSED), TRIED, "192.0.2.9 port 80"),
+        (aiohttp.ClientConnectorError(KEY, OSError(texts)), tried, "192.0.2.9 port 80 and 2001:db8::9 port 80"),
+    ):
+        fault = fault_of(error, written=False, tried=addresses, has_route=lambda *_: True)
+        assert fault.error == (
+            f"connection refused by {places} (ECONNREFUSED): no server listens there, so check the URL's host and port"
+        )
+    mixed = aiohttp.ClientConnectorError(KEY, OSError(texts.replace("111", "113", 1)))
+    assert judged(mixed, written=False).error.startswith("ClientConnectorError: Cannot connect")
+
+
 @pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), AnswerTooLarge("text")])
 def test_what_would_end_the_same_is_permanent(error: Exception) -> None:
     assert judged(error, written=False).permanent

@@ -2,19 +2,23 @@
 
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import django
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.core import serializers
 from django.db import DEFAULT_DB_ALIAS, connections, models
-from django.db.models import Case, F, QuerySet, Value
+from django.db.models import Case, Count, Exists, F, Q, QuerySet, Subquery, Value, When
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.test import TestCase
 
 from notifications import django_private
 from notifications.models import Notification
 
+ROWS = QuerySet[Notification](Notification)
 DIFFERS = f"Django {django.get_version()} differs from what notifications.django_private relies on:"
 
 
@@ -115,6 +119,51 @@ def test_the_last_hook_of_a_kind_is_taken_and_the_others_keep_their_places(hooks
     assert django_private.take_hook(Total, using=DEFAULT_DB_ALIAS, leaving=nothing) is None
 
 
+def test_the_hooks_of_a_kind_are_those_that_were_not_rolled_back(
+    hooks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their order; others are left out, and so are those of a savepoint that is rolled back."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    outer, inner = Total(), Total()
+    connection.savepoint_ids = []
+    connection.on_commit(outer)
+    connection.savepoint_ids = ["savepoint"]
+    for hook in (nothing, inner):
+        connection.on_commit(hook)
+    assert len(hooks) == 3
+    assert list(django_private.hooks_of(Total, using=DEFAULT_DB_ALIAS)) == [outer, inner]
+    monkeypatch.setattr(connection, "_savepoint_allowed", lambda: True)
+    monkeypatch.setattr(connection, "_savepoint_rollback", lambda _savepoint: None)
+    connection.savepoint_rollback("savepoint")
+    assert list(django_private.hooks_of(Total, using=DEFAULT_DB_ALIAS)) == [outer], (
+        f"{DIFFERS} a rolled-back savepoint keeps or drops other hooks."
+    )
+
+
+def test_hooks_hear_of_the_commit_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each, whatever commits; they are still listed then, and run after it. Other hooks hear nothing."""
+    heard: list[str] = []
+
+    class Hook(django_private.CommitHook):
+        def commits(self) -> None:
+            heard.append("commits")
+
+        def __call__(self) -> None:
+            heard.append("committed")
+
+    connection: Any = connections.create_connection(DEFAULT_DB_ALIAS)
+    connection.connection = SimpleNamespace(commit=lambda: heard.append("COMMIT"))
+    connection.run_on_commit = [(set(), Hook(), False), (set(), nothing, False)]
+    monkeypatch.setattr(django_private, "connections", {DEFAULT_DB_ALIAS: connection})
+    for _ in range(2):
+        django_private.tell_before_commit(using=DEFAULT_DB_ALIAS)
+    connection.commit()
+    connection.run_and_clear_commit_hooks()
+    assert heard == ["commits", "COMMIT", "committed"], f"{DIFFERS} connection.commit does not call _commit."
+    connection.commit()
+    assert heard[3:] == ["COMMIT"]
+
+
 def test_captured_hooks_are_those_behind_a_place_in_the_list(hooks: list[Any]) -> None:
     """`captureOnCommitCallbacks` counts the hooks at its begin, so none before them may go."""
     connections[DEFAULT_DB_ALIAS].on_commit(Total())
@@ -178,3 +227,32 @@ def test_what_the_database_computes_is_an_expression(value: object) -> None:
 def test_a_value_is_no_expression(value: object) -> None:
     """Python knows it."""
     assert not django_private.is_expression(value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "by_row"),
+    [
+        (ROWS, [1, None], True),
+        (ROWS.filter(user_id=1, title__gt="a").exclude(kind="x").order_by("title").distinct(), [Now()], True),
+        (ROWS.filter(Q(user_id=1) | Q(title=F("kind"))), [F("user_id") + 1], True),
+        (ROWS.annotate(owner=F("user_id") + 1).filter(owner__in=[1, 2]), [F("owner")], True),
+        (ROWS, [Case(When(user_id=1, then=1))], True),
+        (ROWS.filter(pk__in=ROWS.filter(user_id=1)), [], False),
+        (ROWS.filter(Q(pk=1) | ~Q(user_id__in=ROWS.values("user_id"))), [], False),
+        (ROWS.filter(Exists(ROWS.all())), [], False),
+        (ROWS.annotate(first=Subquery(ROWS.values("pk")[:1])), [], False),
+        (ROWS.values("user_id").annotate(Count("pk")), [], False),
+        (ROWS.distinct("user_id"), [], False),
+        (ROWS.extra(where=["pk = 1"]), [], False),
+        (ROWS.filter(pk=RawSQL("(SELECT max(id) FROM x)", ())), [], False),
+        (ROWS.filter(pk=1).union(ROWS.filter(pk=2)), [], False),
+        (ROWS, [Subquery(ROWS.values("user_id")[:1])], False),
+        (ROWS, [Case(When(pk__in=ROWS.all(), then=1))], False),
+        (QuerySet(LogEntry).filter(user__is_staff=True), [], False),
+    ],
+)
+def test_a_queryset_knows_whether_it_looks_at_one_row_at_a_time(
+    rows: QuerySet[Any], values: list[object], by_row: bool
+) -> None:
+    """A filter, or a value, that looks at other rows or tables is found, wherever it stands."""
+    assert django_private.is_by_row(rows, values) is by_row, f"{DIFFERS} a query is made of other parts."

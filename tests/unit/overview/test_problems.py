@@ -16,6 +16,7 @@ NOTHING: dict[str, Any] = {
     "now": NOW,
     "trusted": True,
     "stalled_fetch": None,
+    "halted_site": None,
 }  # fmt: skip
 
 
@@ -28,13 +29,13 @@ def seen(**numbers: Any) -> Overview:
     return Overview(
         numbers=Numbers(**{**NOTHING, **numbers}),
         processes=[process(kind) for kind in NEEDED],
-        messages={"default": 5, "ticks": 39, "fetch": 500, "mail": 0},
+        messages={"default": 5, "ticks": 39, "fetch": 500, "maintenance": 39, "mail": 0},
         broker_error="",
     )
 
 
 def test_where_all_is_well_nothing_is_found() -> None:
-    """Work that waits, doubts, pauses and back-offs need nobody."""
+    """Work that waits, doubts, pauses that end and back-offs need nobody."""
     busy = seen(
         queued=MOST + 1, oldest_due_s=9e9, paused=3, backed_off=2, doubts=7, trusted=False, oldest_pending_s=9.0
     )
@@ -62,6 +63,16 @@ def test_where_all_is_well_nothing_is_found() -> None:
             seen(stalled=1, stalled_fetch=17),
             "Due fetches of 1 site do not start, though their rate would allow it.",
             "manage.py fetches why 17",
+        ),
+        (
+            seen(halted=1, halted_site="a.example"),
+            "Due fetches wait until somebody resumes a.example, which is paused.",
+            "manage.py sites resume a.example",
+        ),
+        (
+            seen(halted=2, halted_site="a.example"),
+            "Due fetches of 2 sites wait until somebody resumes these, which are paused.",
+            "manage.py sites list",
         ),
         (
             seen(unknown=2, oldest_unknown_s=7_500.0),

@@ -25,10 +25,10 @@ def _look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "SETTLED_S", 0.01)
 
 
-def told(code: changes.Code, checkout: Path) -> list[str]:
+def told(code: changes.Code, checkout: Path, *, all_ended: bool = False) -> list[str]:
     """Return what has changed, relative to the checkout."""
     try:
-        code.check()
+        code.check(all_ended=all_ended)
     except changes.Changed as changed:
         return [str(Path(path).relative_to(checkout)) for path in changed.paths]
     return []
@@ -40,16 +40,16 @@ def told(code: changes.Code, checkout: Path) -> list[str]:
         "shop/tasks.py",
         "shop/new.py",
         "shop/orders/__init__.py",
+        "shop/contests.py",
         "shop/sql/due.sql",
         "shop/templates/shop/mail.txt",
         "shop/templates/shop/mail.html",
-        "library/__init__.py",
         ".env",
         "Procfile",
     ],
 )
 def test_code_counts(name: str, checkout: Path) -> None:
-    """Modules, statements and templates of packages, new packages, and the variables."""
+    """Modules, statements and templates of packages, and the variables."""
     code = changes.Code(checkout)
     (checkout / name).parent.mkdir(parents=True, exist_ok=True)
     (checkout / name).write_text("y = 12\n")
@@ -68,15 +68,41 @@ def test_code_counts(name: str, checkout: Path) -> None:
         ".weir/x.py",
         "scripts/once.py",
         "tests/__init__.py",
+        "shop/tests.py",
+        "shop/test_orders.py",
+        "shop/tests/__init__.py",
         "README.md",
     ],
 )
 def test_all_else_does_not(name: str, checkout: Path) -> None:
-    """What no process imports: texts, editors' files, byte code, other folders."""
+    """What no process imports: texts, editors' files, byte code, other folders, an app's tests."""
     code = changes.Code(checkout)
     (checkout / name).parent.mkdir(parents=True, exist_ok=True)
     (checkout / name).write_text("y = 12\n")
     assert told(code, checkout) == []
+
+
+def test_a_new_package_counts_with_what_makes_use_of_it(checkout: Path) -> None:
+    """`startapp` restarts nothing; that the settings name the app does, and tells all."""
+    code = changes.Code(checkout)
+    (checkout / "stock").mkdir()
+    (checkout / "stock/__init__.py").write_text("")
+    assert told(code, checkout) == []
+    (checkout / "shop/settings.py").write_text("y = 12\n")
+    assert told(code, checkout) == ["shop/settings.py", "stock/__init__.py"]
+    code.starts()
+    (checkout / "stock/tasks.py").write_text("y = 12\n")
+    assert told(code, checkout) == ["stock/tasks.py"]
+
+
+def test_a_new_package_counts_where_no_process_runs(checkout: Path) -> None:
+    """It may be what they missed, also where it came before they had ended."""
+    code = changes.Code(checkout)
+    (checkout / "stock").mkdir()
+    (checkout / "stock/__init__.py").write_text("")
+    assert told(code, checkout) == []
+    assert told(code, checkout, all_ended=True) == ["stock/__init__.py"]
+    assert told(code, checkout, all_ended=True) == []
 
 
 def test_a_file_that_is_deleted_is_a_change(checkout: Path) -> None:

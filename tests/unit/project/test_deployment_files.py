@@ -29,6 +29,7 @@ from workers import beat, heartbeats
 from workers.processes.turning import KINDS
 from workers.schedule import SCHEDULE
 
+PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
 TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
@@ -180,7 +181,7 @@ def test_a_commit_subject_has_at_most_72_characters(message: str, is_refused: bo
 
 def test_the_procfile_names_the_processes() -> None:
     """The Procfile has one line for each process that Weir consists of, and one for a release."""
-    assert list(procfile()) == ["release", "web", "worker", "ticks", "fetcher", "mailer", "beat"]
+    assert list(procfile()) == ["release", *PROCESSES]
 
 
 @pytest.mark.parametrize("process", procfile())
@@ -210,7 +211,7 @@ def test_compose_file_fits_the_schema() -> None:
 def test_compose_file_has_no_version_and_all_services() -> None:
     """The obsolete key `version` is gone, and each part of Weir has its service."""
     assert "version" not in compose()
-    assert set(services()) == {"postgres", "valkey", "migrate", "web", "worker", "ticks", "fetcher", "mailer", "beat"}
+    assert set(services()) == {"postgres", "valkey", "migrate", *PROCESSES}
 
 
 def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
@@ -226,7 +227,7 @@ def test_compose_dependencies_name_services_that_can_fulfil_them() -> None:
                     pytest.fail(f"{name} is waited for until {condition}, which promises nothing")
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "ticks", "fetcher", "mailer", "beat"])
+@pytest.mark.parametrize("name", PROCESSES)
 def test_compose_processes_wait_for_servers_and_migrations(name: str) -> None:
     """No process of Weir starts before its servers answer and the database has its tables."""
     assert {key: value["condition"] for key, value in services()[name]["depends_on"].items()} == {
@@ -249,7 +250,7 @@ def test_compose_commands_exist(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("service", "process"),
-    [(name, name) for name in ("worker", "ticks", "fetcher", "mailer", "beat")] + [("migrate", "release")],
+    [(name, name) for name in PROCESSES if name != "web"] + [("migrate", "release")],
 )
 def test_compose_runs_what_the_procfile_runs(service: str, process: str) -> None:
     """Compose and Procfile start the same processes, so that what holds for one holds for the other."""

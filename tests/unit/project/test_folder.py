@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from project import embedded
 from project.checkout import CHECKOUT
 from project.processes import folder
 
@@ -43,6 +45,15 @@ def test_to_look_makes_no_folder(tmp_path: Path) -> None:
     """A command that only looks, or an `up` that cannot start, leaves nothing behind."""
     folder.refuse_second(tmp_path / "home")
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to("/nowhere")])
+def test_what_is_no_file_in_place_of_the_lock_is_told(make: Callable[[Path], object], tmp_path: Path) -> None:
+    """In a sentence that says what to do; who only looks finds no `up`."""
+    make(tmp_path / folder.LOCK)
+    assert folder.running(tmp_path) is None
+    with pytest.raises(embedded.EmbeddedError, match=r"up\.lock cannot be used .*: remove it"):
+        folder.held(tmp_path, 8123, {}).__enter__()
 
 
 def test_nothing_is_left_of_one_that_was_killed(tmp_path: Path) -> None:

@@ -82,3 +82,27 @@ def test_a_traceback_shows_no_local_variables(form: formats.Format) -> None:
         shown = line(form, exc_info=sys.exc_info())
     assert "ValueError" in shown
     assert password not in shown
+
+
+def logged(form: formats.Format, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return which of some events about requests are written."""
+    formats.configure(form, "INFO")
+    caplog.set_level(logging.INFO)
+    requests = structlog.get_logger(formats.REQUESTS)
+    requests.info("request_started", request="GET /refresh")
+    requests.info("request_finished", request="GET /refresh")
+    requests.info("request_finished", request="GET /healthz")
+    requests.error("request_finished", request="GET /livez")
+    structlog.get_logger("workers").warning("without_contact")
+    structlog.get_logger("workers").warning("request_started")
+    events: list[Any] = [record.msg for record in caplog.records]
+    return [f"{event['event']} {event.get('request', '')}" for event in events]
+
+
+def test_people_need_not_read_routine(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request is one line, a health check that succeeds is none, and what `up` has told is not told again."""
+    monkeypatch.setenv(formats.TOLD, "without_contact")
+    of_people = ["request_finished GET /refresh", "request_finished GET /livez", "request_started "]
+    assert logged("text", caplog) == of_people
+    caplog.clear()
+    assert len(logged("json", caplog)) == 6

@@ -23,9 +23,10 @@ from django.db.migrations import (
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
+from postgres.operations import AddUniqueConstraintConcurrently
 from project.checkout import CHECKOUT
 
-CONCURRENT = (AddIndexConcurrently, RemoveIndexConcurrently)
+CONCURRENT = (AddIndexConcurrently, AddUniqueConstraintConcurrently, RemoveIndexConcurrently)
 
 
 def faults(operations: Sequence[Operation], *, atomic: bool) -> Iterator[str]:
@@ -42,7 +43,9 @@ def faults(operations: Sequence[Operation], *, atomic: bool) -> Iterator[str]:
 
 def _fault(operation: Operation) -> Iterator[str]:
     match operation:
-        case AddIndexConcurrently() | RemoveIndexConcurrently() | AddConstraintNotValid():
+        case AddConstraintNotValid():
+            pass
+        case _ if isinstance(operation, CONCURRENT):
             pass
         case AddIndex() | RemoveIndex():
             yield f"{type(operation).__name__}Concurrently, in a migration with atomic = False"
@@ -54,6 +57,7 @@ def _fault(operation: Operation) -> Iterator[str]:
 
 INDEX = models.Index(fields=["title"], name="by_title")
 CHECK = models.CheckConstraint(condition=models.Q(title__gt=""), name="has_title")
+UNIQUE = models.UniqueConstraint(fields=["title"], condition=models.Q(title__gt=""), name="one_title")
 GENERATED = models.GeneratedField(
     expression=models.functions.Upper("title"), output_field=models.TextField(), db_persist=True
 )
@@ -67,6 +71,7 @@ GENERATED = models.GeneratedField(
         ([AddIndexConcurrently("book", INDEX)], False, []),
         ([AddIndexConcurrently("book", INDEX), RunPython(print)], False, ["no transaction"]),
         ([AddConstraint("book", CHECK)], True, ["AddConstraintNotValid"]),
+        ([AddUniqueConstraintConcurrently("book", UNIQUE)], False, []),
         ([AddConstraintNotValid("book", CHECK)], True, []),
         ([AddConstraintNotValid("book", CHECK), ValidateConstraint("book", "has_title")], True, ["after the one"]),
         ([AddField("book", "title", models.TextField(null=True))], True, []),

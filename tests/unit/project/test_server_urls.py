@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from kombu.utils.url import parse_url
 
+from notifications.link import urls as several
 from project.environment import urls
 
 BARE = {
@@ -64,7 +65,13 @@ def test_a_database_url_is_what_django_needs(url: str, differs: dict[str, Any]) 
         ("DATABASE_URL", "postgresql://weir:%2F%23@[fd00::1]:5433/orders?sslmode=require"),
         ("REDIS_URL", "redis://cache.example"),
         ("REDIS_URL", "rediss://user:word@cache.example:6380/2"),
+        ("REDIS_URL", "rediss://:word@cache.example/0?ssl_ca_certs=/ca.pem&ssl_cert_reqs=required"),
+        ("REDIS_URL", "redis://cache.example/0?password="),
         ("REDIS_URL", "unix:///run/valkey.sock?db=1"),
+        ("REDIS_URL", "redis+sentinel://user:word@a.example:26379,[fd00::1]/orders/2"),
+        ("REDIS_URL", "rediss+sentinel://a.example/orders?sentinel_password=word&ssl_ca_certs=/ca.pem"),
+        ("REDIS_URL", "redis+cluster://:word@a.example:6379,b.example"),
+        ("REDIS_URL", "rediss+cluster://a.example/0"),
         ("CELERY_BROKER_URL", "amqp://user:word@mq.example:5672/vhost"),
         ("CELERY_BROKER_URL", "sentinel://a.example:26379;sentinel://b.example:26379"),
     ],
@@ -99,6 +106,26 @@ def test_good_urls_have_no_fault(variable: str, url: str) -> None:
         ("REDIS_URL", "redis://:s3cret@h:port/0", "is malformed (its host or port cannot be read;"),
         ("REDIS_URL", "redis://:s3cret@[h/0", "is malformed (its host or port cannot be read;"),
         ("REDIS_URL", "redis://:s3cret@h/zero", "is malformed (what follows the last / must be a number)"),
+        ("REDIS_URL", "redis://h/0?password=s3cret", "is malformed (what follows its ? cannot be used; a password"),
+        ("REDIS_URL", "redis://h/0?s3cret=1", "is malformed (what follows its ? cannot be used; a password"),
+        ("REDIS_URL", "redis://h/?db=s3cret", "is malformed (what follows its ? cannot be used; a password"),
+        ("REDIS_URL", "unix:///run/valkey.sock?db=s3cret", "is malformed (what follows its ? cannot be used; a pass"),
+        ("REDIS_URL", "rediss://h/0?ssl_cert_reqs=s3cret", "is malformed (what follows its ? cannot be used; a pass"),
+        (
+            "CELERY_BROKER_URL",
+            "amqp://h;amqp://g/v?password=s3cret",
+            "is malformed (what follows its ? cannot be used;",
+        ),
+        ("REDIS_URL", "redis+sentinel://:s3cret@h:26379", "is malformed (it must name the Sentinels' service"),
+        ("REDIS_URL", "redis+sentinel://:s3cret@h:26379/orders/x", "is malformed (what follows the service must be"),
+        ("REDIS_URL", "redis+sentinel://s3cret@h/orders", "is malformed (its password must stand behind a colon)"),
+        ("REDIS_URL", "redis+sentinel://:s3cret@h:1,/orders", "is malformed (one of its hosts or ports cannot be"),
+        ("REDIS_URL", "redis+sentinel://:s3cret@h:99999/orders", "is malformed (one of its hosts or ports cannot"),
+        ("REDIS_URL", "redis+sentinel://:s3/cret@h:1/orders", "is malformed (one of its hosts or ports cannot be"),
+        ("REDIS_URL", "redis+cluster://:s3cret@h,g/1", "is malformed (a cluster has no other database than 0)"),
+        ("REDIS_URL", "redis+cluster://:s3cret@[h,g", "is malformed ("),
+        ("REDIS_URL", "redis+other://:s3cret@h", "is malformed (it must begin with redis://)"),
+        ("CELERY_BROKER_URL", "redis+cluster://:s3cret@h", "is malformed (no broker is spoken to by redis+cluster"),
         ("CELERY_BROKER_URL", "nothing:s3cret", "is malformed (it must begin with redis://)"),
         ("CELERY_BROKER_URL", "amqp:s3cret", "is malformed (it must begin with redis://)"),
     ],
@@ -108,7 +135,8 @@ def test_a_url_that_cannot_be_used_is_told_without_a_word_of_it(variable: str, u
     sentence = urls.malformed(variable, url)
     assert sentence is not None
     assert sentence.startswith(f"{variable} {fault}")
-    assert f"write {urls.EXAMPLES[variable]}" in sentence
+    kind = several.kind_of(url) if variable == "REDIS_URL" else ""
+    assert f"write {several.EXAMPLES.get(kind, urls.EXAMPLES[variable])}" in sentence
     assert "s3cret" not in sentence
 
 
@@ -139,3 +167,29 @@ def test_a_broker_over_tls_is_verified_however_its_url_is_written(url: str) -> N
 def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
     """Whoever turns the verification off has it off; other transports know nothing of it."""
     assert urls.with_verified_tls(url) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "broker", "options"),
+    [
+        ("redis://cache.example/1", "redis://cache.example/1", {}),
+        (
+            "redis+sentinel://:w%2Frd@a.example,[fd00::1]:5/orders/2?sentinel_password=other",
+            "sentinel://:w%2Frd@a.example:26379/2;sentinel://:w%2Frd@[fd00::1]:5/2",
+            {"master_name": "orders", "sentinel_kwargs": {"socket_timeout": 1, "password": "other"}},
+        ),
+    ],
+)
+def test_celery_takes_the_same_servers_in_its_own_spelling(url: str, broker: str, options: dict[str, Any]) -> None:
+    """Of one server, or of Sentinels."""
+    assert urls.broker("", url) == broker
+    assert urls.broker_options("", url) == options
+    assert urls.broker("amqp://other", url) == "amqp://other"
+    assert urls.broker_options("amqp://other", url) == {}
+
+
+@pytest.mark.parametrize("url", ["redis+cluster://a.example", "rediss+sentinel://a.example/orders"])
+def test_where_celery_cannot_use_redis_it_wants_a_broker_of_its_own(url: str) -> None:
+    """A sentence says so."""
+    assert str(urls.refusal("", url)).startswith("CELERY_BROKER_URL must be set: ")
+    assert urls.refusal("redis://broker.example", url) is None

@@ -1,6 +1,7 @@
 """Settings read what environment variables say, or refuse it in a sentence: never something else in silence."""
 
 import os
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ def test_a_value_is_read_as_it_is_written(name: str, text: str, value: Any, monk
 TIME = "must be a number of seconds, such as 30 or 0.5, or a length of time up to 366d, such as 90s, 10m, 2h or 1d"
 RATE = "must be a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day"
 PORTS = "must be ports and ranges of ports with commas between them, such as 80,443,8000-8099"
+PREFIX = "must be up to 32 letters, digits, _, - and ., such as weir"
 NETWORKS = "must be networks (no host bits set) with commas between them, such as 10.1.0.0/16,fd00::/8"
 
 
@@ -77,6 +79,8 @@ NETWORKS = "must be networks (no host bits set) with commas between them, such a
         ("WEIR_FETCH_MAX_BODY", "1e6", "must be a whole number, such as 5242880"),
         ("EMAIL_PORT", "-25", "must be a whole number, such as 25"),
         ("WEIR_MAIL_MAX_ATTEMPTS", "2.5", "must be a whole number, such as 20"),
+        ("WEIR_UNREAD_CAP", "-1", "must be a whole number, such as 0"),
+        *(("WEIR_REDIS_PREFIX", text, PREFIX) for text in ("{weir}", "we}ir", "we ir", "we\tir", "a:b", "x" * 33)),
         ("WEIR_OBEY_ROBOTS", "ture", "must be true or false"),
         ("WEIR_OBEY_ROBOTS", "2", "must be true or false"),
         ("DJANGO_DEBUG", "nope", "must be true or false"),
@@ -256,6 +260,24 @@ class TestTheFile:
         with pytest.raises(UnreadableVariables, match=r"^\.env, line 2, cannot be read: write NAME=value") as raised:
             self.read(f"# mail\n{line}\n", tmp_path, monkeypatch)
         assert "mail" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"WEIR_LOOKAHEAD=5s\n", ""),
+            (b"WEIR_LOOKAHEAD=soon\n", "WEIR_LOOKAHEAD must be"),
+            (b"# mail\nEMAIL_HOST='a\n", r"\.env, line 2, cannot be read"),
+            (b"EMAIL_HOST=caf\xe9\n", r"\.env cannot be read: it is not in UTF-8"),
+        ],
+    )
+    def test_it_is_judged_without_being_read(self, content: bytes, said: str, tmp_path: Path) -> None:
+        """As by a process that is started with it; what that is given wins."""
+        (tmp_path / ".env").write_bytes(content)
+        told = environment.refusal(tmp_path / ".env", {})
+        assert re.match(said, told)
+        assert bool(told) is bool(said)
+        assert "WEIR_LOOKAHEAD" not in os.environ
+        assert "must be" not in environment.refusal(tmp_path / ".env", {"WEIR_LOOKAHEAD": "5s"})
 
     def test_what_is_in_single_quotes_stands_for_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Passwords may have blanks, number signs and double quotes."""

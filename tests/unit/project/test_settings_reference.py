@@ -4,10 +4,12 @@ import re
 
 import pytest
 
+from project.checkout import CHECKOUT
 from project.environment import reference
 from project.environment.values import Wanted
 from project.environment.variables import GROUPS, Variables
 
+PACKAGES = ("notifications", "project", "ratelimit", "workers")
 REMEDY = "run `python -m project.environment.reference` and commit what it wrote"
 
 
@@ -32,6 +34,13 @@ def test_what_stands_around_the_chapters_is_kept() -> None:
     assert made.endswith(f"{reference.END}\nafter\n")
     assert "OLD" not in made
     assert reference.page(made) == made
+
+
+def test_every_check_is_in_the_table() -> None:
+    """A reader who is shown an id finds it; the code names each."""
+    code = "".join(path.read_text() for package in PACKAGES for path in (CHECKOUT / package).rglob("*.py"))
+    told = re.findall(r"^\| `(weir\.[A-Z]\d+)` \|", reference.PAGE.read_text(), re.MULTILINE)
+    assert told == sorted(set(re.findall(r"weir\.[A-Z]\d{3}", code)))
 
 
 def test_every_group_is_read() -> None:
