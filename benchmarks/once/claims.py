@@ -8,8 +8,8 @@ from uuid import uuid4
 from benchmarks.figures import Figure
 from benchmarks.once import queues
 from benchmarks.rounds import rate
-from workers.mail import outbox
-from workers.mail.sending import BATCH
+from workers.mail.sending import leases
+from workers.mail.sending.runner import BATCH
 
 ROUNDS = 3
 DUE = 20_000
@@ -35,4 +35,4 @@ def _middle(claim: Callable[[], None], claimed: int) -> float:
 def _claim(batch: int, total: int) -> None:
     token, left = uuid4(), total
     while left:
-        left -= len(outbox.claim(batch, token))
+        left -= len(leases.claim(batch, token))

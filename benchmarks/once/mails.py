@@ -15,7 +15,7 @@ from benchmarks.once import crew, queues, sink
 from benchmarks.once.crew import Crew
 from benchmarks.once.sink import Sink
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
-from workers.mail import message
+from workers.mail import rendering
 from workers.mail.models import Email
 
 ROUNDS = 5
@@ -66,7 +66,7 @@ def _alone(server: Sink) -> list[tuple[float, ...]]:
         return lambda: _rate(server, MAILS, lambda: queues.FILLERS[name](MAILS), queues.SENDERS[name])
 
     queues.fill(1)
-    content = message.write(Email.objects.get()).content
+    content = rendering.write(Email.objects.get()).content
 
     def bare() -> None:
         with smtplib.SMTP(sink.HOST, server.port) as client:

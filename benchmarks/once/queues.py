@@ -14,8 +14,9 @@ from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
 from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
-from workers.mail import kinds, message, sending
+from workers.mail import kinds, rendering
 from workers.mail.models import Email
+from workers.mail.sending import runner
 
 EMPTY = "TRUNCATE orders_order, mail_email, mail_resolution RESTART IDENTITY"
 FILL = """
@@ -67,7 +68,7 @@ def fill_django_mailer(count: int) -> None:
         cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
     emails = list(Email.objects.order_by("pk"))
     drafts = kinds.find_all(emails)
-    rendered = [message.write(email, drafts[email.pk]).email_message for email in emails]
+    rendered = [rendering.write(email, drafts[email.pk]).as_django() for email in emails]
     import_module("mailer.backend").DbBackend().send_messages(rendered)
 
 
@@ -84,7 +85,7 @@ FILLERS: dict[str, Callable[[int], None]] = {
     "published_over_one_connection": fill_published,
 }
 SENDERS: dict[str, Callable[[], object]] = {
-    "send_due": sending.send_due,
+    "send_due": runner.send_due,
     "django_mailer": lambda: import_module("mailer.engine").send_all(),
     "published": lambda: PublishedShippedEmail().send_all(),
     "published_over_one_connection": lambda: PublishedShippedEmail(over_one_connection=True).send_all(),

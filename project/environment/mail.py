@@ -14,7 +14,7 @@ class Email(Group):
     EMAIL_BACKEND: str = Field(
         default="workers.mail.smtp.EmailBackend",
         description="Django's mail backend. With another one, whatever it fails to send is `unknown`, unless it is a "
-        "[Transport](python-api.md#workersmailtransport).",
+        "[Transport](python-api.md#workersmailtransportsbase).",
     )
     EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
     EMAIL_PORT: Port = Field(default=25, description="Its port.")

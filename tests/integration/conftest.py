@@ -38,7 +38,7 @@ from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch
-from workers.mail import sender
+from workers.mail.sending import sender
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = """

@@ -10,9 +10,9 @@ from django.utils.module_loading import import_string
 
 from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
-from workers.mail import transport
-from workers.mail.message import CannotBeWritten, from_address
-from workers.mail.sender import FRESH
+from workers.mail.rendering import CannotBeWritten, from_address
+from workers.mail.sending.sender import FRESH
+from workers.mail.transports import relays
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
 
@@ -23,7 +23,7 @@ def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
     try:
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
-            site_names.canonical(transport.server_name())
+            site_names.canonical(relays.server_name())
     except (InvalidRate, site_names.InvalidSiteName) as error:
         return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
@@ -97,7 +97,7 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 @register
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E011: EMAIL_BACKEND must work; weir.W001: it should know whether an e-mail can have been accepted."""
-    path = transport.backend_path()
+    path = relays.backend_path()
     try:
         backend = import_string(path)
         if not (settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL):  # which is weir.E010
@@ -105,7 +105,7 @@ def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
         message = f"EMAIL_BACKEND: {path!r} cannot be used: {type(error).__name__}: {error}"
         return [Error(message, id="weir.E011")]
-    if transport.tells_phase(backend):
+    if relays.tells_phase(backend):
         return []
     message = (
         f"EMAIL_BACKEND: {path} cannot tell how far it came, so that every e-mail that it fails to send "

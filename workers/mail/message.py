@@ -1,119 +1,63 @@
-"""What is transmitted: an e-mail rendered to the last byte, before any connection is opened."""
+"""What is transmitted: an e-mail to the last byte, with the addresses of its envelope."""
 
-import re
 from dataclasses import dataclass
-from email.generator import BytesGenerator
-from email.utils import parseaddr
-from io import BytesIO
-from unicodedata import category
-from uuid import uuid4
+from email import message_from_bytes, policy
+from email.message import EmailMessage as ParsedMessage
+from typing import Any
 
-import idna
-from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.mail import EmailMessage, EmailMultiAlternatives
-from django.core.validators import validate_email
-from django.db import InterfaceError, OperationalError
+from django.core.mail import EmailMultiAlternatives
 
-from workers.mail import kinds
-from workers.mail.kinds import Draft
-from workers.mail.models import Email
-
-# What could end a header: all control characters, and the separators of lines and paragraphs.
-CONTROLS = {"Cc", "Zl", "Zp"}
-_NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
-
-
-class CannotBeWritten(ValueError):
-    """This e-mail cannot be written, whenever it is tried; the message says why."""
+# What a backend takes from an object instead of from its headers, or must write itself.
+_OF_ITS_OWN = {"subject", "from", "to", "mime-version", "content-type", "content-transfer-encoding"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """An e-mail to one recipient: the addresses of the SMTP envelope, the bytes, and the same for other backends."""
+    """An e-mail to one recipient. The same in each attempt."""
 
-    from_address: str
+    from_address: str  # of the envelope: bounces go there
     recipient: str
-    content: bytes
-    email_message: EmailMessage
+    content: bytes  # RFC 5322, with CRLF
+    idempotency_key: str  # of this e-mail and this content, in all installations
 
+    def parsed(self) -> ParsedMessage:
+        """Return its headers and parts, for a transport that needs them one by one."""
+        return message_from_bytes(self.content, policy=policy.SMTP)
 
-def write(email: Email, draft: Draft | None = None) -> Message:
-    """Render the e-mail from its draft, which costs a query if it is not given.
-
-    Raises CannotBeWritten if the kind, the address, a header or a template is at fault. A template that queries the
-    database may raise django.db's OperationalError and InterfaceError.
-    """
-    try:
-        draft = draft or kinds.find(email)
-        rendered = _rendered(draft, email.message_id)
-        return Message(
-            from_address=from_address(),
-            recipient=address(draft.recipient),
-            content=_content(rendered),
-            email_message=rendered,
+    def as_django(self) -> EmailMultiAlternatives:
+        """Return it as Django's backends take it. Those that write MIME write these bytes."""
+        parsed = self.parsed()
+        text, html = (parsed.get_body((kind,)) for kind in ("plain", "html"))
+        message = _Written(
+            subject=parsed["Subject"],
+            body=text.get_content() if text else "",
+            from_email=parsed["From"],
+            to=[self.recipient],
+            headers={name: value for name, value in parsed.items() if name.lower() not in _OF_ITS_OWN},
+            attachments=[
+                (part.get_filename(), part.get_payload(decode=True), part.get_content_type())
+                for part in parsed.iter_attachments()
+            ],
         )
-    except (CannotBeWritten, OperationalError, InterfaceError):
-        raise
-    except (kinds.UnknownKind, kinds.NotFound) as error:
-        raise CannotBeWritten(str(error)) from error
-    except Exception as error:  # a kind and a template are an app's code, which may raise anything
-        raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
+        if html:
+            message.attach_alternative(html.get_content(), "text/html")
+        message.written = message_from_bytes(self.content, _Transmitted, policy=policy.SMTP)
+        return message
 
 
-def from_address() -> str:
-    """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
-    _refuse_controls(settings.DEFAULT_FROM_EMAIL, "DEFAULT_FROM_EMAIL")
-    return address(parseaddr(settings.DEFAULT_FROM_EMAIL)[1])
+class _Transmitted(ParsedMessage):
+    """A parsed message, for Django 5.2's SMTP backend, which names the end of lines that a policy says in 6.0."""
+
+    def as_bytes(self, *_arguments: Any, **_options: Any) -> bytes:
+        """Return it with the ends of lines of its policy."""
+        return super().as_bytes()
 
 
-def address(text: str) -> str:
-    """Return the address with its domain in ASCII. Raises CannotBeWritten."""
-    _refuse_controls(text, "the address")
-    local, _, domain = text.rpartition("@")
-    try:
-        validate_email(text)
-        local.encode("ascii")  # Django accepts a few letters that are not ASCII, but in another case are
-    except (ValidationError, UnicodeEncodeError) as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
-    try:
-        return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
-    except idna.IDNAError as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address: {error}.") from error
+class _Written(EmailMultiAlternatives):
+    """A message of Django's that was written before."""
 
+    written: ParsedMessage
 
-def message_id(kind: str, key: str) -> str:
-    """Return a Message-ID for an e-mail, to be kept in its row: the same in every attempt.
-
-    Another installation, or a database that was made anew, has the same keys: chance keeps them apart.
-    """
-    try:
-        domain = from_address().rpartition("@")[2]
-    except CannotBeWritten:  # writing the e-mail will say so: it can be queued all the same
-        domain = "localhost"
-    return f"<{kind}-{_NOT_IN_MESSAGE_ID.sub('_', key)}-{uuid4().hex[:12]}@{domain}>"
-
-
-def _rendered(draft: Draft, identity: str) -> EmailMessage:
-    content = draft.content()
-    _refuse_controls(content.subject, "the subject")
-    message = EmailMultiAlternatives(
-        subject=content.subject,
-        body=content.text,
-        to=[draft.recipient],
-        headers={"Message-ID": identity, "Auto-Submitted": "auto-generated"},
-    )
-    message.attach_alternative(content.html, "text/html")
-    return message
-
-
-def _refuse_controls(text: str, where: str) -> None:
-    if any(category(character) in CONTROLS for character in text):
-        raise CannotBeWritten(f"There is a line break or a control character in {where}: {text!r}.")
-
-
-def _content(message: EmailMessage) -> bytes:
-    built, written = message.message(), BytesIO()
-    built.set_boundary(uuid4().hex)  # Python would look for one that does not occur in the whole content
-    BytesGenerator(written, mangle_from_=False).flatten(built, linesep="\r\n")
-    return written.getvalue()
+    def message(self, **_options: Any) -> ParsedMessage:
+        """Return what was written, instead of writing it anew."""
+        return self.written

@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from workers.mail.phases import Phase
+
 
 class State(models.TextChoices):
     """Where an e-mail is. `sent` is final; `failed` and `unknown` are final unless an operator resolves them."""
@@ -17,15 +19,6 @@ class State(models.TextChoices):
     SENT = "sent"  # the mail server accepted it, or an operator says that it arrived
     FAILED = "failed"  # the mail server refused it, or it could not be written: last_reply says why
     UNKNOWN = "unknown"  # it may have been accepted: phase and last_reply say what is known
-
-
-class Phase(models.TextChoices):
-    """How far the last attempt came that did not end `sent`."""
-
-    NOT_BEGUN = "not begun"  # before the content was transmitted: certainly not accepted
-    BEFORE_DOT = "before dot"  # the content was being transmitted: certainly not accepted
-    AFTER_DOT = "after dot"  # everything was transmitted and no reply came: accepted or not
-    BEGUN = "begun"  # transmission began and its end is not known: the worker died, or its mail backend cannot tell
 
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)

@@ -1,51 +1,11 @@
-"""The outbox: e-mails that wait to be sent, and what is written about each on its way.
+"""The outbox: e-mails that wait to be sent. What becomes of them on their way: `sending.leases`."""
 
-`add` is part of the caller's transaction. Each of the others commits by itself. From the claim on, only the worker that
-has the claim's token writes the e-mail's row:
+from django.db import transaction
 
-1. `claim`: `pending` -> `claimed`, for a lease of WEIR_MAIL_LEASE.
-2. `begin`, right before the content is transmitted: `claimed` -> `sending`, if the claim still holds.
-3. `record`: the outcome, if the claim still holds.
-
-If a worker dies, its claimed e-mails are taken back when the lease is over: it cannot begin any more. What it was
-sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent again without an operator's word.
-"""
-
-import os
-import socket
-import time
-from collections.abc import Callable, Collection
-from datetime import timedelta
-from functools import partial
-from typing import TypeVar
-from uuid import UUID
-
-import structlog
-from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
-from django.db.models.functions import Now
-
-from postgres import statements
-from postgres.texts import storable
-from workers import claims, task_names
-from workers.mail import kinds, message
-from workers.mail.models import Email, State
-from workers.mail.outcomes import Outcome
+from workers import task_names
+from workers.mail import kinds, rendering
+from workers.mail.models import Email
 from workers.publish import publish
-
-SWEPT_AT_ONCE = 1_000
-LONGEST_REPLY = 1_000  # characters of a reply that are kept
-WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
-TRY_EVERY_S = 0.5
-NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
-Result = TypeVar("Result")
-_query = partial(statements.run, "workers.mail")
-
-log = structlog.get_logger(__name__)
-
-
-class ClaimLost(Exception):
-    """The e-mail was taken back from this worker."""
 
 
 def add(kind: str, key: str) -> Email:
@@ -54,7 +14,7 @@ def add(kind: str, key: str) -> Email:
     Raises kinds.UnknownKind, and IntegrityError if there is one already.
     """
     kinds.get(kind)
-    email: Email = Email.objects.create(kind=kind, key=key, message_id=message.message_id(kind, key))
+    email: Email = Email.objects.create(kind=kind, key=key, message_id=rendering.message_id(kind, key))
     transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
     return email
 
@@ -64,112 +24,7 @@ def wake_mailer() -> None:
     publish(task_names.SEND_EMAILS)
 
 
-def claim(limit: int, token: UUID) -> list[Email]:
-    """Take up to `limit` e-mails that are due, for a lease.
-
-    No two claims may have the same token: a late write for one would be taken for the other's.
-    """
-    return claims.claim(
-        Email.objects.due(),
-        limit,
-        state=State.CLAIMED,
-        claim_token=token,
-        claimed_by=f"{socket.gethostname()}:{os.getpid()}",
-        claimed_until=Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE),
-    )
-
-
-def renew(email: Email) -> None:
-    """Start the lease anew, for an e-mail that was claimed some time ago. Raises ClaimLost."""
-    mine = Email.objects.filter(pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED)
-    if not mine.update(claimed_until=Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE)):
-        raise ClaimLost
-
-
-def begin(email: Email) -> None:
-    """Note that its transmission begins now: from here on it is never taken back. Raises ClaimLost."""
-    if not _query("begin", {"email": email.pk, "token": email.claim_token}, prepare=True):
-        raise ClaimLost
-
-
-def record(email: Email, outcome: Outcome) -> bool:
-    """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
-
-    An e-mail that has become `unknown` meanwhile is still written, unless an operator has resolved it. While PostgreSQL
-    is away this tries again for a minute: the outcome is known to this worker only.
-    """
-    about = {"email": email.pk, "phase": outcome.phase, "reply": outcome.last_reply}
-    if not _patiently(lambda: _write(email, outcome)):
-        log.warning("outcome_of_a_lost_claim", **about, state=outcome.state)
-        return False
-    if outcome.state == State.UNKNOWN:
-        log.error("email_unknown", **about)
-    elif outcome.state == State.FAILED:
-        log.warning("email_failed", **about)
-    return True
-
-
-def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> int:
-    """Make pending again what was claimed with these tokens and not begun, or only these of it; returns how many."""
-    claimed = Email.objects.filter(claim_token__in=tokens, state=State.CLAIMED)
-    if only is not None:
-        claimed = claimed.filter(pk__in=only)
-    return _patiently(lambda: claimed.update(state=State.PENDING, claim_token=None, claimed_until=None))
-
-
-def take_back_abandoned() -> int:
-    """Make pending again what dead workers had claimed and not begun; returns how many."""
-    return len(
-        claims.claim(
-            Email.objects.abandoned(),
-            SWEPT_AT_ONCE,
-            state=State.PENDING,
-            claim_token=None,
-            claimed_until=None,
-        )
-    )
-
-
-def make_silent_unknown() -> int:
-    """Make unknown what dead workers had begun to send; returns how many."""
-    after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
-    return claims.each_locked(Email.objects.silent(after), _give_up, SWEPT_AT_ONCE)
-
-
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
     if not Email.objects.due().filter(pk__lt=email.pk).exists():
         wake_mailer()
-
-
-def _give_up(email: Email) -> None:
-    email.state, email.last_reply = State.UNKNOWN, NO_WORD
-    email.save(update_fields=["state", "last_reply"])
-    log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
-
-
-def _write(email: Email, outcome: Outcome) -> bool:
-    parameters = {
-        "email": email.pk,
-        "token": email.claim_token,
-        "state": outcome.state.value,
-        "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": storable(outcome.last_reply, LONGEST_REPLY),
-        "attempts": outcome.attempts,
-        "retry_in": timedelta(seconds=outcome.retry_in_s),
-    }
-    return bool(_query("record", parameters, prepare=True))
-
-
-def _patiently(write: Callable[[], Result]) -> Result:
-    """Call `write` again and again while PostgreSQL is away, for a minute."""
-    give_up_at = time.monotonic() + WRITE_WITHIN_S
-    while True:
-        try:
-            return write()
-        except (OperationalError, InterfaceError, InternalError) as error:  # the last one from a server that only reads
-            connection.close()
-            if time.monotonic() > give_up_at:
-                raise
-            log.warning("emails_not_written", error=str(error))
-            time.sleep(TRY_EVERY_S)

@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from workers import task_names
-from workers.mail import outbox, sending
+from workers.mail import outbox
+from workers.mail.sending import runner
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
 
@@ -11,5 +12,5 @@ TURN_S = 2.0  # after which the rest is left to the next task, so that a worker 
 @shared_task(name=task_names.SEND_EMAILS)
 def send_emails() -> None:
     """Send the e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
-    if sending.send_due(at_most_s=TURN_S).is_out_of_time:
+    if runner.send_due(at_most_s=TURN_S).is_out_of_time:
         outbox.wake_mailer()

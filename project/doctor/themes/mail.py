@@ -10,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
 from project.environment.variables import Variables
-from workers.mail import transport
+from workers.mail.transports import relays
 
 CONNECT_WITHIN_S = 3.0
 STEP_S = 1.0  # each step of the conversation
@@ -42,7 +42,7 @@ def server(place: str, failure: str) -> Verdict:
 
 def _converse() -> Verdict:
     """Connect, with TLS and the login as the settings say, and close the connection."""
-    path = transport.backend_path()
+    path = relays.backend_path()
     if not issubclass(import_string(path), smtp.EmailBackend):
         return not_checked(f"{path} is no backend for SMTP.")
     connection = cast("Any", mail.get_connection(path, timeout=STEP_S))
@@ -50,10 +50,10 @@ def _converse() -> Verdict:
         connection.open()
         connection.connection.ehlo_or_helo_if_needed()
     except OSError as error:  # so are those of smtplib, ssl and DNS
-        return server(transport.server_name(), f"{type(error).__name__}: {error}".rstrip("."))
+        return server(relays.server_name(), f"{type(error).__name__}: {error}".rstrip("."))
     finally:
         connection.close()
-    return server(transport.server_name(), "")
+    return server(relays.server_name(), "")
 
 
 def checks() -> list[Check]:

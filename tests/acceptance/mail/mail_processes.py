@@ -14,8 +14,8 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from benchmarks.once.published import PublishedShippedEmail
-from workers.mail import outbox, sending
 from workers.mail.models import State
+from workers.mail.sending import leases, runner
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -73,7 +73,7 @@ def keep_sending(stop: Path, die_at: str = "", *, tolerated: Errors = ()) -> Non
         _die_at(*die_at.split(" "))
     while goes_on(stop):
         with suppress(*tolerated):
-            sending.send_due()
+            runner.send_due()
         close_old_connections()
         time.sleep(0.02)
 
@@ -99,8 +99,8 @@ def _die_at(when: str, step: str) -> None:
     elif step == "dot":
         die_around(smtplib.SMTP, "send", when, lambda arguments, _: arguments[1] == DOT)
     elif step == "claim":
-        die_around(outbox, "claim", when, lambda _, claimed: claimed)
+        die_around(leases, "claim", when, lambda _, claimed: claimed)
     elif step == "record":
-        die_around(outbox, "record", when, lambda arguments, _: arguments[1].state == State.SENT)
+        die_around(leases, "record", when, lambda arguments, _: arguments[1].state == State.SENT)
     else:
-        die_around(outbox, step, when)
+        die_around(leases, step, when)

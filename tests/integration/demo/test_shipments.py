@@ -21,8 +21,8 @@ from demo.shipments import Shipments
 from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually, InThreads, Message
 from workers import task_names
-from workers.mail import sending
 from workers.mail.models import Email, State
+from workers.mail.sending import runner
 from workers.orders.models import Order
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,7 +128,7 @@ def test_what_weir_sends_is_received_once(shipments: Shipments, server: MailServ
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
     for number in (1, 2, 3):
         shipped(number)
-    assert sending.send_due().sent == 3
+    assert runner.send_due().sent == 3
     shipments.program.stop()
     assert shipments.look() == Emails(shipped=3, emails_sent=3)
 

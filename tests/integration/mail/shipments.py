@@ -12,8 +12,8 @@ from django.db import connection
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from workers.mail import sending
 from workers.mail.models import Email
+from workers.mail.sending import runner
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -54,7 +54,7 @@ def sending_meanwhile() -> Iterator[None]:
 
     def send() -> None:
         try:
-            sending.send_due()
+            runner.send_due()
         finally:
             connection.close()
 

@@ -16,7 +16,8 @@ from tests.integration.conftest import Message
 from tests.integration.fetches.test_admin import act, page
 from workers import task_names
 from workers.mail import admin, resolving
-from workers.mail.models import Email, Phase, Resolution, State
+from workers.mail.models import Email, Resolution, State
+from workers.mail.phases import Phase
 from workers.orders import shipping
 from workers.orders.models import Order
 

@@ -18,9 +18,10 @@ from django.utils import timezone
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
 from workers import task_names
-from workers.mail import sending
-from workers.mail.circuit_breaker import CircuitBreaker
-from workers.mail.models import Email, Phase, Resolution, State
+from workers.mail.models import Email, Resolution, State
+from workers.mail.phases import Phase
+from workers.mail.sending import runner
+from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -105,20 +106,20 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
 ) -> None:
     """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
     monkeypatch.setattr(
-        "workers.mail.sender.circuit_breaker", CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
+        "workers.mail.sending.sender.circuit_breaker", CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
     )
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     order = Order.objects.create(number="A-1", customer_email="cut-accepted.1@example.com")
     shipping.ship(order.pk)
     with mail_server.running(tmp_path) as server:
         settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, server.port
-        assert sending.send_due().unknown == 1
+        assert runner.send_due().unknown == 1
         [email] = json.loads(told("list", "--json"))["emails"]
         assert (email["recipient"], email["phase"]) == ("cut-accepted.1@example.com", "after dot")
         assert [email["message_id"]] == list(server.received())
         told("resolve", email["id"], "--arrived", "--why", "it is in the mail server's log")
         assert json.loads(told("list", "--json"))["counts"]["sent"] == 1
-        assert sending.send_due().sent == 0
+        assert runner.send_due().sent == 0
 
 
 def test_failed_ones_are_listed_where_they_are_asked_for() -> None:

@@ -14,8 +14,9 @@ from django.urls import reverse
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import accepted, ship, state
-from workers.mail import kinds, outbox, sending
+from workers.mail import kinds, outbox
 from workers.mail.models import Email, State
+from workers.mail.sending import runner
 from workers.orders.emails import OrderShipped
 from workers.orders.models import Order
 
@@ -79,7 +80,7 @@ def test_two_kinds_are_sent_in_one_round(mail: MailServer) -> None:
     """Each as its own kind says, to the recipient that it names, although both have the same key."""
     shipped = ship()
     note = outbox.add("note", shipped.key)
-    assert sending.send_due().sent == 2
+    assert runner.send_due().sent == 2
     assert [accepted(mail, email) for email in (shipped, note)] == [1, 1]
     recipients = {event.message_id: event.recipient for event in mail.events() if event.event == "accepted"}
     assert recipients[note.message_id] == f"{shipped.key}@customers.example"
@@ -89,7 +90,7 @@ def test_two_kinds_are_sent_in_one_round(mail: MailServer) -> None:
 def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailServer) -> None:
     """No other of its round notices."""
     unknown, good = queued("order.lost", "17"), ship()
-    report = sending.send_due()
+    report = runner.send_due()
     assert (report.failed, report.sent, report.stopped_because) == (1, 1, "")
     assert state(unknown) == (State.FAILED, 0)
     assert unknown.last_reply.startswith("There is no kind of e-mail 'order.lost': add the app")
@@ -108,7 +109,7 @@ def test_an_email_of_an_unknown_kind_fails_alone_and_says_what_to_do(mail: MailS
 def test_an_email_about_nothing_fails_alone_with_the_reason(kind: str, key: str, reason: str, mail: MailServer) -> None:
     """Also where its key spoils the look-up of all of its kind; the others are then found one by one."""
     bad, good = queued(kind, key), ship()
-    report = sending.send_due()
+    report = runner.send_due()
     assert (report.failed, report.sent) == (1, 1)
     assert state(bad) == (State.FAILED, 0)
     assert bad.last_reply.startswith(reason)
@@ -119,7 +120,7 @@ def test_a_kind_that_raises_fails_its_own_emails_only(monkeypatch: pytest.Monkey
     """With what it raised."""
     bad, good = queued("note", "plain.a"), ship()
     monkeypatch.setattr(Note, "fails", True)
-    sending.send_due()
+    runner.send_due()
     assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "ZeroDivisionError: in find")
     assert state(good) == (State.SENT, 1)
 
@@ -133,7 +134,7 @@ def test_a_database_that_is_away_while_a_batch_is_looked_up_fails_no_email(monke
 
     monkeypatch.setattr(OrderShipped, "find", fail)
     with pytest.raises(OperationalError, match="is gone"):
-        sending.send_due()
+        runner.send_due()
     assert {state(email) for email in emails} == {(State.PENDING, 0)}
 
 
@@ -146,7 +147,7 @@ def test_a_batch_costs_one_look_up_of_its_orders(count: int, looked_up: list[str
     for _ in range(count):
         ship()
     looked_up.clear()
-    assert sending.send_due().sent == count
+    assert runner.send_due().sent == count
     assert len(looked_up) == 1
 
 

@@ -6,9 +6,11 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, accepted, ship
 from workers import task_names
-from workers.mail import resolving, sending
-from workers.mail.models import Email, Phase, Resolution, State
+from workers.mail import resolving
+from workers.mail.models import Email, Resolution, State
+from workers.mail.phases import Phase
 from workers.mail.resolving import CannotBeResolved
+from workers.mail.sending import runner
 from workers.orders.models import Order
 
 pytestmark = DATABASE
@@ -19,7 +21,7 @@ SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 def unknown(word: str = "cut-accepted") -> Email:
     """Return an e-mail of which nobody knows whether it arrived."""
     email = ship(word)
-    sending.send_due()
+    runner.send_due()
     email.refresh_from_db()
     assert email.state == State.UNKNOWN
     return email
@@ -36,7 +38,7 @@ def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
     assert (said.arrived, said.who, said.why) == (True, "kim", "In the mail server's log")
     assert (said.state, said.phase, said.claimed_by) == (State.UNKNOWN, Phase.AFTER_DOT, email.claimed_by)
     assert "closed" in said.last_reply
-    sending.send_due()
+    runner.send_due()
     assert accepted(mail, email) == 1
 
 
@@ -48,7 +50,7 @@ def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list
     resolved = resolving.resolve(email.pk, arrived=False, who="kim", why="The customer says no")
     assert (resolved.state, resolved.attempts, resolved.sending_since) == (State.PENDING, 0, None)
     assert messages == [SEND_MESSAGE]
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
     assert accepted(mail, email) == 2
     assert Email.objects.get(pk=email.pk).message_id == email.message_id
 
@@ -57,12 +59,12 @@ def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list
 def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
     """A person has put the address right."""
     email = ship("refuse")
-    sending.send_due()
+    runner.send_due()
     with pytest.raises(CannotBeResolved, match="is failed"):
         resolving.resolve(email.pk, arrived=True, who="kim", why="It seems so")
     Order.objects.filter(pk=email.key).update(customer_email=f"plain.right-{email.pk}@customers.example")
     resolving.resolve(email.pk, arrived=False, who="kim", why="The address is right now")
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
 
 
 @pytest.mark.usefixtures("messages", "mail")
@@ -72,7 +74,7 @@ def test_only_what_is_unknown_can_be_resolved_and_only_once(in_threads: InThread
     for arrived in (True, False):
         with pytest.raises(CannotBeResolved, match="is pending"):
             resolving.resolve(waiting.pk, arrived=arrived, who="kim", why="Impatience")
-    sending.send_due()
+    runner.send_due()
     email = unknown()
 
     def say(number: int) -> bool:

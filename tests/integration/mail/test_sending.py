@@ -26,9 +26,13 @@ from tests.integration.mail.shipments import (
     state,
 )
 from tests.waiting import in_time
-from workers.mail import kinds, message, outbox, outcomes, sender, sending, transport
-from workers.mail.models import Email, Phase, State
-from workers.mail.transport import BrokenOff
+from workers.mail import kinds, rendering
+from workers.mail.message import Message
+from workers.mail.models import Email, State
+from workers.mail.phases import Phase
+from workers.mail.sending import leases, outcomes, runner, sender
+from workers.mail.transports import relays
+from workers.mail.transports.base import Accepted, BrokenOff
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -44,9 +48,9 @@ def due_again() -> None:
 def test_what_is_due_is_sent_once(mail: MailServer) -> None:
     """A second call finds nothing to do."""
     emails = [ship() for _ in range(3)]
-    report = sending.send_due()
+    report = runner.send_due()
     assert (report.sent, report.postponed, report.failed, report.unknown, report.given_back) == (3, 0, 0, 0, 0)
-    assert sending.send_due() == sending.SendReport()
+    assert runner.send_due() == runner.SendReport()
     for email in emails:
         assert state(email) == (State.SENT, 1)
         assert email.sent_at is not None
@@ -59,7 +63,7 @@ def test_what_is_not_due_yet_is_left_alone(mail: MailServer) -> None:
     """Its time is the database's."""
     email = ship()
     Email.objects.update(next_attempt_at=Now() + timedelta(seconds=60))
-    assert sending.send_due().sent == 0
+    assert runner.send_due().sent == 0
     assert not accepted(mail, email)
 
 
@@ -81,11 +85,11 @@ def test_what_the_server_does_decides_what_becomes_of_it(
 ) -> None:
     """Each ends as it must, and the ordinary e-mail right after it is sent."""
     email, next_one = ship(word), ship()
-    sending.send_due()
+    runner.send_due()
     assert state(email) == (first, 1)
     assert state(next_one) == (State.SENT, 1)
     due_again()
-    sending.send_due()
+    runner.send_due()
     assert state(email)[0] == in_the_end
     assert accepted(mail, email) == {State.SENT: 1, State.FAILED: 0}.get(in_the_end, int(word == "cut-accepted"))
 
@@ -95,11 +99,11 @@ def test_refused_for_now_it_is_tried_later_until_the_attempts_are_used_up(settin
     settings.WEIR_MAIL_MAX_ATTEMPTS = 3
     email = ship("greylist-9")
     for attempts, longest_s in ((1, 1.0), (2, 2.0)):
-        assert sending.send_due().postponed == 1
+        assert runner.send_due().postponed == 1
         assert state(email) == (State.PENDING, attempts)
         assert longest_s / 2 - 0.5 < (email.next_attempt_at - database_now()).total_seconds() <= longest_s
         due_again()
-    sending.send_due()
+    runner.send_due()
     assert state(email) == (State.FAILED, 3)
     assert email.last_reply == "Given up after 3 attempts: 451 4.7.1 Come back later"
 
@@ -112,11 +116,11 @@ def test_what_cannot_be_written_fails_alone_and_before_any_connection(mail: Mail
     Order.objects.filter(pk=lost.pk).update(customer_email="nobody")
     shipping.ship(lost.pk)
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
-    report = sending.send_due()
+    report = runner.send_due()
     assert (report.failed, report.stopped_because) == (2, "")
     settings.EMAIL_PORT = port
     good = ship()
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
     assert accepted(mail, good) == 1
     assert "line break" in bad.shipped_email.last_reply
     assert state(bad.shipped_email) == (State.FAILED, 0)
@@ -176,24 +180,24 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(settings:
     emails = [ship() for _ in range(60)]
     port, settings.EMAIL_PORT = settings.EMAIL_PORT, 1
     for _ in range(3):
-        report = sending.send_due()
+        report = runner.send_due()
         assert (report.given_back, report.sent) == (50, 0)
         assert "refused" in report.stopped_because
         assert {state(email) for email in emails} == {(State.PENDING, 0)}
-    report = sending.send_due()
+    report = runner.send_due()
     assert report.given_back == 0
     assert "could not be reached lately" in report.stopped_because
     settings.EMAIL_PORT = port
-    assert sending.send_due().sent == 0
+    assert runner.send_due().sent == 0
     sender.circuit_breaker.succeeded()
-    assert sending.send_due().sent == 60
+    assert runner.send_due().sent == 60
 
 
 def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reached(settings: LazySettings) -> None:
     """No e-mail is to blame."""
     emails = [ship(), ship()]
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]):
-        report = sending.send_due()
+        report = runner.send_due()
     assert (report.given_back, report.failed) == (2, 0)
     assert "530" in report.stopped_because
     assert {state(email) for email in emails} == {(State.PENDING, 0)}
@@ -204,19 +208,19 @@ def test_a_connection_that_ends_between_two_emails_costs_no_attempt(settings: La
     emails = [ship(), ship()]
     one = [*GREETING, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"250 OK\r\n"]
     with scripted_server(settings, one, [*one, b"221 Bye\r\n"]):
-        assert sending.send_due().sent == 2
+        assert runner.send_due().sent == 2
     assert {state(email) for email in emails} == {(State.SENT, 1)}
 
 
 def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: MailServer) -> None:
     """Not before, and not by that worker, should it be alive after all."""
     email = ship()
-    (claimed,) = outbox.claim(10, uuid4())
-    assert sending.send_due().sent == 0
+    (claimed,) = leases.claim(10, uuid4())
+    assert runner.send_due().sent == 0
     Email.objects.update(claimed_until=Now() - timedelta(seconds=1))
-    assert sending.send_due().sent == 1
-    with pytest.raises(outbox.ClaimLost):
-        outbox.begin(claimed)
+    assert runner.send_due().sent == 1
+    with pytest.raises(leases.ClaimLost):
+        leases.begin(claimed)
     assert not sender.Sender().deliver(claimed, time.monotonic())
     assert state(email) == (State.SENT, 1)
     assert accepted(mail, email) == 1
@@ -225,13 +229,13 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
 def test_a_worker_that_was_slow_to_begin_renews_its_lease(mail: MailServer, eventually: Eventually) -> None:
     """So that nobody takes the e-mail back while the mail server thinks about its recipient."""
     email = ship("stall-600")
-    (claimed,) = outbox.claim(10, uuid4())
+    (claimed,) = leases.claim(10, uuid4())
     Email.objects.update(claimed_until=Now())
     began = len(mail.events())
     with ThreadPoolExecutor(1) as pool:
         delivering = pool.submit(_deliver_late, claimed)
         eventually(lambda: len(mail.events()) > began, "the mail server to hear of it")
-        assert outbox.take_back_abandoned() == 0
+        assert leases.take_back_abandoned() == 0
         outcome = delivering.result()
     assert outcome is not None
     assert (outcome.state, state(email)) == (State.SENT, (State.SENT, 1))
@@ -249,16 +253,16 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
     tries: list[str] = []
 
     class Gone(ConnectedTransport):
-        def submit(self, written: message.Message, begin: Any) -> str:
+        def submit(self, written: Message, begin: Any) -> Accepted:
             tries.append(written.recipient)
             if len(tries) > 1:
                 raise BrokenOff("gone", Phase.NOT_BEGUN)
             begin()
-            return "250 OK"
+            return Accepted("250 OK")
 
-    monkeypatch.setattr(transport, "new", Gone)
+    monkeypatch.setattr(relays, "new", Gone)
     emails = [ship(), ship()]
-    sending.send_due(limit=2)
+    runner.send_due(limit=2)
     assert len(tries) == 3
     assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 1)]
 
@@ -268,29 +272,29 @@ def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_its
 ) -> None:
     """After WEIR_MAIL_UNKNOWN_AFTER, with what is known; an operator's log has it."""
     email = ship()
-    (claimed,) = outbox.claim(10, uuid4())
-    outbox.begin(claimed)
-    assert sending.send_due() == sending.SendReport()
+    (claimed,) = leases.claim(10, uuid4())
+    leases.begin(claimed)
+    assert runner.send_due() == runner.SendReport()
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER + 1)
     Email.objects.update(sending_since=Now() - after)
-    assert sending.send_due().unknown == 1
+    assert runner.send_due().unknown == 1
     assert state(email)[0] == State.UNKNOWN
-    assert (email.phase, email.last_reply) == (Phase.BEGUN, outbox.NO_WORD)
+    assert (email.phase, email.last_reply) == (Phase.BEGUN, leases.NO_WORD)
     due_again()
-    assert sending.send_due() == sending.SendReport()
+    assert runner.send_due() == runner.SendReport()
     assert not accepted(mail, email)
 
 
 def test_a_worker_that_was_only_slow_may_still_say_what_became_of_it() -> None:
     """Unknown becomes sent, as long as no person has resolved it."""
     email = ship()
-    (claimed,) = outbox.claim(10, uuid4())
-    outbox.begin(claimed)
+    (claimed,) = leases.claim(10, uuid4())
+    leases.begin(claimed)
     Email.objects.update(sending_since=Now() - timedelta(days=1))
-    sending.send_due()
-    assert outbox.record(claimed, outcomes.accepted("250 OK"))
+    runner.send_due()
+    assert leases.record(claimed, outcomes.accepted("250 OK"))
     assert state(email) == (State.SENT, 1)
-    assert not outbox.record(claimed, outcomes.accepted("250 OK"))
+    assert not leases.record(claimed, outcomes.accepted("250 OK"))
     assert state(email) == (State.SENT, 1)
 
 
@@ -298,13 +302,13 @@ def test_an_email_can_be_sent_although_its_order_is_locked(other_connection: Any
     """Somebody writes the order for as long as he likes."""
     email = ship()
     other_connection.execute("SELECT FROM orders_order WHERE id = %s FOR UPDATE", [int(email.key)])
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
 
 
 def test_several_at_once_share_the_work(mail: MailServer, in_threads: InThreads) -> None:
     """Each e-mail is sent by one of them."""
     emails = [ship() for _ in range(200)]
-    reports = in_threads(4, lambda _: sending.send_due())
+    reports = in_threads(4, lambda _: runner.send_due())
     assert sum(report.sent for report in reports) == len(emails)
     received = mail.received()
     assert [received[email.message_id] for email in emails] == [1] * len(emails)
@@ -314,22 +318,22 @@ def test_sending_inside_a_transaction_is_refused() -> None:
     """A claim must be committed before anything is sent."""
     email = ship()
     with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
-        sending.send_due()
+        runner.send_due()
     assert state(email) == (State.PENDING, 0)
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises."""
     bad, good = ship(), ship()
-    write = message._rendered
+    write = rendering._rendered
 
     def break_for_bad(draft: kinds.Draft, identity: str) -> Any:
         if identity == bad.message_id:
             raise ZeroDivisionError("in a template tag")
         return write(draft, identity)
 
-    monkeypatch.setattr(message, "_rendered", break_for_bad)
-    sending.send_due()
+    monkeypatch.setattr(rendering, "_rendered", break_for_bad)
+    runner.send_due()
     assert state(bad) == (State.FAILED, 0)
     assert bad.last_reply == "ZeroDivisionError: in a template tag"
     assert state(good) == (State.SENT, 1)
@@ -355,6 +359,6 @@ def test_a_mail_server_of_another_kind_can_be_used(settings: LazySettings, tmp_p
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(tmp_path / "sent")
     email = ship()
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
     (file,) = (tmp_path / "sent").iterdir()
     assert email.message_id in file.read_text()

@@ -24,9 +24,14 @@ from tests.integration.mail.shipments import (
     state,
 )
 from workers import task_names
-from workers.mail import kinds, message, outbox, sender, sending, tasks, transport
-from workers.mail.models import Email, Phase, State
-from workers.mail.outcomes import Outcome
+from workers.mail import kinds, rendering, tasks
+from workers.mail import message as mail_message
+from workers.mail.models import Email, State
+from workers.mail.phases import Phase
+from workers.mail.sending import leases, runner, sender
+from workers.mail.sending.outcomes import Outcome
+from workers.mail.transports import relays
+from workers.mail.transports.base import Accepted
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -46,7 +51,7 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
     mail: MailServer, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """The answer to its COMMIT was lost; meanwhile the same process has claimed the e-mail again, and transmits it."""
-    email, write = ship("greylist-1"), outbox._write
+    email, write = ship("greylist-1"), leases._write
     lost: list[Outcome] = []
 
     def lose_the_first_answer(written: Email, outcome: Outcome) -> bool:
@@ -58,15 +63,15 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
             raise OperationalError("the connection is gone")
         return result
 
-    monkeypatch.setattr(outbox, "_write", lose_the_first_answer)
-    eventually(lambda: sending.send_due() and state(email)[0] == State.SENT, "the e-mail to be sent")
+    monkeypatch.setattr(leases, "_write", lose_the_first_answer)
+    eventually(lambda: runner.send_due() and state(email)[0] == State.SENT, "the e-mail to be sent")
     assert lost[0].state == State.PENDING
     assert accepted(mail, email) == 1
 
 
 def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was transmitted, so it is tried again, at no attempt's cost."""
-    email, begin = ship(), outbox.begin
+    email, begin = ship(), leases.begin
     lost: list[bool] = []
 
     def lose_the_first_answer(begun: Email) -> None:
@@ -75,18 +80,18 @@ def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: p
             lost.append(True)
             raise OperationalError("the connection is gone")
 
-    monkeypatch.setattr(outbox, "begin", lose_the_first_answer)
-    sending.send_due()
+    monkeypatch.setattr(leases, "begin", lose_the_first_answer)
+    runner.send_due()
     assert state(email) == (State.PENDING, 0)
     assert not accepted(mail, email)
     Email.objects.update(next_attempt_at=email.created_at)
-    sending.send_due()
+    runner.send_due()
     assert state(email) == (State.SENT, 1)
 
 
 def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does for a moment in a failover."""
-    email, write = ship(), outbox._write
+    email, write = ship(), leases._write
     tries: list[bool] = []
 
     def only_read_at_first(written: Email, outcome: Outcome) -> bool:
@@ -95,9 +100,9 @@ def test_an_outcome_is_kept_while_postgres_only_reads(monkeypatch: pytest.Monkey
             raise InternalError("cannot execute UPDATE in a read-only transaction")
         return write(written, outcome)
 
-    monkeypatch.setattr(outbox, "_write", only_read_at_first)
-    monkeypatch.setattr(outbox, "TRY_EVERY_S", 0.01)
-    assert sending.send_due().sent == 1
+    monkeypatch.setattr(leases, "_write", only_read_at_first)
+    monkeypatch.setattr(leases, "TRY_EVERY_S", 0.01)
+    assert runner.send_due().sent == 1
     assert state(email) == (State.SENT, 1)
 
 
@@ -108,7 +113,7 @@ def test_what_a_server_says_can_always_be_stored(settings: LazySettings, reply: 
     talk = [*GREETING, OK, OK, b"354 Go ahead\r\n", reply]
     rset = [] if reply.startswith(b"2") else [OK]
     with scripted_server(settings, [*talk, *rset, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]):
-        sending.send_due(limit=2)
+        runner.send_due(limit=2)
     expected = {b"2": State.SENT, b"5": State.FAILED, b"4": State.PENDING}[reply[:1]]
     assert state(email) == (expected, 1)
     assert "\N{REPLACEMENT CHARACTER}" in email.last_reply
@@ -119,7 +124,7 @@ def test_what_a_server_says_can_always_be_stored(settings: LazySettings, reply: 
 def test_an_address_that_nobody_foresaw_blocks_no_other() -> None:
     """Whatever it makes the mail client raise; here a character that is ASCII in another case only."""
     bad, good = ship_to("\u017fam@customers.example"), ship()
-    sending.send_due()
+    runner.send_due()
     assert state(bad) == (State.FAILED, 0)
     assert state(good) == (State.SENT, 1)
 
@@ -131,17 +136,17 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
     submitted: list[str] = []
 
     class Broken(ConnectedTransport):
-        def submit(self, written: message.Message, begin: Any) -> str:
+        def submit(self, written: mail_message.Message, begin: Any) -> Accepted:
             submitted.append(written.recipient)
             if len(submitted) == 1:
                 if after_begin:
                     begin()
                 raise ZeroDivisionError
             begin()
-            return "250 OK"
+            return Accepted("250 OK")
 
-    monkeypatch.setattr(transport, "new", Broken)
-    sending.send_due(limit=2)
+    monkeypatch.setattr(relays, "new", Broken)
+    runner.send_due(limit=2)
     assert state(emails[0]) == (State.UNKNOWN if after_begin else State.PENDING, 1)
     assert emails[0].phase == (Phase.BEGUN if after_begin else Phase.NOT_BEGUN)
     assert state(emails[1]) == (State.SENT, 1)
@@ -152,7 +157,7 @@ def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings:
     bad, good = ship(), ship()
     talk = [*GREETING, OK, b"530 5.7.1 Log in to relay\r\n", OK, OK, OK, b"354 Go ahead\r\n", OK, b"221 Bye\r\n"]
     with scripted_server(settings, talk):
-        sending.send_due()
+        runner.send_due()
     assert state(bad) == (State.FAILED, 1)
     assert state(good) == (State.SENT, 1)
 
@@ -163,7 +168,7 @@ def test_a_login_that_is_wanted_again_and_again_opens_the_circuit(settings: Lazy
     talk = [*GREETING, b"530 5.7.0 Authentication required\r\n"]
     with scripted_server(settings, talk, talk, talk):
         for _ in range(3):
-            sending.send_due()
+            runner.send_due()
     assert sender.circuit_breaker.open_for_s(time.monotonic()) > 0
 
 
@@ -171,10 +176,10 @@ def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Laz
     """They wait until the setting is put right."""
     email = ship()
     right, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, "the shop"
-    assert "DEFAULT_FROM_EMAIL" in sending.send_due().stopped_because
+    assert "DEFAULT_FROM_EMAIL" in runner.send_due().stopped_because
     assert state(email) == (State.PENDING, 0)
     settings.DEFAULT_FROM_EMAIL = right
-    assert sending.send_due().sent == 1
+    assert runner.send_due().sent == 1
     assert accepted(mail, email) == 1
 
 
@@ -186,8 +191,8 @@ def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.M
     def fail(_draft: kinds.Draft, _identity: str) -> NoReturn:
         raise OperationalError("the connection is gone")
 
-    monkeypatch.setattr(message, "_rendered", fail)
-    sending.send_due()
+    monkeypatch.setattr(rendering, "_rendered", fail)
+    runner.send_due()
     assert state(email) == (State.PENDING, 1)
 
 
@@ -198,9 +203,9 @@ def test_what_goes_wrong_with_a_sender_is_raised_and_the_rest_goes_back(monkeypa
     def fail(_email: Email, _outcome: Outcome) -> NoReturn:
         raise LookupError("a bug")
 
-    monkeypatch.setattr(outbox, "record", fail)
+    monkeypatch.setattr(leases, "record", fail)
     with pytest.raises(LookupError, match="a bug"):
-        sending.send_due()
+        runner.send_due()
     assert [state(email)[0] for email in emails] == [State.SENDING, State.PENDING]
 
 
@@ -208,17 +213,17 @@ def test_a_template_that_takes_long_delays_no_other_by_a_second(
     mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an e-mail that the mail server hangs on."""
-    slow, write = ship(), message._rendered
+    slow, write = ship(), rendering._rendered
 
     def write_slowly(draft: kinds.Draft, identity: str) -> EmailMessage:
         if identity == slow.message_id:
             time.sleep(2.5)
         return write(draft, identity)
 
-    monkeypatch.setattr(message, "_rendered", write_slowly)
+    monkeypatch.setattr(rendering, "_rendered", write_slowly)
     others = [ship() for _ in range(3)]
     shipped_at = time.time_ns()
-    sending.send_due()
+    runner.send_due()
     accepted_at = {event.message_id: event.at_ns for event in mail.events() if event.event == "accepted"}
     assert all(accepted_at[email.message_id] - shipped_at < 1e9 for email in others)
     assert state(slow) == (State.SENT, 1)
@@ -285,7 +290,7 @@ def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: in
     """The second one, for speed, is no condition."""
     with few_connections(most) as (settings.EMAIL_PORT, served):
         emails = [ship() for _ in range(200)]
-        report = sending.send_due()
+        report = runner.send_due()
     assert len([number for number in served if number]) == most
     assert (report.sent, report.given_back, report.stopped_because) == (len(emails), 0, "")
     assert sender.circuit_breaker.open_for_s(time.monotonic()) == 0
@@ -296,14 +301,14 @@ def test_where_the_only_connection_hangs_the_others_go_back_at_once(
 ) -> None:
     """Other processes may send them; nobody waits for the one that hangs."""
     email, *others = [ship() for _ in range(4)]
-    begin = outbox.begin
+    begin = leases.begin
 
     def begin_slowly(begun: Email) -> None:
         if begun.pk == email.pk:
             time.sleep(2.5)
         begin(begun)
 
-    monkeypatch.setattr(outbox, "begin", begin_slowly)
+    monkeypatch.setattr(leases, "begin", begin_slowly)
     with few_connections(1) as (settings.EMAIL_PORT, _), sending_meanwhile():
         eventually(
             lambda: {state(other)[0] for other in others} == {State.PENDING} and state(email)[0] == State.CLAIMED,

@@ -13,10 +13,12 @@ from django.core import mail as django_mail
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship
-from workers.mail import message, transport
-from workers.mail.models import Email, Phase
+from workers.mail import rendering
+from workers.mail.models import Email
+from workers.mail.phases import Phase
 from workers.mail.smtp import EmailBackend
-from workers.mail.transport import BrokenOff, OutcomeUnknown, Refused, Unreachable
+from workers.mail.transports import relays
+from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
 from workers.orders.models import Order
 
 pytestmark = MARKS
@@ -28,10 +30,10 @@ GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 
 def submit(email: Email, begin: Callable[[], None] = lambda: None) -> str:
     """Submit the e-mail over a connection of its own."""
-    mailer = transport.new()
+    mailer = relays.new()
     mailer.connect()
     try:
-        return mailer.submit(message.write(email), begin)
+        return mailer.submit(rendering.write(email), begin).reply
     finally:
         mailer.close()
 
@@ -90,10 +92,10 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
     mailer = EmailBackend()
     mailer.connect()
     with pytest.raises(LookupError, match="somebody else"):
-        mailer.submit(message.write(emails[0]), fail)
+        mailer.submit(rendering.write(emails[0]), fail)
     assert not mailer.is_connected
     mailer.connect()
-    mailer.submit(message.write(emails[1]), lambda: None)
+    mailer.submit(rendering.write(emails[1]), lambda: None)
     mailer.close()
     assert [accepted(mail, email) for email in emails] == [0, 1]
 
@@ -134,9 +136,9 @@ def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
     assert broken.value.phase == Phase.NOT_BEGUN
     mailer = EmailBackend()
     mailer.connect()
-    assert mailer.submit(message.write(ship("late-500")), lambda: None) == "250 OK"
+    assert mailer.submit(rendering.write(ship("late-500")), lambda: None).reply == "250 OK"
     with pytest.raises(BrokenOff, match="timed out"):  # also after that reply
-        mailer.submit(message.write(ship("stall-2000")), lambda: None)
+        mailer.submit(rendering.write(ship("stall-2000")), lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,9 @@ def test_nobody_listens_is_unreachable(settings: LazySettings) -> None:
 
 def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazySettings) -> None:
     """And none of them ends the e-mail."""
-    written = replace(message.write(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
+    written = replace(rendering.write(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
     with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
-        mailer = transport.new()
+        mailer = relays.new()
         mailer.connect()
         mailer.submit(written, lambda: None)
         mailer.close()
@@ -241,7 +243,7 @@ def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings
         mailer = EmailBackend()
         mailer.connect()
         with pytest.raises(Refused):
-            mailer.submit(message.write(email), lambda: None)
+            mailer.submit(rendering.write(email), lambda: None)
         assert not mailer.is_connected
     assert not [line for line in heard if line.startswith(b"rset")]
 
@@ -254,7 +256,7 @@ def test_one_connection_serves_many_also_after_a_refusal(mail: MailServer) -> No
     connection = mailer.connection
     for email in emails:
         with suppress(Refused):
-            mailer.submit(message.write(email), lambda: None)
+            mailer.submit(rendering.write(email), lambda: None)
         assert mailer.connection is connection
     mailer.close()
     assert [accepted(mail, email) for email in emails] == [1, 0, 1, 0, 1]

@@ -13,7 +13,8 @@ from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
 from workers.mail import resolving
-from workers.mail.models import Email, Phase, State
+from workers.mail.models import Email, State
+from workers.mail.phases import Phase
 from workers.orders import admin, shipping
 from workers.orders.models import Order
 

@@ -10,8 +10,9 @@ import pytest
 from django.conf import LazySettings
 
 from workers.mail import kinds
-from workers.mail.message import CannotBeWritten, Message, message_id, write
+from workers.mail.message import Message
 from workers.mail.models import Email
+from workers.mail.rendering import CannotBeWritten, message_id, write
 
 
 class Note(kinds.Draft):

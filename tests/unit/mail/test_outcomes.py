@@ -2,13 +2,14 @@
 
 import pytest
 
-from workers.mail import outcomes
-from workers.mail.models import Phase, State
-from workers.mail.transport import BrokenOff, OutcomeUnknown, Refused
+from workers.mail.models import State
+from workers.mail.phases import Phase
+from workers.mail.sending import outcomes
+from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
 
-LATER = Refused(451, "451 Come back later", Phase.NOT_BEGUN)
-NEVER = Refused(550, "550 No such recipient", Phase.NOT_BEGUN)
-AFTER_ALL = Refused(554, "554 Nobody wants this", Phase.AFTER_DOT)
+LATER = Refused("451 Come back later", Phase.NOT_BEGUN, is_permanent=False)
+NEVER = Refused("550 No such recipient", Phase.NOT_BEGUN, is_permanent=True)
+AFTER_ALL = Refused("554 Nobody wants this", Phase.AFTER_DOT, is_permanent=True)
 CUT = BrokenOff("SMTPServerDisconnected: gone", Phase.BEFORE_DOT)
 LOST = OutcomeUnknown("SMTPServerDisconnected: gone", Phase.AFTER_DOT)
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from workers.mail.message import CannotBeWritten, Message, message_id, write
+from workers.mail.message import Message
 from workers.mail.models import Email
+from workers.mail.rendering import CannotBeWritten, message_id, write
 from workers.orders.emails import OrderShipped
 from workers.orders.models import Order
 

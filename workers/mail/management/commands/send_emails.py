@@ -13,9 +13,10 @@ from django.utils.translation import ngettext
 
 from workers.cli.actions import ExactCommand
 from workers.cli.terminal import printable
-from workers.mail import kinds, message, sending
+from workers.mail import kinds, rendering
 from workers.mail.kinds import Draft
 from workers.mail.models import Email
+from workers.mail.sending import runner
 
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"
@@ -59,7 +60,7 @@ class Command(ExactCommand):
         """Send everything that is due, until a signal asks to stop."""
         try:
             with _stopped_by_signals():
-                report = sending.send_due()
+                report = runner.send_due()
         except Stopped as stopped:
             self.stderr.write(f"Stopped: {_waiting()}.")
             sys.exit(128 + stopped.signal_number)  # as the shell says it
@@ -87,8 +88,8 @@ class Command(ExactCommand):
         label, recipient = kinds.summary(email, draft)
         what = printable(f"{email.pk}: {email.kind} {label} to {recipient}")
         try:
-            message.write(email, draft)
-        except message.CannotBeWritten as error:
+            rendering.write(email, draft)
+        except rendering.CannotBeWritten as error:
             self.stdout.write(f"cannot be written: {what}: {printable(str(error))}")
             return False
         self.stdout.write(f"would be sent: {what}")

@@ -1,0 +1,49 @@
+"""A circuit breaker (M. Nygard, "Release It!"), with time as an argument."""
+
+from dataclasses import dataclass, field
+from threading import Lock
+
+
+@dataclass(kw_only=True)
+class CircuitBreaker:
+    """While it is closed, every caller may try. After `most_failures` in a row it is open, for `first_s`: none may.
+
+    Then it is half-open: one caller may try. If that fails, it is open for twice as long as before, `longest_s` at
+    most; if it succeeds, it is closed. Times are seconds of a monotonic clock. For the threads of one process.
+    """
+
+    most_failures: int
+    first_s: float
+    longest_s: float
+    _failures: int = 0
+    _open_until: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def open_for_s(self, now: float) -> float:
+        """Return for how long no caller may try; 0 if one may."""
+        return max(0.0, self._open_until - now)
+
+    def enter(self, now: float) -> bool:
+        """Tell whether the caller may try; a caller that may then says whether it `failed` or `succeeded`."""
+        with self._lock:
+            if self.open_for_s(now):
+                return False
+            if self._failures >= self.most_failures:
+                self._open(now)  # for all others, until this caller has said how it went
+            return True
+
+    def failed(self, now: float) -> None:
+        """Count a failure, and open if there were too many in a row."""
+        with self._lock:
+            self._failures += 1
+            if self._failures >= self.most_failures:
+                self._open(now)
+
+    def succeeded(self) -> None:
+        """Close."""
+        with self._lock:
+            self._failures, self._open_until = 0, 0.0
+
+    def _open(self, now: float) -> None:
+        doublings = min(30, self._failures - self.most_failures)
+        self._open_until = now + min(self.longest_s, self.first_s * 2**doublings)

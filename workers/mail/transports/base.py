@@ -1,0 +1,83 @@
+"""What a sender needs of a way out (a relay by SMTP, a provider's HTTP API), and how far an attempt can have come."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NamedTuple, Protocol
+
+from workers.mail.message import Message
+from workers.mail.phases import Phase
+
+
+class Accepted(NamedTuple):
+    """The relay has taken the e-mail over."""
+
+    reply: str  # what it said
+    provider_id: str = ""  # the name that it gave to the e-mail, if it gave one: it answers questions about that
+
+
+class Unreachable(Exception):
+    """The relay cannot be reached, or does not let us in: no e-mail was begun, and none is to blame."""
+
+
+class RelayRefuses(Unreachable):
+    """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address, our rate.
+
+    All e-mails wait, `retry_after_s` at least where the relay said so.
+    """
+
+    def __init__(self, reply: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(reply)
+        self.retry_after_s = retry_after_s
+
+
+class Refused(Exception):
+    """The relay refused this e-mail: certainly not accepted."""
+
+    def __init__(self, reply: str, phase: Phase, *, is_permanent: bool, slows_domain: bool = False) -> None:
+        super().__init__(reply)
+        self.is_permanent = is_permanent
+        self.phase = phase
+        self.slows_domain = slows_domain  # the recipient's domain takes no more for now, whatever the e-mail
+
+
+class BrokenOff(Exception):
+    """The attempt broke off before the relay could accept the e-mail: certainly not accepted."""
+
+    def __init__(self, reason: str, phase: Phase) -> None:
+        super().__init__(reason)
+        self.phase = phase
+
+
+class OutcomeUnknown(Exception):
+    """The e-mail may have been accepted: everything was transmitted, or the transport cannot tell."""
+
+    def __init__(self, reason: str, phase: Phase) -> None:
+        super().__init__(reason)
+        self.phase = phase
+
+
+class Transport(Protocol):
+    """A connection to a relay. For one thread."""
+
+    key_lifetime: timedelta | None
+    """For how long a second submission with the same `Message.idempotency_key` has no second effect and is answered as
+    the first; None where each submission counts. Inside of it, asking again settles what became of an e-mail."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection, as far as it knows."""
+
+    def connect(self) -> None:
+        """Connect and log in. Raises Unreachable."""
+
+    def close(self) -> None:
+        """Close the connection, whatever state it is in. Raises nothing."""
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+        """Submit one e-mail.
+
+        Calls `begin` once, right before the first step after which the e-mail might be accepted; if that raises, the
+        e-mail must not be transmitted. Raises Unreachable before `begin` or where the relay said for certain that it
+        has not accepted it; Refused, BrokenOff and OutcomeUnknown as they say. After any of them but Refused the
+        connection is closed.
+        """
