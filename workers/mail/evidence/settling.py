@@ -1,0 +1,91 @@
+"""Unknown e-mails are settled by what logs prove.
+
+Safe beside mailers and operators: an e-mail is resolved only if it is still `unknown` by the attempt that was judged,
+which is looked at again with its row locked. What a late worker reports first counts, and so does
+what an operator says.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, tzinfo
+
+from django.conf import settings
+from django.db import transaction
+
+from postgres.texts import storable
+from workers.mail import resolving
+from workers.mail.evidence import files, reading
+from workers.mail.evidence.reading import Logs
+from workers.mail.evidence.signs import bare
+from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from workers.mail.models import Email, State
+
+WHO = "evidence"
+MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
+LONGEST_WHY = 2_000  # characters that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An unknown e-mail, and what the logs prove of it."""
+
+    id: int
+    message_id: str
+    sending_since: datetime
+    verdict: Verdict
+    resolved: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What was read, and what was judged."""
+
+    logs: Logs
+    judged: list[Judged] = field(default_factory=list)
+    more: bool = False  # there are more unknown e-mails than are judged at once
+
+    def counts(self) -> Counter[Outcome]:
+        """Return how many there are of each outcome."""
+        return Counter(each.verdict.outcome for each in self.judged)
+
+
+def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool = False, who: str = WHO) -> Report:
+    """Judge all unknown e-mails by these log files, and with `apply` resolve those of which something is proven.
+
+    What was accepted becomes `sent`, what was certainly not accepted is sent again, all else stays as it is. Times
+    without a zone are in `zone`. Raises files.CannotBeRead, before anything is resolved.
+    """
+    unknown = _unknown()
+    with files.opened(list(names)) as opened:
+        logs = reading.read(opened, {bare(message_id) for _, message_id, _ in unknown}, zone)
+    report = Report(logs, more=len(unknown) > MOST)
+    for judged in _judged(unknown[:MOST], logs, vouched):
+        report.judged.append(_resolved(judged, who) if apply else judged)
+    return report
+
+
+def _unknown() -> list[tuple[int, str, datetime]]:
+    columns = Email.objects.unknown().values_list("pk", "message_id", "sending_since")
+    return [(email_id, message_id, since) for email_id, message_id, since in columns[: MOST + 1] if since]
+
+
+def _judged(unknown: Sequence[tuple[int, str, datetime]], logs: Logs, vouched: Vouched) -> Iterator[Judged]:
+    longest = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
+    for email_id, message_id, since in unknown:
+        attempt = Attempt(message_id=bare(message_id), since=since, until=since + longest)
+        yield Judged(email_id, message_id, since, judge(attempt, logs, vouched))
+
+
+def _resolved(judged: Judged, who: str) -> Judged:
+    """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
+    if judged.verdict.outcome is Outcome.STILL_UNKNOWN:
+        return judged
+    with transaction.atomic():
+        # The same attempt: between reading and now it may have been sent again, and be unknown again.
+        same = Email.objects.filter(pk=judged.id, state=State.UNKNOWN, sending_since=judged.sending_since)
+        if same.select_for_update().first() is None:
+            return judged
+        arrived = judged.verdict.outcome is Outcome.ACCEPTED
+        resolving.resolve(judged.id, arrived, who, storable(judged.verdict.why, LONGEST_WHY))
+    return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)
