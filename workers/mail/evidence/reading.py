@@ -179,7 +179,7 @@ def lives(queue_id: str, events: Sequence[_Event]) -> Iterator[Life]:
     life before has one already. The lines of a life may stand in any order: a program writes when it comes to it.
     """
     life: Life | None = None
-    for event in sorted(events, key=lambda event: event.moment):
+    for event in sorted(events, key=_in_life):
         sign = event.said.sign
         named_again = event.said.names and life is not None and life.message_id
         if life is None or sign is Sign.BEGUN or named_again:
@@ -191,6 +191,14 @@ def lives(queue_id: str, events: Sequence[_Event]) -> Iterator[Life]:
         life.take(sign, event.line)
     if life is not None:
         yield life
+
+
+def _in_life(event: _Event) -> tuple[datetime, bool]:
+    """Sort by time; the client's line first, as programs' lines may stand in files of their own.
+
+    No queue id is given twice in a second: it has the microseconds in it.
+    """
+    return event.moment, event.said.sign is not Sign.BEGUN
 
 
 def _append(events: list[_Event], event: _Event) -> None:
