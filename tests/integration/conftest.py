@@ -38,7 +38,7 @@ from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch
-from workers.mail.sending import sender
+from workers.mail.sending import routes
 
 # What a process of a test begins with: Django, on the database of the tests.
 PREAMBLE = """
@@ -137,9 +137,9 @@ def mail(
     """Return the mail server, which behaves as addresses say; the settings name it, and the circuit is closed."""
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = mail_server.HOST, mail_server_of_all.port
-    sender.circuit_breaker.succeeded()
+    routes.forget_failures()
     yield mail_server_of_all
-    sender.circuit_breaker.succeeded()
+    routes.forget_failures()
 
 
 @pytest.fixture

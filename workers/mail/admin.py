@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
-from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
-from workers.mail import kinds, resolving
-from workers.mail.models import Email, Resolution
+from workers.mail import resolving, searching
+from workers.mail.models import Act, Email, Resolution
 
 SHOWN = 100  # characters of a text in a list
 MOST_RESOLVED = 100  # as many as a person may look at on one page
@@ -31,7 +30,7 @@ class ResolutionInline(ResolutionTabularInline):
     """What operators said about an e-mail, on its page."""
 
     model = Resolution
-    fields = readonly_fields = ("resolved_at", "arrived", "who", "why", "state", "phase", "last_reply", "claimed_by")
+    fields = readonly_fields = ("resolved_at", "done", "who", "why", "state", "phase", "last_reply", "claimed_by")
     ordering = ("pk",)
     extra = 0
     can_delete = False
@@ -58,15 +57,6 @@ class Reason(forms.Form):
     )
 
 
-class EmailChangeList(ChangeList):
-    """A page of the list, which finds what its e-mails are about in one query for each kind."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page's e-mails with their summaries."""
-        super().get_results(request)
-        self.result_list = _summarised(self.result_list)
-
-
 @admin.register(Email)
 class EmailAdmin(TableAdmin[Email]):
     """Lists the e-mails, the newest first. None is edited; operators with the permission resolve them."""
@@ -75,8 +65,8 @@ class EmailAdmin(TableAdmin[Email]):
         "id",
         "state",
         "kind",
-        "label",
         "recipient",
+        "subject",
         "attempts",
         "phase",
         "short_reply",
@@ -85,16 +75,23 @@ class EmailAdmin(TableAdmin[Email]):
         "sending_since",
         "sent_at",
     )
-    list_filter = ("state",)
-    search_fields = ("key",)  # for the search box to be there: get_search_results searches labels
-    search_help_text = "the beginning of what it is about, such as an order's number"
+    list_filter = ("state", "kind")
+    search_fields = ("key",)  # for the search box to be there: get_search_results says what is searched
+    search_help_text = "how the address begins, the key, or the Message-ID"
     fields = (
         "kind",
         "key",
-        "label",
         "recipient",
+        "recipient_name",
+        "subject",
+        "language",
+        "context",
+        "priority",
         "state",
         "message_id",
+        "content_hash",
+        "relay",
+        "provider_id",
         "created_at",
         "attempts",
         "next_attempt_at",
@@ -108,11 +105,7 @@ class EmailAdmin(TableAdmin[Email]):
     inlines = (ResolutionInline,)
     ordering = ("-pk",)
     sortable_by = ()
-    actions = ("arrived", "send_again")
-
-    def get_changelist(self, request: HttpRequest, **_kwargs: object) -> type[ChangeList]:  # noqa: ARG002  Django's signature
-        """Have the list find all summaries of a page at once."""
-        return EmailChangeList
+    actions = ("arrived", "send_again", "give_up", "cancel", "render_anew")
 
     def get_search_results(
         self,
@@ -120,13 +113,10 @@ class EmailAdmin(TableAdmin[Email]):
         queryset: QuerySet[Email],
         search_term: str,
     ) -> tuple[QuerySet[Email], bool]:
-        """Search the labels, which each kind of e-mail has in a table of its own."""
+        """Search by what indexes find: how the address begins, the key, the Message-ID."""
         if not search_term:
             return queryset, False
-        matches = Q(pk__in=())
-        for kind, keys in kinds.search(search_term.strip().strip("\"'")).items():
-            matches |= Q(kind=kind, key__in=keys)
-        return queryset.filter(matches), False
+        return searching.matching(queryset, search_term.strip().strip("\"'")), False
 
     def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002  Django's signature
         """Apps add them to the outbox."""
@@ -148,16 +138,6 @@ class EmailAdmin(TableAdmin[Email]):
         """Users that may resolve e-mails may see them."""
         return super().has_view_permission(request, obj) or self.has_resolve_permission(request)
 
-    @admin.display
-    def label(self, email: Email) -> str:
-        """Return what it is about, such as the order's number."""
-        return _summary(email).label
-
-    @admin.display
-    def recipient(self, email: Email) -> str:
-        """Return the address that it goes to."""
-        return _summary(email).recipient
-
     @admin.display(description="last reply")
     def short_reply(self, email: Email) -> str:
         """Return as much of the last reply as a column holds."""
@@ -166,30 +146,46 @@ class EmailAdmin(TableAdmin[Email]):
     @admin.action(description="It arrived (of unknown ones)", permissions=["resolve"])
     def arrived(self, request: HttpRequest, chosen: QuerySet[Email]) -> HttpResponse | None:
         """Note that the chosen e-mails arrived, once the user has said why."""
-        return self._resolve(request, chosen, arrived=True)
+        return self._resolve(request, chosen, Act.ARRIVED)
 
-    @admin.action(description="Send again (unknown and failed ones)", permissions=["resolve"])
+    @admin.action(description="Send again (those that ended unsent, or came back)", permissions=["resolve"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[Email]) -> HttpResponse | None:
         """Have the chosen e-mails sent again, once the user has said why."""
-        return self._resolve(request, chosen, arrived=False)
+        return self._resolve(request, chosen, Act.RESEND)
 
-    def _resolve(self, request: HttpRequest, chosen: QuerySet[Email], *, arrived: bool) -> HttpResponse | None:
+    @admin.action(description="Leave unsent (of unknown ones)", permissions=["resolve"])
+    def give_up(self, request: HttpRequest, chosen: QuerySet[Email]) -> HttpResponse | None:
+        """Close the chosen e-mails, once the user has said why."""
+        return self._resolve(request, chosen, Act.GIVE_UP)
+
+    @admin.action(description="Cancel (those that wait)", permissions=["resolve"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet[Email]) -> HttpResponse | None:
+        """Have the chosen e-mails not sent, once the user has said why."""
+        return self._resolve(request, chosen, Act.CANCEL)
+
+    @admin.action(description="Render anew (those that were not accepted)", permissions=["resolve"])
+    def render_anew(self, request: HttpRequest, chosen: QuerySet[Email]) -> HttpResponse | None:
+        """Have the chosen e-mails rendered anew and sent, once the user has said why."""
+        return self._resolve(request, chosen, Act.CORRECT)
+
+    def _resolve(self, request: HttpRequest, chosen: QuerySet[Email], act: Act) -> HttpResponse | None:
         """Ask for confirmation and a reason; with both, resolve what was on that page."""
         is_confirmed = "confirmed" in request.POST
         reason = Reason(request.POST if is_confirmed else None)
         if is_confirmed and reason.is_valid():
             # Not those in `chosen`: one that was resolved meanwhile may not match the list's filter, and must be named.
             ids = [int(key) for key in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME) if key.isdecimal()]
-            self._confirmed(request, ids[:MOST_RESOLVED], arrived=arrived, why=reason.cleaned_data["why"])
+            self._confirmed(request, ids[:MOST_RESOLVED], act, why=reason.cleaned_data["why"])
             return None
         emails = list(chosen[: MOST_RESOLVED + 1])
         context = {
             **self.admin_site.each_context(request),
-            **_divided(_summarised(emails[:MOST_RESOLVED]), arrived=arrived),
-            "title": "It arrived" if arrived else "Send again",
+            **_divided(emails[:MOST_RESOLVED], act),
+            "title": act.label.capitalize(),
             "opts": self.opts,
-            "action": "arrived" if arrived else "send_again",
-            "arrived": arrived,
+            "action": request.POST["action"],
+            "act": act.value,
+            "allowed": resolving.ALLOWED[act],
             "most": MOST_RESOLVED if len(emails) > MOST_RESOLVED else None,
             "form": reason,
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
@@ -197,14 +193,14 @@ class EmailAdmin(TableAdmin[Email]):
         }
         return TemplateResponse(request, "admin/mail/email/resolve.html", context)
 
-    def _confirmed(self, request: HttpRequest, ids: Sequence[int], *, arrived: bool, why: str) -> None:
+    def _confirmed(self, request: HttpRequest, ids: Sequence[int], act: Act, *, why: str) -> None:
         """Resolve each by itself, with an entry in the log of the admin; say how many, and name the others."""
         done, refusals = 0, []
         for email_id in ids:
             try:
                 with transaction.atomic():
-                    email = resolving.resolve(email_id, arrived, request.user.get_username(), why)
-                    self.log_change(request, email, f"{'It arrived' if arrived else 'Send again'}: {why}")
+                    email = resolving.resolve(email_id, act, request.user.get_username(), why)
+                    self.log_change(request, email, f"{act.label.capitalize()}: {why}")
             except Email.DoesNotExist:
                 refusals.append(f"There is no e-mail {email_id}.")
             except resolving.CannotBeResolved as error:
@@ -212,34 +208,16 @@ class EmailAdmin(TableAdmin[Email]):
             else:
                 done += 1
         if done:
-            what = "said to have arrived" if arrived else "to be sent again"
-            number = f"{done} {ngettext('e-mail is', 'e-mails are', done)}"
-            self.message_user(request, f"{number} {what}.", messages.SUCCESS)
+            number = f"{done} {ngettext('e-mail', 'e-mails', done)}"
+            self.message_user(request, f"{number}: {act.label}.", messages.SUCCESS)
         for refusal in refusals:
             self.message_user(request, refusal, messages.ERROR)
 
 
-def _divided(emails: Sequence[Email], *, arrived: bool) -> dict[str, list[Email]]:
+def _divided(emails: Sequence[Email], act: Act) -> dict[str, list[Email]]:
     """Return the e-mails that can be resolved in this way, and the others."""
-    allowed = resolving.RESOLVABLE[arrived]
+    allowed = resolving.ALLOWED[act]
     return {
         "resolvable": [email for email in emails if email.state in allowed],
         "others": [email for email in emails if email.state not in allowed],
     }
-
-
-def _summarised(emails: Sequence[Email]) -> list[Email]:
-    """Return the e-mails, each with its summary as an attribute."""
-    listed = list(emails)
-    summaries = kinds.summaries(listed)
-    for email in listed:
-        vars(email)["summary"] = summaries[email.pk]
-    return listed
-
-
-def _summary(email: Email) -> kinds.Summary:
-    """Return the e-mail's summary, which the list has found already; the page of one e-mail has not."""
-    if "summary" not in vars(email):
-        _summarised([email])
-    summary: kinds.Summary = vars(email)["summary"]
-    return summary

@@ -10,8 +10,7 @@ from django.utils.module_loading import import_string
 
 from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
-from workers.mail.rendering import CannotBeWritten, from_address
-from workers.mail.sending.sender import FRESH
+from workers.mail.addresses import CannotBeWritten, from_address
 from workers.mail.transports import relays
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
@@ -57,22 +56,6 @@ def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
     )
     hint = f"Set it to more than {longest:g}: else an e-mail that is still being sent is called unknown."
     return [Error(message, hint=hint, id="weir.E008")]
-
-
-@register
-def lease_is_long_enough_to_begin(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E012: a lease, a quarter of which may be gone, must outlast the three answers that come before `begin`."""
-    if not all(_is_time(getattr(settings, name)) for name in TIMES):
-        return []  # which is weir.E007
-    shortest = 3 * settings.EMAIL_TIMEOUT / (1 - FRESH)
-    if shortest <= settings.WEIR_MAIL_LEASE:
-        return []
-    message = (
-        f"WEIR_MAIL_LEASE must be at least 4 * EMAIL_TIMEOUT = {shortest:g} (seconds), but is "
-        f"{settings.WEIR_MAIL_LEASE:g}."
-    )
-    hint = f"Set it to {shortest:g}: else another worker takes an e-mail back while a slow mail server still answers."
-    return [Error(message, hint=hint, id="weir.E012")]
 
 
 @register

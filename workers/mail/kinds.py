@@ -1,146 +1,106 @@
-"""Kinds of e-mail: whom an e-mail is for and what it says, found by the kind and the key in its row.
+"""Kinds of e-mail: what an e-mail says, by the name of its kind and its arguments.
 
-Each process imports the module `emails.py` of every installed app when it starts. There, a kind of e-mail is one class:
+Each process imports the module `emails.py` of every installed app when it starts. There, a kind of e-mail is one
+function, which returns what one e-mail says:
 
-    @kinds.register
-    class OrderShipped(kinds.Draft):
-        kind = "order.shipped"
-        ...
+    @kinds.register("order.shipped")
+    def order_shipped(*, order_id: int) -> Content:
+        return Content.from_templates("orders/shipped", order=Order.objects.get(pk=order_id))
 
-`outbox.add("order.shipped", str(order.pk))` queues the e-mail about one order.
+`outbox.send_once("order.shipped", "17", to="kim@example.com", context={"order_id": 17})` queues one e-mail of it.
 """
 
 import re
-from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NamedTuple, Self, TypeVar
 
-import structlog
-from django.db import InterfaceError, OperationalError
-
-from workers.mail.models import Email
-
-log = structlog.get_logger(__name__)
+from django.template import TemplateDoesNotExist
+from django.template.loader import render_to_string
 
 
 class UnknownKind(LookupError):
     """No installed app has registered this kind of e-mail; the message says what to do."""
 
 
-class NotFound(LookupError):
-    """What the e-mail is about does not exist any more."""
+class Attachment(NamedTuple):
+    """A file that goes along."""
+
+    name: str
+    content: bytes
+    content_type: str = "application/octet-stream"
+    content_id: str = ""  # makes it part of the HTML, as <img src="cid:CONTENT_ID">
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What an e-mail says. The text and the HTML say the same."""
+    """What an e-mail says. The text and the HTML say the same.
+
+    `headers` are such as Reply-To, or From: another name and address than DEFAULT_FROM_EMAIL's, which stays the one
+    that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): it must accept a POST.
+    """
 
     subject: str
     text: str
-    html: str
-
-
-class Draft(ABC):
-    """One e-mail before it is written. A subclass is a kind of e-mail; its objects are made by `find` only."""
-
-    kind: ClassVar[str]
-    label: str  # what people call the thing that it is about, such as the order's number
-    recipient: str  # an address, which need not be valid
+    html: str = ""
+    attachments: Sequence[Attachment] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    unsubscribe_url: str = ""
 
     @classmethod
-    @abstractmethod
-    def find(cls, keys: Collection[str]) -> Mapping[str, Self]:
-        """Return the drafts of these keys, in one query; a key that there is nothing for is left out."""
-
-    @classmethod
-    @abstractmethod
-    def search(cls, beginning: str) -> Iterable[str]:
-        """Return the keys whose label begins so: for the admin's search. A queryset of them becomes a subquery."""
-
-    @abstractmethod
-    def content(self) -> Content:
-        """Render what it says."""
-
-
-Kind = TypeVar("Kind", bound=type[Draft])
-_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # which a Message-ID can begin with
-_kinds: dict[str, type[Draft]] = {}
-
-
-class Summary(NamedTuple):
-    """What lists say about an e-mail."""
-
-    label: str
-    recipient: str
-
-
-def register(kind: Kind) -> Kind:
-    """Make a kind of e-mail known, under its name, such as order.shipped. Raises ValueError if it is bad, or taken."""
-    if not _NAME.fullmatch(kind.kind):
-        raise ValueError(f"{kind.kind!r} cannot name a kind of e-mail: write letters, digits and dots: order.shipped.")
-    if kind.kind in _kinds:
-        raise ValueError(f"There are two kinds of e-mail {kind.kind!r}: {_kinds[kind.kind]!r} and {kind!r}.")
-    _kinds[kind.kind] = kind
-    return kind
-
-
-def get(name: str) -> type[Draft]:
-    """Return the kind of this name. Raises UnknownKind."""
-    try:
-        return _kinds[name]
-    except KeyError:
-        raise UnknownKind(
-            f"There is no kind of e-mail {name!r}: add the app whose emails.py registers it to INSTALLED_APPS, "
-            "restart the mailers, and have the e-mail sent again."
-        ) from None
-
-
-def find(email: Email) -> Draft:
-    """Return the e-mail's draft. Raises UnknownKind, NotFound, and what the kind raises."""
-    found = get(email.kind).find([email.key])
-    if email.key not in found:
-        raise NotFound(f"What the e-mail is about does not exist: {email.kind} {email.key!r}.")
-    return found[email.key]
-
-
-def find_all(emails: Iterable[Email]) -> dict[int, Draft]:
-    """Return drafts by the ids of their e-mails, in one query for each kind.
-
-    An e-mail that `find` would raise for is left out. If a kind raises, all e-mails of this kind are left out; but
-    django.db's OperationalError and InterfaceError are raised: the database is to blame.
-    """
-    found: dict[int, Draft] = {}
-    for name, alike in _by_kind(emails).items():
+    def from_templates(cls, name: str, **values: object) -> Self:
+        """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values."""
+        html = ""
         try:
-            drafts = get(name).find([email.key for email in alike])
-            found |= {email.pk: drafts[email.key] for email in alike if email.key in drafts}
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:  # noqa: BLE001  a kind is an app's code, which may raise anything
-            log.warning("email_kind_failed", kind=name, error=f"{type(error).__name__}: {error}")
-    return found
+            html = render_to_string(f"{name}.html", values)
+        except TemplateDoesNotExist as error:
+            if str(error) != f"{name}.html":  # one that it includes
+                raise
+        return cls(
+            subject=render_to_string(f"{name}_subject.txt", values).rstrip("\n"),
+            text=render_to_string(f"{name}.txt", values),
+            html=html,
+        )
 
 
-def search(beginning: str) -> dict[str, Iterable[str]]:
-    """Return, for each kind, the keys whose label begins so."""
-    return {name: kind.search(beginning) for name, kind in _kinds.items()}
+Kind = Callable[..., Content]
+_Registered = TypeVar("_Registered", bound=Kind)
+_NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # which a Message-ID can begin with
+_kinds: dict[str, Kind] = {}
 
 
-def summary(email: Email, draft: Draft | None) -> Summary:
-    """Return what lists say about the e-mail; without a draft, its key."""
-    return Summary(draft.label, draft.recipient) if draft else Summary(email.key, "")
+def register(name: str) -> Callable[[_Registered], _Registered]:
+    """Make a function (or a class whose call returns Content) a kind of e-mail.
+
+    It is called with the e-mail's context as keyword arguments, in the e-mail's language, once for each e-mail: where
+    that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.
+    Raises ValueError if the name is bad, or taken.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot name a kind of e-mail: write letters, digits and dots: order.shipped.")
+
+    def add(kind: _Registered) -> _Registered:
+        if name in _kinds:
+            raise ValueError(f"There are two kinds of e-mail {name!r}: {_kinds[name]!r} and {kind!r}.")
+        _kinds[name] = kind
+        return kind
+
+    return add
 
 
-def summaries(emails: Collection[Email]) -> dict[int, Summary]:
-    """Return what lists say about these e-mails, by their ids, in one query for each kind."""
-    drafts = find_all(emails)
-    return {email.pk: summary(email, drafts.get(email.pk)) for email in emails}
+def names() -> list[str]:
+    """Return the names of all kinds that installed apps have registered."""
+    return sorted(_kinds)
 
 
-def _by_kind(emails: Iterable[Email]) -> Mapping[str, list[Email]]:
-    alike: defaultdict[str, list[Email]] = defaultdict(list)
-    for email in emails:
-        alike[email.kind].append(email)
-    return alike
+def get(name: str) -> Kind:
+    """Return the kind of this name. Raises UnknownKind."""
+    if kind := _kinds.get(name):
+        return kind
+    close = get_close_matches(name, _kinds, n=1)
+    meant = f" Did you mean {close[0]}?" if close else ""
+    raise UnknownKind(
+        f"There is no kind of e-mail {name!r}.{meant} Add the app whose emails.py registers it to INSTALLED_APPS, "
+        "restart the mailers, and have the e-mail sent again."
+    )

@@ -1,34 +1,57 @@
-"""Email, on its way from `pending` to an end that is known or `unknown`; Resolution, an operator's word about it."""
+"""Email, on its way from `pending` to an end that is known or `unknown`, with what is transmitted (Rendering).
+
+Around it: what people and logs said about it (Resolution), kinds that somebody paused (PausedKind), addresses that are
+not written to (Suppression), and relays that cannot be used at the moment (RelayHold).
+"""
 
 from datetime import timedelta
 from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Collate, Lower, Now
 
 from workers.mail.phases import Phase
 
+# What the index of addresses has: with the collation C it serves prefixes, too.
+LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
+
 
 class State(models.TextChoices):
-    """Where an e-mail is. `sent` is final; `failed` and `unknown` are final unless an operator resolves them."""
+    """Where an e-mail is. `sent` and `bounced` are final; the other ends are, unless an operator resolves them."""
 
     PENDING = "pending"  # waits until next_attempt_at
     CLAIMED = "claimed"  # a worker has it and has not begun to transmit it: taken back when the lease is over
     SENDING = "sending"  # a worker transmits it: never taken back
-    SENT = "sent"  # the mail server accepted it, or an operator says that it arrived
-    FAILED = "failed"  # the mail server refused it, or it could not be written: last_reply says why
+    SENT = "sent"  # a relay accepted it, or an operator says that it arrived
+    FAILED = "failed"  # a relay refused it, or it could not be written: last_reply says why
     UNKNOWN = "unknown"  # it may have been accepted: phase and last_reply say what is known
+    BOUNCED = "bounced"  # it was accepted, and came back: last_reply says why
+    CANCELLED = "cancelled"  # an operator, or the application, does not want it sent any more
+    SUPPRESSED = "suppressed"  # its recipient is on the suppression list
 
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
+# Ends that an operator may have sent again.
+RESENDABLE = (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
+
+
+class Act(models.TextChoices):
+    """What a Resolution did."""
+
+    ARRIVED = "arrived", "it arrived"
+    RESEND = "resend", "send it again"
+    GIVE_UP = "give up", "leave it unsent"
+    CANCEL = "cancel", "do not send it"
+    CORRECT = "correct", "render it anew"
+    BOUNCED = "bounced", "it came back"
 
 
 class EmailQuerySet(models.QuerySet["Email"]):
     """The queries of the outbox."""
 
     def due(self) -> Self:
-        """Return the e-mails that may be claimed now, the longest waiting first."""
+        """Return the e-mails whose time has come, also those of paused kinds, the longest waiting first."""
         return self.filter(state=State.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
     def abandoned(self) -> Self:
@@ -41,7 +64,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
     def resolvable(self) -> Self:
         """Return the e-mails that an operator can have sent again."""
-        return self.filter(state__in=(State.UNKNOWN, State.FAILED))
+        return self.filter(state__in=RESENDABLE)
 
     def unknown(self) -> Self:
         """Return the e-mails that wait for an operator, the oldest first."""
@@ -49,10 +72,21 @@ class EmailQuerySet(models.QuerySet["Email"]):
 
 
 class Email(models.Model):
-    """An e-mail to one recipient, which `kind` and `key` identify. Submitted to the mail server at most once."""
+    """An e-mail to one recipient, which `kind` and `key` identify. Submitted to a relay at most once."""
 
     kind = models.CharField(max_length=100, help_text="the kind of e-mail, such as order.shipped: see `kinds`")
     key = models.CharField(max_length=100, help_text="what it is about; one e-mail of a kind for each key")
+    recipient = models.CharField(
+        max_length=320, blank=True, default="", db_default="", help_text="the address; empty when it was forgotten"
+    )
+    recipient_name = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="as in To: Name <address>"
+    )
+    language = models.CharField(
+        max_length=20, blank=True, default="", db_default="", help_text="that it is rendered in"
+    )
+    context = models.JSONField(default=dict, db_default={}, help_text="the arguments of its kind")
+    priority = models.SmallIntegerField(default=0, db_default=0, help_text="higher ones go first")
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     message_id = models.CharField(max_length=500, help_text="the header Message-ID, of every attempt")
     created_at = models.DateTimeField(db_default=Now())
@@ -65,13 +99,38 @@ class Email(models.Model):
     sending_since = models.DateTimeField(null=True, help_text="when transmission began (the database's clock)")
     sent_at = models.DateTimeField(null=True)
     phase = models.CharField(max_length=10, choices=Phase, blank=True)
-    last_reply = models.TextField(blank=True, help_text="what the mail server said last, or what happened instead")
+    last_reply = models.TextField(blank=True, help_text="what the relay said last, or what happened instead")
+    # What is transmitted. The bytes go after WEIR_MAIL_CONTENT_RETENTION, these stay.
+    renderings = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="how often it was rendered")
+    subject = models.CharField(
+        max_length=200, blank=True, default="", db_default="", help_text="for lists; as rendered last"
+    )
+    content_hash = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="SHA-256, as rendered last"
+    )
+    content_size = models.PositiveIntegerField(default=0, db_default=0, help_text="bytes, as rendered last")
+    # Where the last attempt went.
+    relay = models.CharField(
+        max_length=300, blank=True, default="", db_default="", help_text="the relay of the last attempt"
+    )
+    provider_id = models.CharField(
+        max_length=300, blank=True, default="", db_default="", help_text="the name that a provider gave it"
+    )
+    ask_until = models.DateTimeField(
+        null=True, help_text="until then the relay knows the idempotency key: asking again settles an unknown outcome"
+    )
+    earlier_reply = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="of an earlier attempt that was accepted, known while a later one is made",
+    )
 
     objects: ClassVar = EmailQuerySet.as_manager()
 
     class Meta:
         verbose_name = "e-mail"
-        permissions: ClassVar = [("resolve_email", "Can say what became of an unknown e-mail")]
+        permissions: ClassVar = [("resolve_email", "Can say what became of an e-mail, cancel it, and pause kinds")]
         constraints: ClassVar = [
             # `outbox.add`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
@@ -88,7 +147,8 @@ class Email(models.Model):
                 name="email_sending_has_since",
             ),
             models.CheckConstraint(
-                condition=Q(state=State.SENT) ^ Q(sent_at__isnull=True), name="email_sent_has_sent_at"
+                condition=Q(state__in=[State.SENT, State.BOUNCED]) ^ Q(sent_at__isnull=True),
+                name="email_sent_has_sent_at",
             ),
             models.CheckConstraint(condition=~Q(state=State.FAILED) | ~Q(last_reply=""), name="email_failed_says_why"),
             models.CheckConstraint(
@@ -97,24 +157,55 @@ class Email(models.Model):
             ),
         ]
         indexes: ClassVar = [
-            # Claims: what is due, the longest waiting first.
-            models.Index(fields=["next_attempt_at", "id"], condition=Q(state=State.PENDING), name="email_pending"),
+            # Claims: the queue of each kind and priority, the longest waiting first.
+            models.Index(
+                fields=["kind", "priority", "next_attempt_at", "id"],
+                condition=Q(state=State.PENDING),
+                name="email_queues",
+            ),
             # Take back and give up: what is held, never more than a few hundred. Operators: what is unknown.
             models.Index(
                 F("state"), F("sending_since"), condition=Q(state__in=[s.value for s in HELD]), name="email_held"
             ),
+            # Lists of a state, the oldest first; nearly all e-mails are sent.
+            models.Index(fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="email_not_sent"),
+            # The admin's list of a kind, the newest first.
+            models.Index(fields=["kind", "id"], name="email_kind"),
+            # Search by address, or by how it begins.
+            models.Index(LOWER_RECIPIENT, F("id"), name="email_recipient"),
+            # Logs and delivery reports name e-mails so.
+            models.Index(fields=["message_id"], name="email_message_id"),
         ]
 
     def __str__(self) -> str:
         return f"e-mail {self.pk} ({self.state})"
 
 
+class Rendering(models.Model):
+    """What is transmitted of an e-mail: written once, before the first attempt, and the same in each."""
+
+    email = models.OneToOneField(Email, models.CASCADE, primary_key=True, related_name="rendering")
+    from_address = models.CharField(max_length=320, help_text="of the envelope: bounces go there")
+    content = models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")
+    rendered_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes: ClassVar = [
+            # Retention.
+            models.Index(fields=["rendered_at"], name="rendering_rendered_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"rendering of e-mail {self.pk}"
+
+
 class Resolution(models.Model):
-    """What an operator said about an e-mail, and why, and what was known of it then. Never changed."""
+    """What an operator, or a mail log, said about an e-mail, and why, and what was known of it then. Never changed."""
 
     email = models.ForeignKey(Email, models.PROTECT, related_name="resolutions")
     resolved_at = models.DateTimeField(db_default=Now())
-    arrived = models.BooleanField(help_text="it arrived; else: send it again")
+    act = models.CharField(max_length=10, choices=Act, blank=True, db_default="", help_text="empty in old rows")
+    arrived = models.BooleanField(db_default=False, help_text="it arrived: what old rows say instead of `act`")
     who = models.CharField(max_length=254)
     why = models.TextField()
     state = models.CharField(max_length=10, choices=State, help_text="the e-mail's, before")
@@ -128,4 +219,46 @@ class Resolution(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.who}: {'it arrived' if self.arrived else 'send it again'}"
+        return f"{self.who}: {self.done.label}"
+
+    @property
+    def done(self) -> Act:
+        """What it did, also for a row of an earlier release."""
+        return Act(self.act) if self.act else Act.ARRIVED if self.arrived else Act.RESEND
+
+
+class PausedKind(models.Model):
+    """A kind of e-mail of which none is begun, until somebody resumes it."""
+
+    kind = models.CharField(max_length=100, primary_key=True)
+    paused_at = models.DateTimeField(db_default=Now())
+    who = models.CharField(max_length=254)
+    why = models.TextField()
+
+    def __str__(self) -> str:
+        return f"{self.kind}, paused by {self.who}: {self.why}"
+
+
+class Suppression(models.Model):
+    """An address that is not written to: e-mails to it came back for good, or its owner was forgotten."""
+
+    # Of the address in lower case: it is recognised also when it was forgotten.
+    address_hash = models.CharField(max_length=64, unique=True, help_text="SHA-256")
+    address = models.CharField(max_length=320, blank=True, help_text="empty when it was forgotten")
+    why = models.TextField()
+    since = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.address or self.address_hash}: {self.why}"
+
+
+class RelayHold(models.Model):
+    """A relay that cannot be reached, or refuses us: its e-mails wait. It goes when the relay accepts one again."""
+
+    relay = models.CharField(max_length=300, primary_key=True)
+    since = models.DateTimeField(db_default=Now())
+    tried_at = models.DateTimeField(db_default=Now())
+    reason = models.TextField()
+
+    def __str__(self) -> str:
+        return f"{self.relay}: {self.reason}"

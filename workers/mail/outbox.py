@@ -1,22 +1,79 @@
-"""The outbox: e-mails that wait to be sent. What becomes of them on their way: `sending.leases`."""
+"""What web code calls to have e-mails sent, each once.
 
-from django.db import transaction
+from workers.mail import outbox
+outbox.send_once("user.welcome", str(user.pk), to=user.email, context={"user_id": user.pk})
+
+What becomes of them on their way: `sending.leases`.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone, translation
 
 from workers import task_names
-from workers.mail import kinds, rendering
+from workers.mail import addresses, kinds, renderings
+from workers.mail.addresses import CannotBeWritten
 from workers.mail.models import Email
+from workers.mail.rendering import Rendered, message_id, render
 from workers.publish import publish
 
+LONGEST_KEY = 100
+LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
+PRIORITIES = range(-100, 101)
 
-def add(kind: str, key: str) -> Email:
-    """Queue the e-mail of this kind about `key`, in the caller's transaction. Workers hear of it when that commits.
 
-    Raises kinds.UnknownKind, and IntegrityError if there is one already.
+def send_once(
+    kind: str,
+    key: str,
+    *,
+    to: str,
+    context: Mapping[str, Any] | None = None,
+    language: str | None = None,
+    not_before: datetime | None = None,
+    priority: int = 0,
+    raises: bool = True,
+) -> Email:
+    """Queue the e-mail of this kind about `key`, in the caller's transaction; return it, or the one that there is.
+
+    There is one e-mail for each kind and key, also if many processes call this at once: the first call counts, and
+    later ones change nothing. It is submitted at most once. Workers hear of it when the transaction commits.
+
+    It is rendered here, and sent as it is rendered: later changes of templates, or of what it is about, change nothing.
+    `to` is an address, or `Name <address>`; `context` the kind's keyword arguments, which must be JSON; `language` one
+    of LANGUAGES, by default the active one. It is not sent before `not_before`, and before those of lower `priority`.
+
+    Raises kinds.UnknownKind, and CannotBeWritten (a ValueError) where the key, an address, the context, or what the
+    kind makes of it is bad: then nothing is stored. With `raises=False`, what cannot be rendered is stored all the
+    same: a mailer tries again, and where it cannot be rendered then, it is `failed` and says why.
     """
     kinds.get(kind)
-    email: Email = Email.objects.create(kind=kind, key=key, message_id=rendering.message_id(kind, key))
-    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
-    return email
+    _check(key, context, language, not_before, priority)
+    if earlier := Email.objects.filter(kind=kind, key=key).first():
+        return earlier
+    email = Email(
+        kind=kind,
+        key=key,
+        context=dict(context or {}),
+        language=language or translation.get_language() or settings.LANGUAGE_CODE,
+        priority=priority,
+        message_id=message_id(kind, key),
+    )
+    if not_before:
+        email.next_attempt_at = not_before
+    rendered: Rendered | None = None
+    try:
+        email.recipient = to.strip()[: addresses.LONGEST]
+        email.recipient_name, email.recipient = addresses.split(to)
+        rendered = render(email)
+    except CannotBeWritten:
+        if raises:
+            raise
+    return _store(email, rendered)
 
 
 def wake_mailer() -> None:
@@ -24,7 +81,51 @@ def wake_mailer() -> None:
     publish(task_names.SEND_EMAILS)
 
 
+def _store(email: Email, rendered: Rendered | None) -> Email:
+    """Write the e-mail and what is transmitted of it, unless another transaction has done so."""
+    try:
+        with transaction.atomic():
+            if rendered:
+                renderings.note(email, rendered)
+            email.save(force_insert=True)
+            if rendered:
+                renderings.store(email, rendered)
+    except IntegrityError:
+        if earlier := Email.objects.filter(kind=email.kind, key=email.key).first():
+            return earlier
+        raise
+    transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
+    return email
+
+
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
     if not Email.objects.due().filter(pk__lt=email.pk).exists():
         wake_mailer()
+
+
+def _check(
+    key: str, context: Mapping[str, Any] | None, language: str | None, not_before: datetime | None, priority: int
+) -> None:
+    if not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+        raise CannotBeWritten(f"The key of an e-mail has 1 to {LONGEST_KEY} characters, but is {key!r}.")
+    if language and not translation.check_for_language(language):
+        raise CannotBeWritten(f"There is no language {language!r}: write one of LANGUAGES, such as de or pt-br.")
+    if not_before and timezone.is_naive(not_before):
+        raise CannotBeWritten(f"not_before must say its time zone: give {not_before!r} one, as timezone.now() has.")
+    if priority not in PRIORITIES:
+        raise CannotBeWritten(f"The priority is {PRIORITIES[0]} to {PRIORITIES[-1]}, but is {priority!r}.")
+    _check_context(context or {})
+
+
+def _check_context(context: Mapping[str, Any]) -> None:
+    """Refuse what would come back from the database as something else, or not at all."""
+    try:
+        written = json.dumps(dict(context), allow_nan=False)
+        is_the_same = json.loads(written) == context
+    except (TypeError, ValueError) as error:
+        raise CannotBeWritten(f"The context must be JSON, such as numbers and strings: {error}.") from error
+    if not is_the_same:
+        raise CannotBeWritten("The context must be JSON: it has tuples, or keys that are no strings.")
+    if len(written) > LARGEST_CONTEXT or "\\u0000" in written:
+        raise CannotBeWritten(f"The context must have {LARGEST_CONTEXT} bytes of JSON at most, and no NUL.")

@@ -1,80 +1,97 @@
-"""An e-mail is rendered to the last byte, before any connection is opened."""
+"""An e-mail is rendered to the last byte: once, before its first attempt."""
 
+import hashlib
 import re
-from email.generator import BytesGenerator
-from email.utils import parseaddr
-from io import BytesIO
-from unicodedata import category
+from collections.abc import Iterator
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from email.utils import format_datetime, parseaddr
+from typing import NamedTuple, cast
 from uuid import uuid4
 
-import idna
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.mail import EmailMessage, EmailMultiAlternatives
-from django.core.validators import validate_email
 from django.db import InterfaceError, OperationalError
+from django.utils import timezone, translation
 
 from workers.mail import kinds
-from workers.mail.kinds import Draft
-from workers.mail.message import Message
+from workers.mail.addresses import CannotBeWritten, from_address, refuse_controls
+from workers.mail.kinds import Attachment, Content
 from workers.mail.models import Email
 
-# What could end a header: all control characters, and the separators of lines and paragraphs.
-CONTROLS = {"Cc", "Zl", "Zp"}
+_LONGEST_WORD = 60  # characters in a header that Python folds well
+_LONGEST_LINE = 998  # RFC 5322, 2.1.1
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
+_HEADER_NAME = re.compile(r"[!-9;-~]+")  # RFC 5322, 3.6.8
+# Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.
+_OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
+_LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
 
 
-class CannotBeWritten(ValueError):
-    """This e-mail cannot be written, whenever it is tried; the message says why."""
+class _Policy(EmailPolicy):
+    """In seven bits, which each relay takes: what was written once is never written anew for one that takes no more.
 
-
-def write(email: Email, draft: Draft | None = None) -> Message:
-    """Render the e-mail from its draft, which costs a query if it is not given.
-
-    Raises CannotBeWritten if the kind, the address, a header or a template is at fault. A template that queries the
-    database may raise django.db's OperationalError and InterfaceError.
+    Python breaks a long word of ASCII, such as the URL of List-Unsubscribe or a Message-ID, into encoded words, which
+    nobody decodes there: a header with such a word is not folded.
     """
+
+    def fold(self, name: str, value: str) -> str:
+        """Return the header with its lines ended."""
+        is_long = any(len(word) > _LONGEST_WORD for word in value.split())
+        if is_long and value.isascii() and len(name) + len(value) + 2 <= _LONGEST_LINE:
+            return f"{name}: {value}{self.linesep}"
+        folded: str = super().fold(name, value)
+        return folded
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        """Return the header as bytes."""
+        return self.fold(name, value).encode("utf-8" if self.utf8 else "ascii")
+
+
+_POLICY = _Policy(linesep="\r\n", cte_type="7bit")
+
+
+class Rendered(NamedTuple):
+    """What is transmitted of an e-mail, and what its row says about that."""
+
+    from_address: str
+    content: bytes
+    subject: str
+
+    @property
+    def content_hash(self) -> str:
+        """The SHA-256 of the content, which proves later what was sent."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def render(email: Email) -> Rendered:
+    """Render the e-mail by its kind, its context and its language. The row need not be stored yet.
+
+    Raises CannotBeWritten if the kind, the context, an address, a header or a template is at fault. A kind that queries
+    the database may raise django.db's OperationalError and InterfaceError.
+    """
+    sender = from_address()
+    if not email.recipient:
+        raise CannotBeWritten("It has no recipient: give it one with `manage.py emails correct ID --to ADDRESS`.")
     try:
-        draft = draft or kinds.find(email)
-        return Message(
-            from_address=from_address(),
-            recipient=address(draft.recipient),
-            content=_content(_rendered(draft, email.message_id)),
-            idempotency_key=email.message_id,
-        )
+        with translation.override(email.language or None):
+            content = kinds.get(email.kind)(**email.context)
+        message = _message(email, content)
+        return Rendered(sender, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
-    except (kinds.UnknownKind, kinds.NotFound) as error:
+    except kinds.UnknownKind as error:
         raise CannotBeWritten(str(error)) from error
     except Exception as error:  # a kind and a template are an app's code, which may raise anything
         raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
 
 
-def from_address() -> str:
-    """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
-    _refuse_controls(settings.DEFAULT_FROM_EMAIL, "DEFAULT_FROM_EMAIL")
-    return address(parseaddr(settings.DEFAULT_FROM_EMAIL)[1])
-
-
-def address(text: str) -> str:
-    """Return the address with its domain in ASCII. Raises CannotBeWritten."""
-    _refuse_controls(text, "the address")
-    local, _, domain = text.rpartition("@")
-    try:
-        validate_email(text)
-        local.encode("ascii")  # Django accepts a few letters that are not ASCII, but in another case are
-    except (ValidationError, UnicodeEncodeError) as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
-    try:
-        return f"{local}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
-    except idna.IDNAError as error:
-        raise CannotBeWritten(f"{text!r} is no e-mail address: {error}.") from error
-
-
 def message_id(kind: str, key: str) -> str:
     """Return a Message-ID for an e-mail, to be kept in its row: the same in every attempt.
 
-    Another installation, or a database that was made anew, has the same keys: chance keeps them apart.
+    Another installation, or a database that was made anew, has the same keys: chance keeps them apart. It also makes
+    delivery reports hard to forge.
     """
     try:
         domain = from_address().rpartition("@")[2]
@@ -83,26 +100,59 @@ def message_id(kind: str, key: str) -> str:
     return f"<{kind}-{_NOT_IN_MESSAGE_ID.sub('_', key)}-{uuid4().hex[:12]}@{domain}>"
 
 
-def _rendered(draft: Draft, identity: str) -> EmailMessage:
-    content = draft.content()
-    _refuse_controls(content.subject, "the subject")
-    message = EmailMultiAlternatives(
-        subject=content.subject,
-        body=content.text,
-        to=[draft.recipient],
-        headers={"Message-ID": identity, "Auto-Submitted": "auto-generated"},
-    )
-    message.attach_alternative(content.html, "text/html")
+def _message(email: Email, content: Content) -> EmailMessage:
+    refuse_controls(content.subject, "the subject")
+    message = EmailMessage(_POLICY if email.recipient.isascii() else _POLICY.clone(utf8=True))
+    for name, value in _headers(email, content):
+        refuse_controls(value, f"the header {name}")
+        message[name] = value
+    local, _, domain = email.recipient.rpartition("@")
+    message["To"] = Address(email.recipient_name, local, domain)
+    message.set_content(content.text)
+    if content.html:
+        message.add_alternative(content.html, subtype="html")
+        html = cast("EmailMessage", message.get_payload(1))
+    for attachment in content.attachments:
+        if attachment.content_id and content.html:
+            _attach(html, attachment, inline=True)
+        else:
+            _attach(message, attachment, inline=False)
     return message
 
 
-def _refuse_controls(text: str, where: str) -> None:
-    if any(category(character) in CONTROLS for character in text):
-        raise CannotBeWritten(f"There is a line break or a control character in {where}: {text!r}.")
+def _headers(email: Email, content: Content) -> Iterator[tuple[str, str]]:
+    own = {name.lower(): name for name in content.headers}
+    for lower, name in own.items():
+        if lower in _OURS or lower.startswith("content-") or not _HEADER_NAME.fullmatch(name):
+            raise CannotBeWritten(f"A kind of e-mail cannot set the header {name!r}.")
+    if "from" not in own:
+        yield "From", _named(settings.DEFAULT_FROM_EMAIL)
+    yield "Subject", content.subject
+    yield "Date", format_datetime(_date(email))
+    yield "Message-ID", email.message_id
+    yield "Auto-Submitted", "auto-generated"  # RFC 3834: nobody's holiday notice need answer
+    if content.unsubscribe_url:
+        yield "List-Unsubscribe", f"<{content.unsubscribe_url}>"
+        yield "List-Unsubscribe-Post", "List-Unsubscribe=One-Click"
+    yield from content.headers.items()
 
 
-def _content(message: EmailMessage) -> bytes:
-    built, written = message.message(), BytesIO()
-    built.set_boundary(uuid4().hex)  # Python would look for one that does not occur in the whole content
-    BytesGenerator(written, mangle_from_=False).flatten(built, linesep="\r\n")
-    return written.getvalue()
+def _named(sender: str) -> str:
+    name, _ = parseaddr(sender)
+    return str(Address(display_name=name, addr_spec=from_address()))
+
+
+def _date(email: Email) -> datetime:
+    """Return when it is sent, as far as that is known: an e-mail of last week looks strange today."""
+    now = timezone.now()
+    return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
+
+
+def _attach(message: EmailMessage, attachment: Attachment, *, inline: bool) -> None:
+    main, _, sub = attachment.content_type.partition("/")
+    refuse_controls(attachment.name, "the name of an attachment")
+    if inline:
+        refuse_controls(attachment.content_id, "the id of an attachment")
+        message.add_related(attachment.content, main, sub, cid=f"<{attachment.content_id}>", filename=attachment.name)
+    else:
+        message.add_attachment(attachment.content, main, sub, filename=attachment.name)

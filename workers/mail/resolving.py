@@ -1,55 +1,110 @@
-"""What an operator says about an e-mail that ended `unknown` or `failed`."""
+"""What people, mail logs and delivery reports say about an e-mail, and what becomes of it then."""
+
+from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models.functions import Now
 
-from workers.mail import outbox
-from workers.mail.models import Email, Resolution, State
+from workers.mail import addresses, outbox
+from workers.mail.models import RESENDABLE, Act, Email, Rendering, Resolution, State
 
-# By whether the operator says that it arrived.
-RESOLVABLE = {True: (State.UNKNOWN,), False: (State.UNKNOWN, State.FAILED)}
+# The states in which an e-mail can be.
+ALLOWED: Mapping[Act, tuple[State, ...]] = {
+    Act.ARRIVED: (State.UNKNOWN,),
+    Act.RESEND: RESENDABLE,
+    Act.GIVE_UP: (State.UNKNOWN,),
+    Act.CANCEL: (State.PENDING, State.CLAIMED),
+    Act.CORRECT: (State.PENDING, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED),
+    Act.BOUNCED: (State.SENT, State.UNKNOWN),
+}
+# How a refusal goes on after "only pending ones".
+_CAN: Mapping[Act, str] = {
+    Act.ARRIVED: "can have arrived",
+    Act.RESEND: "can be sent again",
+    Act.GIVE_UP: "can be given up",
+    Act.CANCEL: "can be cancelled",
+    Act.CORRECT: "can be rendered anew",
+    Act.BOUNCED: "can have come back",
+}
 
 
 class CannotBeResolved(ValueError):
     """The e-mail is not in a state that can be resolved in this way; the message says in which it is."""
 
 
-def resolve(email_id: int, arrived: bool, who: str, why: str) -> Email:
-    """Write down what an operator found out about an e-mail, and what is to be done: it arrived, or send it again.
+def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = None) -> Email:
+    """Write down what somebody found out about an e-mail, and do it, in one transaction.
 
-    `arrived` makes it `sent`; else it is `pending` again, with all attempts ahead of it, and its recipient may get it
-    twice: that is the risk that the operator accepts. Only an `unknown` e-mail can be said to have arrived; a `failed`
-    one, too, can be sent again. Of two calls at once, the second finds it resolved.
+    - ARRIVED: an unknown one is `sent`.
+    - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The
+      recipient of an unknown one may get it twice: that is the risk that the operator accepts.
+    - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
+    - CANCEL: one that no worker has begun is `cancelled`.
+    - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
+      `to` if there is one.
+    - BOUNCED: a sent or unknown one came back: `bounced`; `why` is what the report says.
 
-    Raises CannotBeResolved, ValueError if `who` or `why` is blank, and Email.DoesNotExist.
+    Of two calls at once, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for a bad
+    address, ValueError if `who` or `why` is blank or `to` is given for another act, and Email.DoesNotExist.
     """
     if not who.strip() or not why.strip():
         raise ValueError("Say who resolves it, and why.")
+    if to is not None and act != Act.CORRECT:
+        raise ValueError("Another address needs another rendering: correct the e-mail.")
     with transaction.atomic():
         email: Email = Email.objects.select_for_update().get(pk=email_id)
-        if email.state not in RESOLVABLE[arrived]:
-            what = "can have arrived" if arrived else "can be sent again"
-            raise CannotBeResolved(
-                f"E-mail {email_id} is {email.state}: only {' or '.join(RESOLVABLE[arrived])} ones {what}."
-            )
-        _write_down(email, arrived, who, why)
-        if arrived:
-            email.state, email.sent_at = State.SENT, email.sending_since
-        else:
-            email.state, email.attempts = State.PENDING, 0
-            email.next_attempt_at = Now()
-            transaction.on_commit(outbox.wake_mailer, robust=True)
-        email.claim_token = email.sending_since = None
+        _refuse(email, act)
+        _write_down(email, act, who, why)
+        _apply(email, act, why, to)
         email.save()
     email.refresh_from_db()
     return email
 
 
-def _write_down(email: Email, arrived: bool, who: str, why: str) -> None:
+def _refuse(email: Email, act: Act) -> None:
+    if email.state not in ALLOWED[act]:
+        allowed = " or ".join(ALLOWED[act])
+        raise CannotBeResolved(f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}.")
+    if act in (Act.CANCEL, Act.CORRECT) and email.ask_until is not None:
+        raise CannotBeResolved(
+            f"E-mail {email.pk} may have been accepted: {email.relay} is asked what became of it until "
+            f"{email.ask_until:%Y-%m-%d %H:%M} UTC. Wait for that."
+        )
+
+
+def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
+    if act in (Act.ARRIVED, Act.BOUNCED):
+        email.sent_at = email.sent_at or email.sending_since
+        email.state = State.SENT if act == Act.ARRIVED else State.BOUNCED
+        if act == Act.BOUNCED:
+            email.last_reply = why
+    elif act in (Act.RESEND, Act.CORRECT):
+        if act == Act.CORRECT:
+            _render_anew(email, to)
+        email.state, email.attempts, email.sent_at = State.PENDING, 0, None
+        email.next_attempt_at = Now()
+        transaction.on_commit(outbox.wake_mailer, robust=True)
+    elif act == Act.GIVE_UP:
+        email.state = State.FAILED
+    else:
+        email.state, email.claimed_until = State.CANCELLED, None
+    email.claim_token = email.sending_since = email.ask_until = None
+    email.earlier_reply = ""
+
+
+def _render_anew(email: Email, to: str | None) -> None:
+    """Forget what would be transmitted: a mailer renders it before the first attempt."""
+    if to is not None:
+        email.recipient_name, email.recipient = addresses.split(to)
+    Rendering.objects.filter(pk=email.pk).delete()
+
+
+def _write_down(email: Email, act: Act, who: str, why: str) -> None:
     """Write the resolution, with what was known of the e-mail until now."""
     Resolution.objects.create(
         email=email,
-        arrived=arrived,
+        act=act,
+        arrived=act == Act.ARRIVED,
         who=who.strip(),
         why=why.strip(),
         state=email.state,

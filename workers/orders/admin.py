@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
+from workers.mail import resolving
+from workers.mail.models import Act
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -36,7 +38,7 @@ class OrderAdmin(TableAdmin[Order]):
         return ("number", "customer_email", "placed_at", "shipped_at") if obj else ("number", "customer_email")
 
     def has_change_permission(self, request: HttpRequest, obj: Order | None = None) -> bool:
-        """An order whose e-mail is on its way or sent is only looked at."""
+        """An order whose e-mail is on its way, unknown or sent is only looked at."""
         return (obj is None or obj.is_correctable) and super().has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Order | None = None) -> tuple[str, ...]:  # noqa: ARG002  Django's signature
@@ -54,8 +56,11 @@ class OrderAdmin(TableAdmin[Order]):
             return
         changed = {name: form.cleaned_data[name] for name in form.changed_data}
         if not Order.objects.select_for_update().get(pk=obj.pk).is_correctable:
-            raise PermissionDenied("It was shipped meanwhile.")
+            raise PermissionDenied("Its e-mail is on its way meanwhile.")
         Order.objects.filter(pk=obj.pk).update(**changed)
+        if obj.shipped_at and "customer_email" in changed:
+            user, to = request.user.get_username(), changed["customer_email"]
+            resolving.resolve(obj.shipped_email.pk, Act.CORRECT, user, "The order's address was corrected.", to=to)
 
     @admin.action(description="Ship (and send the e-mail that says so)", permissions=["change"])
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:

@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 from django.db.models.signals import pre_delete
 from django.dispatch import receiver
 
-from workers.mail.models import Email
+from workers.mail import resolving
+from workers.mail.models import Act, Email
 
 SHIPPED = "order.shipped"  # the kind of e-mail that says so; its key is the order's id
 
@@ -43,8 +44,10 @@ class Order(models.Model):
 
     @property
     def is_correctable(self) -> bool:
-        """Whether its address still matters: it is not shipped, or its e-mail waits for an operator."""
-        return self.shipped_at is None or Email.objects.resolvable().filter(kind=SHIPPED, key=str(self.pk)).exists()
+        """Whether its address still matters: it is not shipped, or its e-mail was not accepted, or came back."""
+        if self.shipped_at is None:
+            return True
+        return Email.objects.filter(kind=SHIPPED, key=str(self.pk), state__in=resolving.ALLOWED[Act.CORRECT]).exists()
 
 
 @receiver(pre_delete, sender=Order)

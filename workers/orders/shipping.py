@@ -24,5 +24,7 @@ def ship(order_id: int) -> bool:
             if not Order.objects.filter(pk=order_id).exists():
                 raise Order.DoesNotExist(f"There is no order {order_id}.")
             return False
-        outbox.add(SHIPPED, str(order_id))
+        order = Order.objects.get(pk=order_id)
+        context = {"order_id": order_id}
+        outbox.send_once(SHIPPED, str(order_id), to=order.customer_email, context=context, raises=False)
     return True

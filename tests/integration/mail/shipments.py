@@ -12,7 +12,9 @@ from django.db import connection
 
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
-from workers.mail.models import Email
+from workers.mail import renderings
+from workers.mail.message import Message
+from workers.mail.models import Email, Rendering
 from workers.mail.sending import runner
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -35,6 +37,22 @@ def ship(word: str = "plain") -> Email:
     order = place(word)
     assert shipping.ship(order.pk)
     return order.shipped_email
+
+
+def unrendered(email: Email) -> Email:
+    """Have a mailer render the e-mail, as one of an earlier release, or one that is rendered anew."""
+    Rendering.objects.filter(pk=email.pk).delete()
+    return email
+
+
+def message(email: Email) -> Message:
+    """Return what is transmitted of the e-mail."""
+    return renderings.message(email, email.rendering)
+
+
+def redirect(email: Email, word: str) -> None:
+    """Have the mail server behave otherwise from now on."""
+    Email.objects.filter(pk=email.pk).update(recipient=f"{word}.{email.pk}@customers.example")
 
 
 def accepted(server: MailServer, email: Email) -> int:
@@ -69,6 +87,7 @@ class ConnectedTransport:
     """A transport that needs no mail server: subclasses say what becomes of an e-mail."""
 
     is_connected = True
+    key_lifetime = None
 
     def connect(self) -> None:
         """Nothing to connect to."""

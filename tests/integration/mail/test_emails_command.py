@@ -21,7 +21,6 @@ from workers import task_names
 from workers.mail.models import Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.mail.sending import runner
-from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -105,9 +104,7 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
     settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a real one that accepts the e-mail and cuts the connection: listed until somebody says that it arrived."""
-    monkeypatch.setattr(
-        "workers.mail.sending.sender.circuit_breaker", CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
-    )
+    monkeypatch.setattr("workers.mail.sending.routes._breakers", {})
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     order = Order.objects.create(number="A-1", customer_email="cut-accepted.1@example.com")
     shipping.ship(order.pk)

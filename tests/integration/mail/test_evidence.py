@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -17,7 +19,7 @@ from tests.integration.mail import shipments
 from workers.mail import resolving
 from workers.mail.evidence import settling, verdicts
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
-from workers.mail.models import Email, Resolution, State
+from workers.mail.models import Act, Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.mail.sending import leases
 from workers.mail.sending.outcomes import Outcome as Sent
@@ -40,10 +42,10 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def unknown(since: datetime = SINCE) -> Email:
+def unknown(since: datetime = SINCE, relay: str = "") -> Email:
     """Return an e-mail that became unknown by an attempt that began then."""
     email = shipments.ship()
-    known = {"phase": Phase.AFTER_DOT, "last_reply": "gone", "claimed_by": "mail-1:77"}
+    known = {"phase": Phase.AFTER_DOT, "last_reply": "gone", "claimed_by": "mail-1:77", "relay": relay}
     Email.objects.filter(pk=email.pk).update(
         state=State.UNKNOWN, claim_token=uuid4(), sending_since=since, attempts=1, **known
     )
@@ -94,13 +96,34 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
     text = told(log, *COMPLETE, "--apply", "--who", "Ada")
     assert [shipments.state(each)[0] for each in (arrived, lost, late)] == [State.SENT, State.PENDING, State.UNKNOWN]
     assert arrived.sent_at == SINCE
-    said = {each.email_id: (each.arrived, each.who, each.why) for each in Resolution.objects.all()}
+    said = {each.email_id: (each.act, each.who, each.why) for each in Resolution.objects.all()}
     assert said.keys() == {arrived.pk, lost.pk}
-    assert said[arrived.pk] == (True, "Ada", proof)
-    assert said[lost.pk][:2] == (False, "Ada")
+    assert said[arrived.pk] == (Act.ARRIVED, "Ada", proof)
+    assert said[lost.pk][:2] == (Act.RESEND, "Ada")
     assert "the logs are complete from 2026-11-20 11:55:00 UTC until 2026-11-20 12:20:00 UTC" in said[lost.pk][2]
     assert f"E-mail {lost.pk}: not accepted, it is sent again." in text
     assert told(log, *COMPLETE, "--apply").startswith(f"E-mail {late.pk}: still unknown")
+
+
+def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
+    """Without a word on it they are those of the relay that the settings name."""
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
+    first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
+    told(log, *COMPLETE, "--apply")
+    assert [shipments.state(each)[0] for each in (first, second)] == [State.PENDING, State.UNKNOWN]
+    told(log, *COMPLETE, "--apply", "--relay", "mx2:25")
+    assert shipments.state(second)[0] == State.PENDING
+
+
+def test_the_proof_is_kept_without_the_recipients_address(log: Path) -> None:
+    """Resolutions are kept for longer than addresses."""
+    email = unknown()
+    accept(log, email)
+    line = f"A{email.pk:06}: to=<{email.recipient.upper()}>, status=sent (250 2.1.5 <{email.recipient}> OK)"
+    log.write_text(re.sub(r"qmgr\[7\]: .* \(queue active\)", f"smtp[8]: {line}", log.read_text()))
+    told(log, "--apply")
+    why = email.resolutions.get().why
+    assert "to=<<recipient>>, status=sent (250 2.1.5 <<recipient>> OK)" in why
 
 
 def test_without_a_word_on_completeness_nothing_is_sent_again(log: Path) -> None:
@@ -141,7 +164,7 @@ def by_a_late_worker(email: Email) -> None:
 
 
 def by_an_operator(email: Email) -> None:
-    resolving.resolve(email.pk, arrived=True, who="Ada", why="she has it")
+    resolving.resolve(email.pk, Act.ARRIVED, "Ada", "she has it")
 
 
 def by_another_attempt(email: Email) -> None:
@@ -167,7 +190,7 @@ def test_whoever_is_faster_counts(log: Path, monkeypatch: pytest.MonkeyPatch, me
 
 def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From `begin`, for WEIR_MAIL_UNKNOWN_AFTER: no worker that lives takes longer."""
-    email = unknown()
+    email = unknown(relay="mx1:25")
     asked: list[Attempt] = []
 
     def note(attempt: Attempt, *arguments: object) -> Verdict:
@@ -177,7 +200,7 @@ def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeyp
     monkeypatch.setattr(settling, "judge", note)
     settle(log, apply=False)
     bare = email.message_id.strip("<>")
-    assert asked == [Attempt(message_id=bare, since=SINCE, until=SINCE + timedelta(minutes=15))]
+    assert asked == [Attempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=15))]
 
 
 @pytest.mark.parametrize(

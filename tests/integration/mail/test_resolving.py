@@ -4,14 +4,13 @@ import pytest
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import InThreads, Message
-from tests.integration.mail.shipments import DATABASE, accepted, ship
+from tests.integration.mail.shipments import DATABASE, accepted, redirect, ship
 from workers import task_names
 from workers.mail import resolving
-from workers.mail.models import Email, Resolution, State
+from workers.mail.models import Act, Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.mail.resolving import CannotBeResolved
 from workers.mail.sending import runner
-from workers.orders.models import Order
 
 pytestmark = DATABASE
 
@@ -32,10 +31,10 @@ def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
     """With the time at which its transmission began; the row keeps who said so, why, and what was known."""
     email = unknown()
     since = email.sending_since
-    resolved = resolving.resolve(email.pk, arrived=True, who="kim", why="In the mail server's log")
+    resolved = resolving.resolve(email.pk, act=Act.ARRIVED, who="kim", why="In the mail server's log")
     assert (resolved.state, resolved.sent_at, resolved.claim_token) == (State.SENT, since, None)
     (said,) = Resolution.objects.filter(email=email)
-    assert (said.arrived, said.who, said.why) == (True, "kim", "In the mail server's log")
+    assert (said.done, said.who, said.why) == (Act.ARRIVED, "kim", "In the mail server's log")
     assert (said.state, said.phase, said.claimed_by) == (State.UNKNOWN, Phase.AFTER_DOT, email.claimed_by)
     assert "closed" in said.last_reply
     runner.send_due()
@@ -45,9 +44,9 @@ def test_who_found_out_that_it_arrived_makes_it_sent(mail: MailServer) -> None:
 def test_who_accepts_the_risk_has_it_sent_again(mail: MailServer, messages: list[Message]) -> None:
     """At once, with all attempts ahead of it, and under the same Message-ID."""
     email = unknown("cut-accepted")
-    Order.objects.filter(pk=email.key).update(customer_email=f"plain.again-{email.pk}@customers.example")
+    redirect(email, "plain")
     messages.clear()
-    resolved = resolving.resolve(email.pk, arrived=False, who="kim", why="The customer says no")
+    resolved = resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The customer says no")
     assert (resolved.state, resolved.attempts, resolved.sending_since) == (State.PENDING, 0, None)
     assert messages == [SEND_MESSAGE]
     assert runner.send_due().sent == 1
@@ -61,9 +60,9 @@ def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
     email = ship("refuse")
     runner.send_due()
     with pytest.raises(CannotBeResolved, match="is failed"):
-        resolving.resolve(email.pk, arrived=True, who="kim", why="It seems so")
-    Order.objects.filter(pk=email.key).update(customer_email=f"plain.right-{email.pk}@customers.example")
-    resolving.resolve(email.pk, arrived=False, who="kim", why="The address is right now")
+        resolving.resolve(email.pk, act=Act.ARRIVED, who="kim", why="It seems so")
+    redirect(email, "plain")
+    resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The address is right now")
     assert runner.send_due().sent == 1
 
 
@@ -71,15 +70,15 @@ def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
 def test_only_what_is_unknown_can_be_resolved_and_only_once(in_threads: InThreads) -> None:
     """Of two at once, one is told that there is nothing left to say."""
     waiting = ship()
-    for arrived in (True, False):
+    for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP):
         with pytest.raises(CannotBeResolved, match="is pending"):
-            resolving.resolve(waiting.pk, arrived=arrived, who="kim", why="Impatience")
+            resolving.resolve(waiting.pk, act, who="kim", why="Impatience")
     runner.send_due()
     email = unknown()
 
     def say(number: int) -> bool:
         try:
-            resolving.resolve(email.pk, arrived=bool(number % 2), who=f"{number}", why="It seems so")
+            resolving.resolve(email.pk, act=(Act.RESEND, Act.ARRIVED)[number % 2], who=f"{number}", why="It seems so")
         except CannotBeResolved:
             return False
         return True
@@ -94,7 +93,7 @@ def test_who_and_why_must_be_said(who: str, why: str) -> None:
     """Else the row could not tell later."""
     email = unknown()
     with pytest.raises(ValueError, match="Say who"):
-        resolving.resolve(email.pk, arrived=True, who=who, why=why)
+        resolving.resolve(email.pk, act=Act.ARRIVED, who=who, why=why)
     assert not Resolution.objects.exists()
 
 
@@ -102,4 +101,4 @@ def test_who_and_why_must_be_said(who: str, why: str) -> None:
 def test_an_email_that_does_not_exist_cannot_be_resolved() -> None:
     """The caller hears it."""
     with pytest.raises(Email.DoesNotExist):
-        resolving.resolve(4711, arrived=True, who="kim", why="x")
+        resolving.resolve(4711, act=Act.ARRIVED, who="kim", why="x")

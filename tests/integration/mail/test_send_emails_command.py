@@ -16,7 +16,6 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, StartPython
 from workers.mail.management.commands import send_emails
 from workers.mail.models import Email, State
-from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -28,9 +27,7 @@ def _smtp(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send by SMTP to a port where nobody listens; this process has not tried it before."""
     settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    monkeypatch.setattr(
-        "workers.mail.sending.sender.circuit_breaker", CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
-    )
+    monkeypatch.setattr("workers.mail.sending.routes._breakers", {})
 
 
 @pytest.fixture
@@ -180,7 +177,8 @@ def test_a_dry_run_reads_rows_by_and_by(monkeypatch: pytest.MonkeyPatch) -> None
     ship("a@example.com", "b@example.com")
     monkeypatch.setattr(send_emails, "AT_ONCE", 1)
     open_cursors: list[int] = []
-    monkeypatch.setattr("workers.mail.rendering.write", lambda _email, _draft: open_cursors.append(cursors()))
+    Email.objects.update(renderings=0)
+    monkeypatch.setattr(send_emails, "render", lambda _email: open_cursors.append(cursors()))
     assert send_emails_lines("--dry-run")[-1] == "2 e-mails would be sent, 0 cannot be written."
     assert open_cursors == [1, 1]
 

@@ -1,7 +1,6 @@
 """send_due, with a real mail server: what becomes of each e-mail, and that none is in another's way."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,15 @@ from tests.integration.mail.shipments import (
     sending_meanwhile,
     ship,
     state,
+    unrendered,
 )
 from tests.waiting import in_time
 from workers.mail import kinds, rendering
 from workers.mail.message import Message
 from workers.mail.models import Email, State
 from workers.mail.phases import Phase
-from workers.mail.sending import leases, outcomes, runner, sender
+from workers.mail.sending import leases, outcomes, routes, runner, sender
+from workers.mail.sending.source import Held
 from workers.mail.transports import relays
 from workers.mail.transports.base import Accepted, BrokenOff
 from workers.orders import shipping
@@ -189,7 +190,7 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(settings:
     assert "could not be reached lately" in report.stopped_because
     settings.EMAIL_PORT = port
     assert runner.send_due().sent == 0
-    sender.circuit_breaker.succeeded()
+    routes.forget_failures()
     assert runner.send_due().sent == 60
 
 
@@ -220,32 +221,22 @@ def test_what_a_dead_worker_had_claimed_is_sent_when_its_lease_is_over(mail: Mai
     Email.objects.update(claimed_until=Now() - timedelta(seconds=1))
     assert runner.send_due().sent == 1
     with pytest.raises(leases.ClaimLost):
-        leases.begin(claimed)
-    assert not sender.Sender().deliver(claimed, time.monotonic())
+        leases.begin(claimed, "relay", None)
+    assert not sender.Sender(relays.relays()).deliver(Held(claimed, claimed.rendering))
     assert state(email) == (State.SENT, 1)
     assert accepted(mail, email) == 1
 
 
-def test_a_worker_that_was_slow_to_begin_renews_its_lease(mail: MailServer, eventually: Eventually) -> None:
+def test_a_worker_that_is_slow_to_begin_renews_its_lease(mail: MailServer, settings: LazySettings) -> None:
     """So that nobody takes the e-mail back while the mail server thinks about its recipient."""
-    email = ship("stall-600")
-    (claimed,) = leases.claim(10, uuid4())
-    Email.objects.update(claimed_until=Now())
-    began = len(mail.events())
-    with ThreadPoolExecutor(1) as pool:
-        delivering = pool.submit(_deliver_late, claimed)
-        eventually(lambda: len(mail.events()) > began, "the mail server to hear of it")
-        assert leases.take_back_abandoned() == 0
-        outcome = delivering.result()
-    assert outcome is not None
-    assert (outcome.state, state(email)) == (State.SENT, (State.SENT, 1))
-
-
-def _deliver_late(claimed: Email) -> outcomes.Outcome | None:
-    try:
-        return sender.Sender().deliver(claimed, claimed_at=time.monotonic() - 100.0)
-    finally:
-        connection.close()
+    settings.WEIR_MAIL_LEASE = 1.0
+    email = ship("stall-2500")
+    taken_back = 0
+    with sending_meanwhile():
+        while not accepted(mail, email):
+            taken_back += leases.take_back_abandoned()
+    assert taken_back == 0
+    assert state(email) == (State.SENT, 1)
 
 
 def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +264,7 @@ def test_what_a_dead_worker_was_sending_becomes_unknown_and_is_never_sent_by_its
     """After WEIR_MAIL_UNKNOWN_AFTER, with what is known; an operator's log has it."""
     email = ship()
     (claimed,) = leases.claim(10, uuid4())
-    leases.begin(claimed)
+    leases.begin(claimed, "relay", None)
     assert runner.send_due() == runner.SendReport()
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER + 1)
     Email.objects.update(sending_since=Now() - after)
@@ -289,12 +280,12 @@ def test_a_worker_that_was_only_slow_may_still_say_what_became_of_it() -> None:
     """Unknown becomes sent, as long as no person has resolved it."""
     email = ship()
     (claimed,) = leases.claim(10, uuid4())
-    leases.begin(claimed)
+    leases.begin(claimed, "relay", None)
     Email.objects.update(sending_since=Now() - timedelta(days=1))
     runner.send_due()
-    assert leases.record(claimed, outcomes.accepted("250 OK"))
+    assert leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
     assert state(email) == (State.SENT, 1)
-    assert not leases.record(claimed, outcomes.accepted("250 OK"))
+    assert not leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
     assert state(email) == (State.SENT, 1)
 
 
@@ -317,22 +308,22 @@ def test_several_at_once_share_the_work(mail: MailServer, in_threads: InThreads)
 def test_sending_inside_a_transaction_is_refused() -> None:
     """A claim must be committed before anything is sent."""
     email = ship()
-    with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
+    with pytest.raises(RuntimeError, match="outside of transactions"), transaction.atomic():
         runner.send_due()
     assert state(email) == (State.PENDING, 0)
 
 
 def test_a_template_that_breaks_for_one_email_is_in_no_others_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it raises."""
-    bad, good = ship(), ship()
-    write = rendering._rendered
+    bad, good = unrendered(ship()), unrendered(ship())
+    write = rendering._message
 
-    def break_for_bad(draft: kinds.Draft, identity: str) -> Any:
-        if identity == bad.message_id:
+    def break_for_bad(email: Email, content: kinds.Content) -> Any:
+        if email.message_id == bad.message_id:
             raise ZeroDivisionError("in a template tag")
-        return write(draft, identity)
+        return write(email, content)
 
-    monkeypatch.setattr(rendering, "_rendered", break_for_bad)
+    monkeypatch.setattr(rendering, "_message", break_for_bad)
     runner.send_due()
     assert state(bad) == (State.FAILED, 0)
     assert bad.last_reply == "ZeroDivisionError: in a template tag"

@@ -18,17 +18,19 @@ from tests.integration.mail.shipments import (
     MARKS,
     ConnectedTransport,
     accepted,
+    redirect,
     scripted_server,
     sending_meanwhile,
     ship,
     state,
+    unrendered,
 )
 from workers import task_names
 from workers.mail import kinds, rendering, tasks
 from workers.mail import message as mail_message
 from workers.mail.models import Email, State
 from workers.mail.phases import Phase
-from workers.mail.sending import leases, runner, sender
+from workers.mail.sending import leases, routes, runner
 from workers.mail.sending.outcomes import Outcome
 from workers.mail.transports import relays
 from workers.mail.transports.base import Accepted
@@ -58,7 +60,7 @@ def test_an_outcome_that_is_written_again_late_is_not_taken_for_the_next_claims(
         result = write(written, outcome)
         if not lost:
             lost.append(outcome)
-            Order.objects.filter(pk=email.key).update(customer_email=f"late-2500.{email.pk}@customers.example")
+            redirect(email, "late-2500")
             time.sleep(2.0)  # as long as a connection that is gone may take to be noticed
             raise OperationalError("the connection is gone")
         return result
@@ -74,8 +76,8 @@ def test_a_begin_whose_answer_is_lost_is_undone(mail: MailServer, monkeypatch: p
     email, begin = ship(), leases.begin
     lost: list[bool] = []
 
-    def lose_the_first_answer(begun: Email) -> None:
-        begin(begun)
+    def lose_the_first_answer(begun: Email, relay: str, key_lifetime: None) -> None:
+        begin(begun, relay, key_lifetime)
         if not lost:
             lost.append(True)
             raise OperationalError("the connection is gone")
@@ -169,7 +171,7 @@ def test_a_login_that_is_wanted_again_and_again_opens_the_circuit(settings: Lazy
     with scripted_server(settings, talk, talk, talk):
         for _ in range(3):
             runner.send_due()
-    assert sender.circuit_breaker.open_for_s(time.monotonic()) > 0
+    assert routes.open_for_s(relays.relays()) > 0
 
 
 def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: LazySettings) -> None:
@@ -186,12 +188,12 @@ def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Laz
 @pytest.mark.usefixtures("mail")
 def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is to blame: later, not never; the attempt counts, so that it cannot go on for ever."""
-    email = ship()
+    email = unrendered(ship())
 
-    def fail(_draft: kinds.Draft, _identity: str) -> NoReturn:
+    def fail(_email: Email, _content: kinds.Content) -> NoReturn:
         raise OperationalError("the connection is gone")
 
-    monkeypatch.setattr(rendering, "_rendered", fail)
+    monkeypatch.setattr(rendering, "_message", fail)
     runner.send_due()
     assert state(email) == (State.PENDING, 1)
 
@@ -213,14 +215,14 @@ def test_a_template_that_takes_long_delays_no_other_by_a_second(
     mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an e-mail that the mail server hangs on."""
-    slow, write = ship(), rendering._rendered
+    slow, write = unrendered(ship()), rendering._message
 
-    def write_slowly(draft: kinds.Draft, identity: str) -> EmailMessage:
-        if identity == slow.message_id:
+    def write_slowly(email: Email, content: kinds.Content) -> EmailMessage:
+        if email.message_id == slow.message_id:
             time.sleep(2.5)
-        return write(draft, identity)
+        return write(email, content)
 
-    monkeypatch.setattr(rendering, "_rendered", write_slowly)
+    monkeypatch.setattr(rendering, "_message", write_slowly)
     others = [ship() for _ in range(3)]
     shipped_at = time.time_ns()
     runner.send_due()
@@ -293,7 +295,7 @@ def test_many_emails_go_over_two_connections_or_one_if_the_server_wants(most: in
         report = runner.send_due()
     assert len([number for number in served if number]) == most
     assert (report.sent, report.given_back, report.stopped_because) == (len(emails), 0, "")
-    assert sender.circuit_breaker.open_for_s(time.monotonic()) == 0
+    assert routes.open_for_s(relays.relays()) == 0
 
 
 def test_where_the_only_connection_hangs_the_others_go_back_at_once(
@@ -303,10 +305,10 @@ def test_where_the_only_connection_hangs_the_others_go_back_at_once(
     email, *others = [ship() for _ in range(4)]
     begin = leases.begin
 
-    def begin_slowly(begun: Email) -> None:
+    def begin_slowly(begun: Email, relay: str, key_lifetime: None) -> None:
         if begun.pk == email.pk:
             time.sleep(2.5)
-        begin(begun)
+        begin(begun, relay, key_lifetime)
 
     monkeypatch.setattr(leases, "begin", begin_slowly)
     with few_connections(1) as (settings.EMAIL_PORT, _), sending_meanwhile():

@@ -12,8 +12,7 @@ from django.conf import LazySettings
 from django.core import mail as django_mail
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship
-from workers.mail import rendering
+from tests.integration.mail.shipments import MARKS, accepted, message, scripted_server, ship
 from workers.mail.models import Email
 from workers.mail.phases import Phase
 from workers.mail.smtp import EmailBackend
@@ -33,7 +32,7 @@ def submit(email: Email, begin: Callable[[], None] = lambda: None) -> str:
     mailer = relays.new()
     mailer.connect()
     try:
-        return mailer.submit(rendering.write(email), begin).reply
+        return mailer.submit(message(email), begin).reply
     finally:
         mailer.close()
 
@@ -92,10 +91,10 @@ def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
     mailer = EmailBackend()
     mailer.connect()
     with pytest.raises(LookupError, match="somebody else"):
-        mailer.submit(rendering.write(emails[0]), fail)
+        mailer.submit(message(emails[0]), fail)
     assert not mailer.is_connected
     mailer.connect()
-    mailer.submit(rendering.write(emails[1]), lambda: None)
+    mailer.submit(message(emails[1]), lambda: None)
     mailer.close()
     assert [accepted(mail, email) for email in emails] == [0, 1]
 
@@ -136,9 +135,9 @@ def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
     assert broken.value.phase == Phase.NOT_BEGUN
     mailer = EmailBackend()
     mailer.connect()
-    assert mailer.submit(rendering.write(ship("late-500")), lambda: None).reply == "250 OK"
+    assert mailer.submit(message(ship("late-500")), lambda: None).reply == "250 OK"
     with pytest.raises(BrokenOff, match="timed out"):  # also after that reply
-        mailer.submit(rendering.write(ship("stall-2000")), lambda: None)
+        mailer.submit(message(ship("stall-2000")), lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_nobody_listens_is_unreachable(settings: LazySettings) -> None:
 
 def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazySettings) -> None:
     """And none of them ends the e-mail."""
-    written = replace(rendering.write(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
+    written = replace(message(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
     with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
         mailer = relays.new()
         mailer.connect()
@@ -243,7 +242,7 @@ def test_a_server_that_waits_for_the_content_of_a_refused_email_is_left(settings
         mailer = EmailBackend()
         mailer.connect()
         with pytest.raises(Refused):
-            mailer.submit(rendering.write(email), lambda: None)
+            mailer.submit(message(email), lambda: None)
         assert not mailer.is_connected
     assert not [line for line in heard if line.startswith(b"rset")]
 
@@ -256,7 +255,7 @@ def test_one_connection_serves_many_also_after_a_refusal(mail: MailServer) -> No
     connection = mailer.connection
     for email in emails:
         with suppress(Refused):
-            mailer.submit(rendering.write(email), lambda: None)
+            mailer.submit(message(email), lambda: None)
         assert mailer.connection is connection
     mailer.close()
     assert [accepted(mail, email) for email in emails] == [1, 0, 1, 0, 1]

@@ -1,10 +1,14 @@
 """What becomes of an e-mail after an attempt, as a table."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
 from workers.mail.models import State
 from workers.mail.phases import Phase
 from workers.mail.sending import outcomes
+from workers.mail.sending.outcomes import History
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
 
 LATER = Refused("451 Come back later", Phase.NOT_BEGUN, is_permanent=False)
@@ -12,6 +16,14 @@ NEVER = Refused("550 No such recipient", Phase.NOT_BEGUN, is_permanent=True)
 AFTER_ALL = Refused("554 Nobody wants this", Phase.AFTER_DOT, is_permanent=True)
 CUT = BrokenOff("SMTPServerDisconnected: gone", Phase.BEFORE_DOT)
 LOST = OutcomeUnknown("SMTPServerDisconnected: gone", Phase.AFTER_DOT)
+
+
+NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
+
+
+def before(attempts: int, **changes: Any) -> History:
+    """Return what was known before an attempt, of five at most, to a relay that knows no keys."""
+    return History(**{"attempts": attempts, "max_attempts": 5, "now": NOW, "chance": 0.0, **changes})
 
 
 @pytest.mark.parametrize(
@@ -33,7 +45,7 @@ def test_what_is_certainly_not_accepted_is_tried_again_and_what_may_be_never(
     error: Refused | BrokenOff | OutcomeUnknown, earlier: int, state: State, phase: Phase
 ) -> None:
     """Temporary refusals until the attempts are used up; permanent ones fail; nobody guesses after the dot."""
-    outcome = outcomes.of_failure(error, attempts=earlier, max_attempts=5, chance=0.0)
+    outcome = outcomes.of_failure(error, before(earlier))
     assert (outcome.state, outcome.phase, outcome.attempts) == (state, phase, 1)
     assert str(error) in outcome.last_reply
 
@@ -44,7 +56,7 @@ def test_what_is_certainly_not_accepted_is_tried_again_and_what_may_be_never(
 )
 def test_the_next_attempt_comes_later_each_time_but_within_an_hour(earlier: int, chance: float, seconds: float) -> None:
     """1, 2, 4, ... 3,600 seconds, of which chance takes up to half."""
-    outcome = outcomes.of_failure(LATER, attempts=earlier, max_attempts=20, chance=chance)
+    outcome = outcomes.of_failure(LATER, before(earlier, max_attempts=20, chance=chance))
     assert outcome.retry_in_s == pytest.approx(seconds)
 
 
@@ -57,5 +69,36 @@ def test_what_could_not_be_written_fails_and_what_is_given_back_is_as_if_it_had_
 
 def test_who_gives_up_says_after_how_many_attempts() -> None:
     """The operator sees both: that it is over, and what the server said last."""
-    outcome = outcomes.of_failure(LATER, attempts=4, max_attempts=5, chance=0.0)
+    outcome = outcomes.of_failure(LATER, before(4))
     assert outcome.last_reply == "Given up after 5 attempts: 451 Come back later"
+
+
+CONFLICT = Refused("409 concurrent requests", Phase.NOT_BEGUN, is_permanent=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "asked_again", "key_known_for_s", "state", "settled"),
+    [
+        (LOST, False, 3_600, State.PENDING, False),
+        (LOST, True, 3_600, State.PENDING, False),
+        (LOST, True, 0.5, State.UNKNOWN, False),
+        (CUT, True, 3_600, State.PENDING, False),
+        (CONFLICT, True, 3_600, State.PENDING, False),
+        (CONFLICT, True, 0.5, State.UNKNOWN, False),
+        (CONFLICT, False, 3_600, State.PENDING, True),
+        (NEVER, True, 3_600, State.FAILED, True),
+    ],
+)
+def test_a_relay_that_knows_the_key_is_asked_again_while_it_does(
+    error: Refused | BrokenOff | OutcomeUnknown,
+    asked_again: bool,
+    key_known_for_s: float,
+    state: State,
+    settled: bool,
+) -> None:
+    """However many attempts there were; what an earlier attempt left open, only an answer about the e-mail settles."""
+    ask_until = NOW + timedelta(seconds=key_known_for_s)
+    outcome = outcomes.of_failure(
+        error, before(4 if asked_again else 0, is_asked_again=asked_again, ask_until=ask_until)
+    )
+    assert (outcome.state, outcome.is_settled) == (state, settled)

@@ -6,17 +6,21 @@ can do so by refusing it as well. If the report names an address, it must be the
 to whom the recipient forwards, and says nothing of the address that we write to.
 """
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 
 import structlog
+from django.db import transaction
 
-from workers.mail import kinds
+from postgres.texts import storable
+from workers.mail import resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
-from workers.mail.models import Email, State
+from workers.mail.bounces.statuses import is_of_a_dead_address
+from workers.mail.models import Act, Email
+from workers.mail.signals import email_bounced
 
-BOUNCING = (State.SENT, State.UNKNOWN)  # what a mail server may have accepted
-Effect = Callable[[Email, Report], None]
+WHO = "delivery report"
+LONGEST_WHY = 1_000  # characters that are kept
 
 log = structlog.get_logger(__name__)
 
@@ -30,30 +34,44 @@ class Handled:
     bounced: bool = False
 
 
-def handle(report: Report, bounce: Effect | None = None) -> Handled:
-    """Check a report and give it its effect: `bounce`, where the e-mail certainly was not delivered.
+def handle(report: Report) -> Handled:
+    """Check a report and give it its effect, in one transaction.
 
-    A report that comes again finds the effect, and changes nothing.
+    An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
+    `signals.email_bounced` hear of it; and an address that does not exist is suppressed. All other reports are only
+    told. One that comes again, also at once, changes nothing. Raises what a receiver raises, and then changes nothing.
     """
     email = Email.objects.filter(message_id=report.message_id).first() if report.message_id else None
     if email is None:
         return Handled(f"Not believed: {report.message_id or 'it'} is no Message-ID of ours.", believed=False)
-    about = f"E-mail {email.pk} to {report.recipient or 'its recipient'}: {report.action}"
-    about = " ".join(filter(None, (about, report.status, report.diagnostic and f"({report.diagnostic})")))
-    if report.addresses and recipient_of(email).lower() not in report.addresses:
-        return Handled(f"Not believed: {about}. It was sent to another address.", believed=False)
-    if report.action is not ReportAction.FAILED or email.state not in BOUNCING:
+    said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
+    if report.addresses and email.recipient.lower() not in report.addresses:
+        return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
+    if report.action is not ReportAction.FAILED:
         log.info("delivery_report", email=email.pk, action=report.action.value, status=report.status)
-        return Handled(f"{about}. Nothing was changed.", believed=True)
-    (bounce or _only_tell)(email, report)
-    return Handled(f"{about}.", believed=True, bounced=True)
+        return Handled(said, believed=True)
+    try:
+        _bounce(email, report)
+    except resolving.CannotBeResolved as error:
+        return Handled(f"Nothing was changed. {error} {said}", believed=True)
+    return Handled(said, believed=True, bounced=True)
 
 
-def recipient_of(email: Email) -> str:
-    """Return the address that the e-mail went to; empty if what it was about is gone."""
-    return kinds.summaries([email])[email.pk].recipient
+def _bounce(email: Email, report: Report) -> None:
+    """Note that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
+    why = _reason(report, email)
+    with transaction.atomic():
+        email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
+        if is_of_a_dead_address(report.status) and email.recipient:
+            suppression.suppress(email.recipient, f"E-mail {email.pk} came back: {why}")
+        email_bounced.send(sender=Email, email=email, report=report)
+    log.warning("email_bounced", email=email.pk, status=report.status)
 
 
-def _only_tell(email: Email, report: Report) -> None:
-    """Log the bounce. The state `bounced`, the signal and the suppression list belong here."""
-    log.warning("email_bounced", email=email.pk, status=report.status, diagnostic=report.diagnostic)
+def _reason(report: Report, email: Email) -> str:
+    """Return status and diagnostic, without the address: what is written down is kept for longer than addresses."""
+    status = "" if report.diagnostic.startswith(report.status) else report.status
+    said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."
+    for address in filter(None, (email.recipient, *report.addresses)):
+        said = re.sub(re.escape(address), "<recipient>", said, flags=re.IGNORECASE)
+    return storable(said, LONGEST_WHY)

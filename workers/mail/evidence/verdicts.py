@@ -28,6 +28,7 @@ class Attempt:
     """The attempt to send an e-mail of which the outcome is unknown, by the database's clock."""
 
     message_id: str  # without < and >
+    relay: str  # to which it went; empty for one of an earlier release
     since: datetime
     until: datetime  # when it had ended for certain
 
@@ -41,7 +42,8 @@ class Vouched:
     clock_error: timedelta = CLOCK_ERROR
     queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
     survived_crashes: bool = False  # what keeps the log is no part of the mail server, and did not crash
-    hosts: Collection[str] = ()  # the mail servers; without any, all that the logs name
+    relays: Collection[str] = ()  # the logs are those of these relays
+    hosts: Collection[str] = ()  # as the logs name the mail servers; without any, all that are in them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +86,8 @@ def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collecti
     """Yield why the absence of a line proves nothing."""
     since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
     found = f"The logs have {'no line that accepts it' if lives else 'no line of it'}, which proves nothing: "
+    if attempt.relay and attempt.relay not in vouched.relays:
+        yield f"{found}it went to {attempt.relay}, and nobody says that these are its logs (--relay)."
     if vouched.complete_from is None or vouched.complete_until is None:
         yield f"{found}nobody says that they are complete (--complete-from, --complete-until)."
     elif not vouched.complete_from <= since <= until <= vouched.complete_until:

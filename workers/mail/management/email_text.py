@@ -7,33 +7,36 @@ from django.utils.text import Truncator
 from rich.text import Text
 
 from workers.cli import terminal
-from workers.mail.kinds import Summary
-from workers.mail.models import Email
+from workers.mail.models import Act, Email
 
-COLUMNS = ("id", "kind", "label", "recipient", "phase", "last reply", "worker", "age")
+COLUMNS = ("id", "kind", "key", "recipient", "subject", "phase", "last reply", "worker", "age")
 NEVER_FOLDED = ("id", "phase", "age")
+SHOWN_SUBJECT = 60  # characters
 SHOWN = 200  # characters of a reply in the table; --json has all of them
+LABELS = {"message_id": "Message-ID", "content_hash": "SHA-256"}
 TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at")
 
 
-def list_text(emails: Sequence[Email], summaries: Mapping[int, Summary], counts: Mapping[str, int], state: str) -> str:
+def list_text(emails: Sequence[Email], counts: Mapping[str, int], state: str) -> str:
     """Return the numbers by state, and the e-mails of this state as a table."""
     text = "\n".join(f"{number:>11,} {counted}" for counted, number in counts.items())
     if emails:
-        text += f"\n\n{_table(emails, summaries)}"
+        text += f"\n\n{_table(emails)}"
     if (hidden := counts[state] - len(emails)) > 0:
         text += f"{hidden:,} of {counts[state]:,}, less old, are not shown: --limit 0 shows all."
     return text
 
 
-def _table(emails: Sequence[Email], summaries: Mapping[int, Summary]) -> str:
+def _table(emails: Sequence[Email]) -> str:
     table = terminal.table(*COLUMNS, numbers=("id", "age"))
     for column in table.columns:
         column.no_wrap = column.header in NEVER_FOLDED
     for email in emails:
         texts = (
             email.kind,
-            *summaries[email.pk],
+            email.key,
+            email.recipient,
+            Truncator(email.subject).chars(SHOWN_SUBJECT),
             email.phase,
             Truncator(email.last_reply).chars(SHOWN),
             email.claimed_by,
@@ -46,14 +49,14 @@ def _table(emails: Sequence[Email], summaries: Mapping[int, Summary]) -> str:
     return terminal.rendered(table)
 
 
-def as_data(email: Email, summary: Summary) -> dict[str, object]:
+def as_data(email: Email) -> dict[str, object]:
     """Return an e-mail of the list for machines."""
     return {
         "id": email.pk,
         "kind": email.kind,
         "key": email.key,
-        "label": summary.label,
-        "recipient": summary.recipient,
+        "recipient": email.recipient,
+        "subject": email.subject,
         "message_id": email.message_id,
         "attempts": email.attempts,
         "phase": email.phase,
@@ -63,18 +66,19 @@ def as_data(email: Email, summary: Summary) -> dict[str, object]:
     }
 
 
-def details(email: Email, summary: Summary) -> dict[str, object]:
+def details(email: Email) -> dict[str, object]:
     """Return all that is known of one e-mail, for machines, with what operators said about it."""
     times = ((name, getattr(email, name)) for name in TIMES)
     return {
-        **as_data(email, summary),
+        **as_data(email),
         "state": email.state,
+        **{name: getattr(email, name) for name in ("language", "priority", "content_hash", "relay", "provider_id")},
         **{name: moment and moment.isoformat() for name, moment in times},
         "resolutions": [
             {
                 "at": said.resolved_at.isoformat(),
                 "who": said.who,
-                "arrived": said.arrived,
+                "did": said.done.value,
                 "why": said.why,
                 "was": said.state,
                 "last_reply": said.last_reply,
@@ -88,21 +92,18 @@ def as_text(of: dict[str, object]) -> str:
     """Return what `details` says, on a screen; without what there is not."""
     lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
     said = of["resolutions"] if isinstance(of["resolutions"], list) else []
-    resolutions = (
-        f"  {_moment(each['at'])}  {each['who']}: {'it arrived' if each['arrived'] else 'send it again'}. {each['why']}"
-        for each in said
-    )
+    resolutions = (f"  {_moment(each['at'])}  {each['who']}: {Act(each['did']).label}. {each['why']}" for each in said)
     return "\n".join([f"e-mail {of['id']}", *terminal.fields(lines), *map(terminal.printable, resolutions)])
 
 
 def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
-    for name in ("state", "kind", "key", "label", "recipient", "message_id", "attempts"):
-        yield name.replace("message_id", "Message-ID"), str(of[name])
+    for name in ("state", "kind", "key", "recipient", "subject", "language", "message_id", "content_hash", "attempts"):
+        yield LABELS.get(name, name), str(of[name])
     yield "queued", _moment(of["created_at"])
     yield "next attempt", _moment(of["next_attempt_at"]) if of["state"] == "pending" else ""
     yield "transmitted", _moment(of["sending_since"])
     yield "sent", _moment(of["sent_at"])
-    for name in ("phase", "last_reply", "worker"):
+    for name in ("phase", "last_reply", "relay", "provider_id", "worker"):
         yield name.replace("_", " "), str(of[name])
 
 

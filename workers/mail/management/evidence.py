@@ -61,6 +61,7 @@ class Evidence(Action):
             clock_error=options["clock_error"],
             queue_empty=options["queue_empty"],
             survived_crashes=options["log_survived_crashes"],
+            relays=tuple(options["relays"] or ()),
             hosts=tuple(options["hosts"] or ()),
         )
         report = settling.settle(files, vouched, local, apply=apply, who=who)
@@ -84,6 +85,13 @@ def _add_vouching(parser: CommandParser) -> None:
         "--log-survived-crashes",
         action="store_true",
         help="where the mail server was started without a stop, no line is missing: another process kept the log",
+    )
+    parser.add_argument(
+        "--relay",
+        dest="relays",
+        action="append",
+        metavar="HOST:PORT",
+        help="the logs are those of this relay, once for each; default: the one that the settings name",
     )
     parser.add_argument(
         "--host",

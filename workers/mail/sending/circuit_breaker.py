@@ -32,18 +32,21 @@ class CircuitBreaker:
                 self._open(now)  # for all others, until this caller has said how it went
             return True
 
-    def failed(self, now: float) -> None:
-        """Count a failure, and open if there were too many in a row."""
+    def failed(self, now: float, at_least_s: float = 0.0) -> None:
+        """Count a failure, and open if there were too many in a row, or for `at_least_s` if others said so."""
         with self._lock:
             self._failures += 1
             if self._failures >= self.most_failures:
                 self._open(now)
+            self._open_until = max(self._open_until, now + at_least_s)
 
-    def succeeded(self) -> None:
-        """Close."""
+    def succeeded(self) -> bool:
+        """Close; tell whether there had been failures."""
         with self._lock:
+            had_failed = self._failures > 0
             self._failures, self._open_until = 0, 0.0
+            return had_failed
 
     def _open(self, now: float) -> None:
-        doublings = min(30, self._failures - self.most_failures)
+        doublings = min(30, max(0, self._failures - self.most_failures))
         self._open_until = now + min(self.longest_s, self.first_s * 2**doublings)

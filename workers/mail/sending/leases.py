@@ -11,18 +11,20 @@ sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent again
 """
 
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Collection
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from postgres import statements
 from postgres.texts import storable
@@ -32,6 +34,7 @@ from workers.mail.sending.outcomes import Outcome
 
 SWEPT_AT_ONCE = 1_000
 LONGEST_REPLY = 1_000  # characters of a reply that are kept
+LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
 WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
@@ -41,43 +44,53 @@ _query = partial(statements.run, "workers.mail.sending")
 log = structlog.get_logger(__name__)
 
 
+class IdRow(NamedTuple):
+    """One row of `claim`."""
+
+    id: int
+
+
 class ClaimLost(Exception):
     """The e-mail was taken back from this worker."""
 
 
 def claim(limit: int, token: UUID) -> list[Email]:
-    """Take up to `limit` e-mails that are due, for a lease.
+    """Take up to `limit` e-mails that are due, for a lease, in the order in which they are to be sent.
 
-    No two claims may have the same token: a late write for one would be taken for the other's.
+    No two claims may have the same token: a late write for one would be taken for the other's. Raises RuntimeError
+    inside a transaction: a claim must be committed.
     """
-    return claims.claim(
-        Email.objects.due(),
-        limit,
-        state=State.CLAIMED,
-        claim_token=token,
-        claimed_by=f"{socket.gethostname()}:{os.getpid()}",
-        claimed_until=Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE),
-    )
+    if connection.in_atomic_block:
+        raise RuntimeError("A claim must be committed before anything is sent: call it outside of transactions.")
+    parameters = {
+        "limit": limit,
+        "token": token,
+        "claimed_by": f"{socket.gethostname()}:{os.getpid()}",
+        "lease": _lease(),
+    }
+    claimed = [row.id for row in _query("claim", parameters, row=IdRow)]
+    emails = Email.objects.filter(pk__in=claimed, claim_token=token) if claimed else []
+    return sorted(emails, key=lambda email: (-email.priority, email.next_attempt_at, email.pk))
 
 
-def renew(email: Email) -> None:
-    """Start the lease anew, for an e-mail that was claimed some time ago. Raises ClaimLost."""
-    mine = Email.objects.filter(pk=email.pk, claim_token=email.claim_token, state=State.CLAIMED)
-    if not mine.update(claimed_until=Now() + timedelta(seconds=settings.WEIR_MAIL_LEASE)):
-        raise ClaimLost
+def renew(tokens: Collection[UUID]) -> None:
+    """Start the lease anew of all that was claimed with these tokens and not begun."""
+    Email.objects.filter(claim_token__in=tokens, state=State.CLAIMED).update(claimed_until=Now() + _lease())
 
 
-def begin(email: Email) -> None:
-    """Note that its transmission begins now: from here on it is never taken back. Raises ClaimLost."""
-    if not _query("begin", {"email": email.pk, "token": email.claim_token}, prepare=True):
+def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
+    """Note that its transmission to this relay begins now: from here on it is never taken back. Raises ClaimLost."""
+    parameters = {"email": email.pk, "token": email.claim_token, "relay": relay, "key_lifetime": key_lifetime}
+    if not _query("begin", parameters, prepare=True):
         raise ClaimLost
 
 
 def record(email: Email, outcome: Outcome) -> bool:
     """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
 
-    An e-mail that has become `unknown` meanwhile is still written, unless an operator has resolved it. While PostgreSQL
-    is away this tries again for a minute: the outcome is known to this worker only.
+    An e-mail that has become `unknown` meanwhile is still written. That it was accepted is written also where an
+    operator has had it sent again, or has given it up. While PostgreSQL is away this tries again for a minute: the
+    outcome is known to this worker only.
     """
     about = {"email": email.pk, "phase": outcome.phase, "reply": outcome.last_reply}
     if not _patiently(lambda: _write(email, outcome)):
@@ -111,16 +124,38 @@ def take_back_abandoned() -> int:
     )
 
 
-def make_silent_unknown() -> int:
-    """Make unknown what dead workers had begun to send; returns how many."""
+def end_silent() -> int:
+    """Make unknown what dead workers had begun to send; returns how many.
+
+    Where the relay knows the idempotency key, it is asked again instead.
+    """
     after = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
-    return claims.each_locked(Email.objects.silent(after), _give_up, SWEPT_AT_ONCE)
+    unknown: list[int] = []
+
+    def end(email: Email) -> None:
+        if _end(email):
+            unknown.append(email.pk)
+
+    claims.each_locked(Email.objects.silent(after), end, SWEPT_AT_ONCE)
+    return len(unknown)
 
 
-def _give_up(email: Email) -> None:
-    email.state, email.last_reply = State.UNKNOWN, NO_WORD
-    email.save(update_fields=["state", "last_reply"])
-    log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
+def _end(email: Email) -> bool:
+    """Write, in the caller's transaction, that no word came; tell whether it is unknown now."""
+    email.last_reply = NO_WORD
+    can_ask = email.ask_until is not None and email.ask_until > timezone.now()
+    if can_ask:
+        email.state, email.claim_token, email.sending_since = State.PENDING, None, None
+        email.next_attempt_at = timezone.now()
+    else:
+        email.state = State.UNKNOWN
+        log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
+    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "next_attempt_at"])
+    return not can_ask
+
+
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.WEIR_MAIL_LEASE)
 
 
 def _write(email: Email, outcome: Outcome) -> bool:
@@ -129,11 +164,20 @@ def _write(email: Email, outcome: Outcome) -> bool:
         "token": email.claim_token,
         "state": outcome.state.value,
         "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": storable(outcome.last_reply, LONGEST_REPLY),
+        "last_reply": storable(_without_address(outcome.last_reply, email), LONGEST_REPLY),
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
+        "provider_id": storable(outcome.provider_id, LONGEST_ID),
+        "settles": outcome.is_settled,
     }
-    return bool(_query("record", parameters, prepare=True))
+    if _query("record", parameters, prepare=True):
+        return True
+    return outcome.state == State.SENT and bool(_query("note_acceptance", parameters))
+
+
+def _without_address(reply: str, email: Email) -> str:
+    """Return the reply without the recipient's address: replies are kept for longer than addresses."""
+    return re.sub(re.escape(email.recipient), "<recipient>", reply, flags=re.IGNORECASE) if email.recipient else reply
 
 
 def _patiently(write: Callable[[], Result]) -> Result:

@@ -1,17 +1,19 @@
 """What becomes of an e-mail after an attempt: pure decisions, from what the sender saw to what is written.
 
 That an outcome is unknown is seen by the transport (smtp.py: everything was transmitted, and no reply came), or by
-`leases.make_silent_unknown` (the worker died).
+`leases.end_silent` (the worker died). Where the relay knows the e-mail's idempotency key, asking again settles it.
 """
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from workers.backoff import backoff_s
 from workers.mail.models import State
 from workers.mail.phases import Phase
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused
+from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
 
 LONGEST_RETRY_S = 3_600.0
+LONGEST_ASKING_S = 300.0  # between two questions about an unknown outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,11 +25,25 @@ class Outcome:
     last_reply: str
     attempts: int  # by how many their number grows
     retry_in_s: float = 0.0
+    provider_id: str = ""
+    is_settled: bool = True  # whether it is known now that no attempt until now was accepted, or that one was
 
 
-def accepted(reply: str) -> Outcome:
-    """Return the outcome of an e-mail that the mail server accepted."""
-    return Outcome(state=State.SENT, last_reply=reply, attempts=1)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class History:
+    """What was known of an e-mail before the attempt."""
+
+    attempts: int
+    max_attempts: int
+    is_asked_again: bool = False  # an earlier attempt ended unknown, and this one asks what became of it
+    ask_until: datetime | None = None  # until when the relay knows the idempotency key, as from this attempt on
+    now: datetime
+    chance: float  # in [0, 1): the jitter
+
+
+def accepted(reply: Accepted) -> Outcome:
+    """Return the outcome of an e-mail that the relay accepted."""
+    return Outcome(state=State.SENT, last_reply=reply.reply, provider_id=reply.provider_id, attempts=1)
 
 
 def cannot_be_written(reason: str) -> Outcome:
@@ -35,22 +51,48 @@ def cannot_be_written(reason: str) -> Outcome:
     return Outcome(state=State.FAILED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
-def given_back(reason: str) -> Outcome:
+def suppressed(reason: str) -> Outcome:
+    """Return the outcome of an e-mail whose recipient is not written to."""
+    return Outcome(state=State.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
+
+
+def given_back(reason: str, *, is_settled: bool = True, retry_in_s: float = 1.0) -> Outcome:
     """Return the outcome of an e-mail that is not to blame: it is tried again soon, and no attempt is counted."""
-    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=1.0)
+    phase = Phase.NOT_BEGUN if is_settled else Phase.BEGUN
+    return Outcome(
+        state=State.PENDING, phase=phase, last_reply=reason, attempts=0, retry_in_s=retry_in_s, is_settled=is_settled
+    )
 
 
-def of_failure(
-    error: Refused | BrokenOff | OutcomeUnknown, *, attempts: int, max_attempts: int, chance: float
-) -> Outcome:
-    """Return the outcome of a failed attempt, after `attempts` earlier ones; `chance` in [0, 1) is the jitter."""
+def stays_unknown(reason: str) -> Outcome:
+    """Return the outcome of an e-mail of which nobody can be asked any more what became of it."""
+    return Outcome(state=State.UNKNOWN, phase=Phase.BEGUN, last_reply=reason, attempts=0, is_settled=False)
+
+
+def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> Outcome:
+    """Return the outcome of a failed attempt."""
     said = str(error)
-    if isinstance(error, OutcomeUnknown):
-        return Outcome(state=State.UNKNOWN, phase=error.phase, last_reply=said, attempts=1)
     if isinstance(error, Refused) and error.is_permanent:
         return Outcome(state=State.FAILED, phase=error.phase, last_reply=said, attempts=1)
-    if attempts + 1 >= max_attempts:
-        given_up = f"Given up after {attempts + 1} attempts: {said}"
+    if isinstance(error, OutcomeUnknown) or before.is_asked_again:
+        return _unsettled(error, before)
+    if before.attempts + 1 >= before.max_attempts:
+        given_up = f"Given up after {before.attempts + 1} attempts: {said}"
         return Outcome(state=State.FAILED, phase=error.phase, last_reply=given_up, attempts=1)
-    retry_in_s = backoff_s(attempts + 1, chance, LONGEST_RETRY_S)
+    retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_RETRY_S)
     return Outcome(state=State.PENDING, phase=error.phase, last_reply=said, attempts=1, retry_in_s=retry_in_s)
+
+
+def _unsettled(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> Outcome:
+    """Return the outcome where this attempt, or an earlier one, may have been accepted: ask while that settles it."""
+    retry_in_s = backoff_s(before.attempts + 1, before.chance, LONGEST_ASKING_S)
+    can_ask = before.ask_until is not None and before.now + timedelta(seconds=retry_in_s) < before.ask_until
+    phase = error.phase if isinstance(error, OutcomeUnknown) else Phase.BEGUN
+    return Outcome(
+        state=State.PENDING if can_ask else State.UNKNOWN,
+        phase=phase,
+        last_reply=str(error),
+        attempts=1,
+        retry_in_s=retry_in_s if can_ask else 0.0,
+        is_settled=False,
+    )

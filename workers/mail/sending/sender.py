@@ -1,42 +1,43 @@
-"""A sender: one connection to the mail server, over which one e-mail after the other is delivered."""
+"""A sender: delivers one e-mail after the other, over connections of its own."""
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
 from functools import cache
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
+from django.utils import timezone
 
 from ratelimit import site_settings
 from ratelimit.throttle import throttle
-from workers.mail import rendering
-from workers.mail.kinds import Draft
+from workers.mail import renderings
+from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase
+from workers.mail.rendering import render
 from workers.mail.sending import leases, outcomes
-from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.sending.outcomes import Outcome
-from workers.mail.transports import relays
+from workers.mail.sending.outcomes import History, Outcome
+from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
+from workers.mail.sending.source import Held
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
+from workers.mail.transports.relays import Relay
 
-FRESH = 0.25  # of a lease: when more has passed it is renewed, so that the rest is enough (weir.E012)
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
 
 log = structlog.get_logger(__name__)
-circuit_breaker = CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)  # of this process
 
 
 class Sender:
     """Delivers e-mails that were claimed. For one thread; other threads may ask whether it has stalled."""
 
-    def __init__(self) -> None:
-        self._transport = relays.new()
-        self._served = 0  # e-mails over this connection
+    def __init__(self, relays: Sequence[Relay]) -> None:
+        self._routes = Routes(relays)
         self._busy_since: float | None = None
 
     @property
@@ -45,30 +46,24 @@ class Sender:
         since = self._busy_since
         return since is not None and time.monotonic() - since > PATIENCE_S
 
-    def deliver(self, email: Email, claimed_at: float, draft: Draft | None = None) -> Outcome | None:
-        """Write the e-mail, wait for its turn, submit it, and record the outcome; None if the claim was lost.
+    def deliver(self, held: Held) -> Outcome | None:
+        """Render the e-mail if that is to be done, wait for its turn, submit it, and record the outcome.
 
-        `claimed_at` is of time.monotonic(). Raises base.Unreachable and slots.SlotTooFar if it was not begun, and
-        others need not be tried over this connection either.
+        Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if it was not accepted, and
+        others need not be tried either.
         """
-        with self._busy():
-            try:
-                written = rendering.write(email, draft)
-            except rendering.CannotBeWritten as error:
-                return _recorded(email, outcomes.cannot_be_written(str(error)))
-            except DatabaseError as error:  # of a template
-                return _recorded(email, _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN)))
-        self._connect()
         try:
-            _keep(email, claimed_at)
-            with _turn(), self._busy():
-                return _recorded(email, self._submit(email, written, claimed_at))
+            with self._busy():
+                ready = self._message(held)
+            if isinstance(ready, Outcome):
+                return _recorded(held.email, ready)
+            return self._by_some_route(held.email, ready)
         except leases.ClaimLost:
             return None
 
     def close(self) -> None:
-        """Close the connection."""
-        self._transport.close()
+        """Close the connections."""
+        self._routes.close()
 
     @contextmanager
     def _busy(self) -> Iterator[None]:
@@ -78,93 +73,142 @@ class Sender:
         finally:
             self._busy_since = None
 
-    def _connect(self) -> None:
-        """Connect, unless there is a connection. Raises Unreachable, also while the circuit breaker is open."""
-        if self._transport.is_connected:
-            return
-        if not circuit_breaker.enter(time.monotonic()):
-            raise Unreachable("not lately")
-        self._served = 0
+    def _message(self, held: Held) -> Message | Outcome:
+        """Return what is to be transmitted, or why nothing is."""
+        email = held.email
+        if email.ask_until is not None:
+            return _question(held, email.ask_until)
+        if held.suppressed_because:
+            return outcomes.suppressed(held.suppressed_because)
+        if held.rendering is not None:
+            return renderings.message(email, held.rendering)
         try:
-            self._transport.connect()
-        except Unreachable:
-            circuit_breaker.failed(time.monotonic())
-            raise
+            return _rendered(email)
+        except CannotBeWritten as error:
+            return outcomes.cannot_be_written(str(error))
+        except DatabaseError as error:  # of a kind, or of a template
+            return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
 
-    def _submit(self, email: Email, written: Message, claimed_at: float) -> Outcome:
+    def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
+        """Submit it to the first relay that can be used.
+
+        Raises Unreachable if there is none; an e-mail that only one relay may have waits for that one, and holds up no
+        others.
+        """
+        failure = Unreachable("no relay")
+        try:
+            for route in self._routes.of(email):
+                try:
+                    return self._by(route, email, message)
+                except NotLately as error:
+                    failure = error
+                except Unreachable as error:
+                    failure = error
+                    log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+        except RelayIsGone as error:
+            return _recorded(email, outcomes.stays_unknown(str(error)))
+        if email.ask_until is not None:
+            reason = f"{email.relay}: {failure}"
+            return _recorded(email, outcomes.given_back(reason, is_settled=False, retry_in_s=outcomes.LONGEST_ASKING_S))
+        raise failure
+
+    def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
+        route.connect()
+        with _turn(route.relay.name), self._busy():
+            return _recorded(email, self._submit(route, email, message))
+
+    def _submit(self, route: Route, email: Email, message: Message) -> Outcome:
+        lifetime = route.transport.key_lifetime
         has_begun = False
 
         def begin() -> None:
             nonlocal has_begun
-            leases.begin(email)
+            leases.begin(email, route.relay.name, lifetime)
             has_begun = True
 
         try:
-            _keep(email, claimed_at)
-            reply = self._transport.submit(written, begin)
-        except BrokenOff as error:
-            if error.phase == Phase.NOT_BEGUN and self._served:  # a server may end a connection between two e-mails
-                self._served = 0
-                self._connect()
-                return self._submit(email, written, claimed_at)
-            return _failed(email, error)
-        except OutcomeUnknown as error:
-            return _failed(email, error)
-        except Refused as error:
-            circuit_breaker.succeeded()  # the server talks to us
-            return _failed(email, error)
-        except Unreachable:  # the server wants a login that we do not have
-            circuit_breaker.failed(time.monotonic())
+            reply = route.transport.submit(message, begin)
+        except Unreachable as error:  # the relay wants a login that we do not have, or refuses us
+            route.failed(error)
+            if has_begun:  # and certainly has not accepted it
+                return outcomes.given_back(str(error), is_settled=email.ask_until is None)
             raise
+        except (BrokenOff, OutcomeUnknown, Refused) as error:
+            if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
+                route.served = 0
+                route.connect()
+                return self._submit(route, email, message)
+            if isinstance(error, Refused):
+                route.works()
+            return _failed(email, error, route)
         except leases.ClaimLost:
             raise
         except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
-            self._transport.close()
-            return _unforeseen(email, error, has_begun=has_begun)
-        circuit_breaker.succeeded()
-        self._served += 1
-        return outcomes.accepted(reply.reply)
+            route.transport.close()
+            return _unforeseen(email, error, route if has_begun else None)
+        route.works()
+        route.served += 1
+        return outcomes.accepted(reply)
 
 
-def _keep(email: Email, claimed_at: float) -> None:
-    """Renew the lease, if so much of it has passed that the rest may not be enough. Raises ClaimLost."""
-    if time.monotonic() - claimed_at > FRESH * settings.WEIR_MAIL_LEASE:
-        leases.renew(email)
+def _question(held: Held, ask_until: datetime) -> Message | Outcome:
+    """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
+    if ask_until <= timezone.now():
+        reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
+        return outcomes.stays_unknown(reason)
+    if held.rendering is None:
+        return outcomes.stays_unknown("What was transmitted is not kept any more, so that nobody can be asked.")
+    return renderings.message(held.email, held.rendering)
+
+
+def _rendered(email: Email) -> Message:
+    """Render the e-mail, and store that before it is transmitted. Raises ClaimLost and CannotBeWritten."""
+    rendered = render(email)
+    with transaction.atomic():
+        if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():
+            raise leases.ClaimLost
+        renderings.note(email, rendered)
+        email.save(update_fields=renderings.NOTED)
+        return renderings.message(email, renderings.store(email, rendered))
 
 
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
     return outcome if leases.record(email, outcome) else None
 
 
-def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown) -> Outcome:
-    return outcomes.of_failure(
-        error,
+def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:
+    """Return the outcome of the attempt, which went to this relay if there is one."""
+    now = timezone.now()
+    lifetime = route.transport.key_lifetime if route else None
+    before = History(
         attempts=email.attempts,
         max_attempts=settings.WEIR_MAIL_MAX_ATTEMPTS,
+        is_asked_again=email.ask_until is not None,
+        ask_until=email.ask_until or (now + lifetime if lifetime else None),
+        now=now,
         chance=random.random(),  # noqa: S311  spreads retries, protects nothing
     )
+    return outcomes.of_failure(error, before)
 
 
-def _unforeseen(email: Email, error: Exception, *, has_begun: bool) -> Outcome:
+def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, DatabaseError) and not has_begun:  # from renew or begin, so it is not transmitted
-        return outcomes.given_back(reason)
+    if isinstance(error, DatabaseError) and not begun:  # from `begin`, so it is not transmitted
+        return outcomes.given_back(reason, is_settled=email.ask_until is None)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
-    if has_begun:
-        return _failed(email, OutcomeUnknown(reason, Phase.BEGUN))
+    if begun:
+        return _failed(email, OutcomeUnknown(reason, Phase.BEGUN), begun)
     return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
 
 
-def _turn() -> AbstractContextManager[object]:
-    """Return what waits until the mail server's rate allows one more e-mail. Raises slots.SlotTooFar on entering."""
+def _turn(relay: str) -> AbstractContextManager[object]:
+    """Return what waits until the relay's rate allows one more e-mail. Raises slots.SlotTooFar on entering."""
     rate = settings.WEIR_MAIL_RATE
-    longest_wait_s = min(LONGEST_TURN_WAIT_S, FRESH * settings.WEIR_MAIL_LEASE)
-    return throttle(site(rate), longest_wait_s) if rate else nullcontext()
+    return throttle(site(relay, rate), LONGEST_TURN_WAIT_S) if rate else nullcontext()
 
 
 @cache
-def site(rate: str) -> str:
-    """Return the name of the mail server's site, and set this rate for it, once in a process."""
-    name = relays.server_name()
-    site_settings.set_rate(name, rate)
-    return name
+def site(relay: str, rate: str) -> str:
+    """Return the name of the relay's site, and set this rate for it, once in a process."""
+    site_settings.set_rate(relay, rate)
+    return relay

@@ -1,5 +1,6 @@
 """The relays that the settings name. The only module that reads which mail backend is used."""
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 from django.conf import settings
@@ -24,6 +25,22 @@ def server_name() -> str:
     """Return the mail server that the settings name, as HOST:PORT: also the name of its site, which has the rate."""
     host = f"[{settings.EMAIL_HOST}]" if ":" in settings.EMAIL_HOST else settings.EMAIL_HOST
     return f"{host}:{settings.EMAIL_PORT}"
+
+
+@dataclass(frozen=True)
+class Relay:
+    """A way out."""
+
+    name: str
+
+    def new(self) -> Transport:
+        """Return a new connection to it, not opened yet."""
+        return new()
+
+
+def relays() -> tuple[Relay, ...]:
+    """Return the relays that the settings name, in the order in which they are used."""
+    return (Relay(server_name()),)
 
 
 def new() -> Transport:

@@ -18,9 +18,14 @@ from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, j
 OURS = "order.shipped-4711-0a1b2c3d4e5f@example.com"
 SINCE = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 UNTIL = SINCE + timedelta(minutes=15)
-ATTEMPT = Attempt(message_id=OURS, since=SINCE, until=UNTIL)
-ALL_DAY = Vouched(complete_from=datetime(2026, 11, 23, tzinfo=UTC), complete_until=datetime(2026, 11, 24, tzinfo=UTC))
+ATTEMPT = Attempt(message_id=OURS, relay="mx1:25", since=SINCE, until=UNTIL)
+ALL_DAY = Vouched(
+    relays=["mx1:25"],
+    complete_from=datetime(2026, 11, 23, tzinfo=UTC),
+    complete_until=datetime(2026, 11, 24, tzinfo=UTC),
+)
 QUIET = Vouched()
+RELAYS: dict[str, Any] = {"relays": ["mx1:25"]}
 BEFORE = "Nov 23 11:00:00 mx1 postfix/anvil[9]: statistics: max connection rate 1/60s"
 OTHER = "Nov 23 12:05:00 mx1 postfix/cleanup[9]: FFFFFF1: message-id=<other@example.com>"
 AFTER = "Nov 23 13:00:00 mx1 postfix/anvil[9]: statistics: max connection rate 1/60s"
@@ -124,7 +129,9 @@ def test_what_lines_of_a_complete_log_prove(write: Write, lines: list[str], outc
 
 def test_an_empty_queue_tells_that_what_came_in_was_not_kept(write: Write) -> None:
     """What is committed is delivered, returned or removed, with a line: else it would still be in the queue."""
-    seen = Vouched(complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, queue_empty=True)
+    seen = Vouched(
+        complete_from=ALL_DAY.complete_from, complete_until=ALL_DAY.complete_until, relays=["mx1:25"], queue_empty=True
+    )
     assert verdict(write([BEFORE, CLIENT, NAMED, LEFT_LATE, OTHER, AFTER]), seen).outcome is Outcome.NOT_ACCEPTED
     assert verdict(write([BEFORE, CLIENT, NAMED, ACTIVE, OTHER, AFTER]), seen).outcome is Outcome.ACCEPTED
 
@@ -134,6 +141,7 @@ def test_an_empty_queue_tells_that_what_came_in_was_not_kept(write: Write) -> No
     [
         (AROUND, {"complete_from": None}, "nobody says that they are complete"),
         (AROUND, {"complete_until": None}, "nobody says that they are complete"),
+        (AROUND, {"relays": ["mx9:25"]}, "it went to mx1:25"),
         (AROUND, {"complete_from": SINCE}, "would have to be complete from 2026-11-23 11:55:00"),
         (AROUND, {"complete_until": UNTIL}, "until 2026-11-23 12:20:00"),
         ([], {}, "no line of a mail server"),
@@ -152,7 +160,7 @@ def test_the_absence_of_a_line_proves_nothing_where_lines_may_be_missing(
     write: Write, lines: list[str], changed: dict[str, Any], words: str
 ) -> None:
     """Whoever vouches is outweighed by what the log itself shows."""
-    vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until} | changed
+    vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until, **RELAYS, **changed}
     found = verdict(write(lines), Vouched(**vouched))
     assert found.outcome is Outcome.STILL_UNKNOWN
     assert words in found.why
@@ -171,7 +179,7 @@ def test_what_is_no_gap_or_vouched_for_leaves_the_log_complete(
     write: Write, lines: list[str], changed: dict[str, Any]
 ) -> None:
     """The counterpart: these do not keep an e-mail unknown."""
-    vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until} | changed
+    vouched = {"complete_from": ALL_DAY.complete_from, "complete_until": ALL_DAY.complete_until, **RELAYS, **changed}
     logs = write(sorted([*AROUND, *lines], key=lambda line: line[:15]))
     assert verdict(logs, Vouched(**vouched)).outcome is Outcome.NOT_ACCEPTED
 

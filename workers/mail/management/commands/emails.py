@@ -8,11 +8,11 @@ from django.db.models.functions import Coalesce, Now
 
 from workers.cli.actions import Action, ActionCommand, Answer
 from workers.cli.arguments import from_zero, one_of, row_id
-from workers.mail import kinds, resolving
+from workers.mail import resolving
 from workers.mail.management import email_text
 from workers.mail.management.bounces import Bounces
 from workers.mail.management.evidence import Evidence
-from workers.mail.models import Email, Resolution, State
+from workers.mail.models import Act, Email, Resolution, State
 
 LONGEST_WHO: int = Resolution._meta.get_field("who").max_length or 0  # noqa: SLF001  documented, in spite of its name
 LISTED = 100
@@ -42,13 +42,12 @@ class List(Action):
         counts = {each.value: 0 for each in State}
         counts |= dict(Email.objects.values_list("state").annotate(Count("pk")).order_by())
         emails = list(_oldest(State(state))[: limit or None])
-        summaries = kinds.summaries(emails)
         return Answer(
-            text=lambda: email_text.list_text(emails, summaries, counts, state),
+            text=lambda: email_text.list_text(emails, counts, state),
             data={
                 "counts": counts,
                 "state": state,
-                "emails": [email_text.as_data(email, summaries[email.pk]) for email in emails],
+                "emails": [email_text.as_data(email) for email in emails],
             },
         )
 
@@ -67,7 +66,7 @@ class Show(Action):
         email = _with_age(Email.objects.filter(pk=options["id"])).first()
         if email is None:
             raise ValueError(f"There is no e-mail {options['id']}.")
-        of = email_text.details(email, kinds.summaries([email])[email.pk])
+        of = email_text.details(email)
         return Answer(text=lambda: email_text.as_text(of), data=of)
 
 
@@ -99,9 +98,10 @@ class Resolve(Action):
         resolved: list[int] = []
         refused: list[str] = []
         who = who or _me()
+        act = Act.ARRIVED if arrived else Act.RESEND
         for email_id in dict.fromkeys(options["ids"]):
             try:
-                resolving.resolve(email_id, arrived, who, why)
+                resolving.resolve(email_id, act, who, why)
             except Email.DoesNotExist:
                 refused.append(f"There is no e-mail {email_id}.")
             except resolving.CannotBeResolved as error:

@@ -13,9 +13,9 @@ from django.utils.translation import ngettext
 
 from workers.cli.actions import ExactCommand
 from workers.cli.terminal import printable
-from workers.mail import kinds, rendering
-from workers.mail.kinds import Draft
+from workers.mail.addresses import CannotBeWritten
 from workers.mail.models import Email
+from workers.mail.rendering import render
 from workers.mail.sending import runner
 
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
@@ -24,6 +24,7 @@ STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them 
 SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
     "sent": ("e-mail was sent", "e-mails were sent"),
     "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
+    "suppressed": 2 * ("not sent: the recipient is on the suppression list",),
     "failed": 2 * ("failed: `manage.py emails list --state failed` says why",),
     "unknown": 2 * ("may have arrived, or not: `manage.py emails` shows what is known",),
     "given_back": ("was taken and not tried: it waits as before", "were taken and not tried: they wait as before"),
@@ -74,22 +75,21 @@ class Command(ExactCommand):
             raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
 
     def _rehearse(self) -> None:
-        """Write each e-mail that is due, and throw it away."""
+        """Say of each e-mail that is due what would become of it; render those that were not."""
         counted: Counter[bool] = Counter()
         due = Email.objects.due().iterator(AT_ONCE)
         while emails := list(islice(due, AT_ONCE)):
-            drafts = kinds.find_all(emails)
             for email in emails:
-                counted[self._can_be_written(email, drafts.get(email.pk))] += 1
+                counted[self._can_be_written(email)] += 1
         would_be_sent = f"{counted[True]:,} {ngettext('e-mail', 'e-mails', counted[True])} would be sent"
         self.stdout.write(f"{would_be_sent}, {counted[False]:,} cannot be written.")
 
-    def _can_be_written(self, email: Email, draft: Draft | None) -> bool:
-        label, recipient = kinds.summary(email, draft)
-        what = printable(f"{email.pk}: {email.kind} {label} to {recipient}")
+    def _can_be_written(self, email: Email) -> bool:
+        what = printable(f"{email.pk}: {email.kind} {email.key} to {email.recipient}")
         try:
-            rendering.write(email, draft)
-        except rendering.CannotBeWritten as error:
+            if not email.renderings:
+                render(email)
+        except CannotBeWritten as error:
             self.stdout.write(f"cannot be written: {what}: {printable(str(error))}")
             return False
         self.stdout.write(f"would be sent: {what}")

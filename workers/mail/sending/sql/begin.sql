@@ -1,5 +1,13 @@
 -- Notes that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
+-- The first time that a relay is asked which remembers idempotency keys begins the time for which it does.
 UPDATE mail_email
-SET state = 'sending', claimed_until = NULL, sending_since = clock_timestamp(), phase = 'begun', last_reply = ''
+SET
+    state = 'sending',
+    claimed_until = NULL,
+    sending_since = clock_timestamp(),
+    phase = 'begun',
+    last_reply = '',
+    relay = %(relay)s,
+    ask_until = COALESCE(ask_until, clock_timestamp() + %(key_lifetime)s::interval)
 WHERE id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
 RETURNING id

@@ -1,18 +1,21 @@
 -- Writes the outcome of an attempt, whatever state the e-mail is in, if its claim still holds. No row: it is lost.
 -- An unknown e-mail keeps token and time: its worker may still learn more, and operators see since when.
+-- That an earlier attempt was accepted (note_acceptance) outweighs whatever became of this one.
 UPDATE mail_email
 SET
-    state = %(state)s::text,
+    state = CASE WHEN earlier_reply = '' THEN %(state)s::text ELSE 'sent' END,
     claimed_until = NULL,
-    claim_token = CASE WHEN %(state)s::text = 'unknown' THEN claim_token END,
-    sending_since = CASE WHEN %(state)s::text = 'unknown' THEN sending_since END,
-    sent_at = CASE WHEN %(state)s::text = 'sent' THEN clock_timestamp() END,
+    claim_token = CASE WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN claim_token END,
+    sending_since = CASE WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN sending_since END,
+    sent_at = CASE WHEN %(state)s::text = 'sent' OR earlier_reply <> '' THEN clock_timestamp() END,
     next_attempt_at = CASE
         WHEN %(state)s::text = 'pending' THEN clock_timestamp() + %(retry_in)s
         ELSE next_attempt_at
     END,
     attempts = attempts + %(attempts)s,
     phase = %(phase)s,
-    last_reply = %(last_reply)s
+    last_reply = CASE WHEN earlier_reply = '' THEN %(last_reply)s ELSE earlier_reply END,
+    provider_id = CASE WHEN %(provider_id)s::text = '' THEN provider_id ELSE %(provider_id)s::text END,
+    ask_until = CASE WHEN %(settles)s::boolean THEN NULL ELSE ask_until END
 WHERE id = %(email)s AND claim_token = %(token)s
 RETURNING id

@@ -1,0 +1,238 @@
+"""What is transmitted, to the last byte; and what cannot be written, with the reason."""
+
+import re
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+
+from workers.mail import kinds
+from workers.mail.addresses import CannotBeWritten, canonical
+from workers.mail.kinds import Attachment, Content
+from workers.mail.models import Email
+from workers.mail.rendering import Rendered, message_id, render
+
+TEXT = "Hello <Kim>,\nÄ\n"
+HTML = "<p>Hello &lt;Kim&gt;,</p>\n"
+PNG = b"\x89PNG\r\n\x1a\n\x00"
+
+
+@pytest.fixture(autouse=True)
+def _shop(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the sender, and have an app registered `note`, which says what it is told."""
+    settings.DEFAULT_FROM_EMAIL = "The Shop <orders@shop.example>"
+    monkeypatch.setattr(kinds, "_kinds", {})
+    kinds.register("note")(note)
+
+
+def note(**values: Any) -> Content:
+    return Content(**{"subject": "Hello", "text": TEXT, "html": HTML, **values})
+
+
+def email(context: dict[str, Any] | None = None, **changes: Any) -> Email:
+    values = {"kind": "note", "key": "17", "recipient": "kim@customers.example", "message_id": message_id("note", "17")}
+    return Email(context=context or {}, **{**values, **changes})
+
+
+def parsed(rendered: Rendered) -> EmailMessage:
+    message = message_from_bytes(rendered.content, policy=policy.default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def test_it_says_who_sends_what_to_whom_and_that_nobody_need_answer() -> None:
+    """The headers that a mail server and a mail program look at."""
+    rendered = render(email())
+    message = parsed(rendered)
+    assert rendered.from_address == "orders@shop.example"
+    assert message["From"] == "The Shop <orders@shop.example>"
+    assert message["To"] == "kim@customers.example"
+    assert message["Subject"] == rendered.subject == "Hello"
+    assert re.fullmatch(r"<note-17-[0-9a-f]{12}@shop\.example>", message["Message-ID"])
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert message["Date"].datetime
+
+
+def test_it_comes_as_text_and_as_html() -> None:
+    """Each as its kind has rendered it."""
+    message = parsed(render(email()))
+    text, html = message.get_body(("plain",)), message.get_body(("html",))
+    assert text is not None
+    assert html is not None
+    assert text.get_content().splitlines() == ["Hello <Kim>,", "Ä"]
+    assert html.get_content().splitlines() == ["<p>Hello &lt;Kim&gt;,</p>"]
+
+
+def test_a_text_alone_is_one_part() -> None:
+    """Without an HTML that says nothing."""
+    assert parsed(render(email({"html": ""}))).get_content_type() == "text/plain"
+
+
+def test_files_go_along_and_pictures_stand_in_the_html() -> None:
+    """Byte for byte, with their names and types."""
+    content = note(
+        html='<img src="cid:logo">',
+        attachments=[
+            Attachment("Rechnung Ä.pdf", b"%PDF\r\n\x00", "application/pdf"),
+            Attachment("l.png", PNG, "image/png", "logo"),
+        ],
+    )
+    kinds._kinds["note"] = lambda: content
+    message = parsed(render(email()))
+    (pdf,) = message.iter_attachments()
+    assert (pdf.get_filename(), pdf.get_content_type(), pdf.get_content()) == (
+        "Rechnung Ä.pdf",
+        "application/pdf",
+        b"%PDF\r\n\x00",
+    )
+    (picture,) = [part for part in message.walk() if part.get_content_type() == "image/png"]
+    assert (picture["Content-ID"], picture.get_content()) == ("<logo>", PNG)
+
+
+def test_every_line_ends_as_smtp_wants_it_and_all_is_in_seven_bits() -> None:
+    """No bare line feed, no bare carriage return, nothing that a relay might have to convert."""
+    content = render(email({"subject": "Ä-17 " * 30, "text": "Ä" * 5_000})).content
+    assert not re.search(rb"(?<!\r)\n|\r(?!\n)", content)
+    assert content.isascii()
+    assert max(map(len, content.split(b"\r\n"))) <= 998
+
+
+def test_a_long_word_in_a_header_stays_what_it_is() -> None:
+    """Programs that read a Message-ID, or follow a link, decode nothing there."""
+    url = "https://shop.example/unsubscribe/" + "x" * 200
+    identity = message_id("note", "k" * 100)
+    content = render(email({"unsubscribe_url": url}, message_id=identity)).content
+    assert f"\r\nMessage-ID: {identity}\r\n".encode() in content
+    assert f"\r\nList-Unsubscribe: <{url}>\r\n".encode() in content
+    assert b"\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in content
+
+
+def test_a_kind_sets_headers_of_its_own() -> None:
+    """Also another name and address to answer to; bounces go where they always go."""
+    headers = {"From": "Billing <billing@shop.example>", "Reply-To": "help@shop.example", "X-Tag": "17"}
+    rendered = render(email({"headers": headers}))
+    message = parsed(rendered)
+    assert rendered.from_address == "orders@shop.example"
+    assert {name: message[name] for name in headers} == headers
+    assert len(message.get_all("From", [])) == 1
+
+
+@pytest.mark.parametrize("name", ["To", "bcc", "Cc", "Message-ID", "Content-Type", "Subject", "a b", "X:"])
+def test_a_kind_cannot_set_the_headers_that_weir_writes(name: str) -> None:
+    """Nor add a recipient of whom there is no row."""
+    with pytest.raises(CannotBeWritten, match="cannot set the header"):
+        render(email({"headers": {name: "all@customers.example"}}))
+
+
+def test_it_is_dated_when_it_is_to_be_sent() -> None:
+    """Not when it was queued, weeks before."""
+    later = datetime(2100, 1, 1, tzinfo=UTC)
+    assert parsed(render(email(next_attempt_at=later)))["Date"].datetime == later
+
+
+def test_it_is_written_in_its_language() -> None:
+    """Whatever the language of the process."""
+    kinds._kinds["note"] = lambda: note(subject=_month())
+    assert render(email(language="de")).subject == "Oktober"
+    assert render(email(language="en")).subject == "October"
+
+
+def _month() -> str:
+    from django.utils.dates import MONTHS  # noqa: PLC0415  lazy translations
+
+    return str(MONTHS[10])
+
+
+def test_the_domain_of_an_address_may_be_international_and_so_may_the_rest() -> None:
+    """The domain is written in ASCII and lower case; what stands before the @ is the recipient's own."""
+    assert canonical("Kim@Bücher.example") == "Kim@xn--bcher-kva.example"
+    assert canonical("jürgen@customers.example") == "jürgen@customers.example"
+    assert "To: jürgen@customers.example\r\n".encode() in render(email(recipient="jürgen@customers.example")).content
+
+
+@pytest.mark.parametrize(
+    ("recipient", "words"),
+    [
+        ("", "no e-mail address"),
+        ("kim", "no e-mail address"),
+        ("kim@", "no e-mail address"),
+        ("kim @customers.example", "no e-mail address"),
+        ("kim@customers.example, all@customers.example", "no e-mail address"),
+        ("kim@customers.example\nBcc: all@customers.example", "line break"),
+        ("kim@customers.example\r\n", "line break"),
+        ("kim\x00@customers.example", "control character"),
+        ("ü kim@customers.example", "no e-mail address"),
+        ("<kim@customers.example> SIZE=1", "no e-mail address"),
+    ],
+)
+def test_an_address_that_cannot_be_written_to_is_refused_with_the_reason(recipient: str, words: str) -> None:
+    """Also one that would add a header or a recipient."""
+    with pytest.raises(CannotBeWritten, match=words):
+        canonical(recipient)
+
+
+def test_an_email_whose_recipient_was_forgotten_cannot_be_written() -> None:
+    """The sentence says what to do."""
+    with pytest.raises(CannotBeWritten, match=r"no recipient: .*--to ADDRESS"):
+        render(email(recipient=""))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["17\nBcc: all@customers.example", "17\r\n\r\nHello", "17\rX: y", "17\x0bBcc : a@b.example", "17\u2028", "17\x85"],
+)
+def test_a_subject_with_a_line_break_is_refused(subject: str) -> None:
+    """It cannot add a header."""
+    with pytest.raises(CannotBeWritten, match="control character in the subject"):
+        render(email({"subject": subject}))
+
+
+@pytest.mark.parametrize(
+    "values", [{"headers": {"X-Tag": "1\nBcc: a@b.example"}}, {"unsubscribe_url": "https://x\r\nBcc: a@b.example"}]
+)
+def test_nor_can_any_other_header(values: dict[str, Any]) -> None:
+    """Whatever a kind says."""
+    with pytest.raises(CannotBeWritten, match="control character in the header"):
+        render(email(values))
+
+
+def test_a_from_address_with_a_line_break_is_refused(settings: LazySettings) -> None:
+    """Nor can the shop's name add one."""
+    settings.DEFAULT_FROM_EMAIL = "The Shop\r\nBcc: all@customers.example <orders@shop.example>"
+    with pytest.raises(CannotBeWritten, match="line break"):
+        render(email())
+
+
+def test_a_text_that_cannot_be_rendered_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a kind of e-mail raises, this e-mail is to blame."""
+
+    def fail() -> Content:
+        raise ZeroDivisionError("in a template tag")
+
+    monkeypatch.setitem(kinds._kinds, "note", fail)
+    with pytest.raises(CannotBeWritten, match=r"^ZeroDivisionError: in a template tag$"):
+        render(email())
+
+
+def test_the_message_id_is_that_of_the_row() -> None:
+    """The same each time that it is rendered; another installation's e-mail about 17 has another one."""
+    queued = email()
+    assert parsed(render(queued))["Message-ID"] == parsed(render(queued))["Message-ID"] == queued.message_id
+    assert message_id("note", "17") != message_id("note", "17")
+
+
+def test_a_message_id_has_no_character_that_would_end_it() -> None:
+    """Whatever the key is."""
+    made = message_id("note", "A 17>\r\n@ä.")
+    assert re.fullmatch(r"<note-A_17______-[0-9a-f]{12}@shop\.example>", made)
+
+
+def test_an_email_can_be_queued_although_the_from_address_is_none(settings: LazySettings) -> None:
+    """The setting is to blame: rendering the e-mail says so, making its Message-ID does not fail."""
+    settings.DEFAULT_FROM_EMAIL = "The Shop"
+    assert message_id("note", "17").endswith("@localhost>")
+    with pytest.raises(CannotBeWritten, match="no e-mail address"):
+        render(email())

@@ -1,0 +1,34 @@
+"""What is transmitted of each e-mail, as it is stored: written once, and read before each attempt."""
+
+from workers.mail.message import Message
+from workers.mail.models import Email, Rendering
+from workers.mail.rendering import Rendered
+
+# The fields of an e-mail that `note` sets.
+NOTED = ("renderings", "subject", "content_hash", "content_size")
+
+
+def note(email: Email, rendered: Rendered) -> None:
+    """Set, in memory, what the e-mail's row says about its rendering."""
+    email.renderings += 1
+    email.subject = rendered.subject
+    email.content_hash = rendered.content_hash
+    email.content_size = len(rendered.content)
+
+
+def store(email: Email, rendered: Rendered) -> Rendering:
+    """Write what is transmitted of the e-mail, in the caller's transaction."""
+    rendering: Rendering = Rendering.objects.create(
+        email=email, from_address=rendered.from_address, content=rendered.content
+    )
+    return rendering
+
+
+def message(email: Email, rendering: Rendering) -> Message:
+    """Return what is transmitted."""
+    return Message(
+        from_address=rendering.from_address,
+        recipient=email.recipient,
+        content=bytes(rendering.content),
+        idempotency_key=f"{email.message_id.strip('<>')}/{email.renderings}",
+    )

@@ -1,0 +1,41 @@
+"""What operators see of a relay that cannot be used: one row, which all processes write."""
+
+from datetime import timedelta
+
+import structlog
+from django.db import DatabaseError
+from django.db.models.functions import Now
+
+from postgres.texts import storable
+from workers.mail.models import RelayHold
+
+LONGEST_REASON = 1_000  # characters
+LASTS = timedelta(minutes=5)  # a relay that is needed is tried each minute
+
+log = structlog.get_logger(__name__)
+
+
+def note(relay: str, reason: str) -> None:
+    """Write that the relay cannot be used; `since` stays what it was."""
+    try:
+        RelayHold.objects.update_or_create(
+            relay=relay, defaults={"reason": storable(reason, LONGEST_REASON), "tried_at": Now()}
+        )
+    except DatabaseError as error:  # the log says it, too
+        log.warning("relay_hold_not_written", relay=relay, error=str(error))
+
+
+def expire() -> None:
+    """Remove what no process has written lately: the one that did has ended, or nothing was to be sent."""
+    try:
+        RelayHold.objects.filter(tried_at__lt=Now() - LASTS).delete()
+    except DatabaseError as error:
+        log.warning("relay_hold_not_cleared", error=str(error))
+
+
+def clear(relay: str) -> None:
+    """Write that the relay can be used again."""
+    try:
+        RelayHold.objects.filter(relay=relay).delete()
+    except DatabaseError as error:
+        log.warning("relay_hold_not_cleared", relay=relay, error=str(error))

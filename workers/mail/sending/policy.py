@@ -1,0 +1,41 @@
+"""What a round decides while its senders work: pure, from what it sees of them."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+ORDINARY_SENDERS = 2  # if much is due: while one waits for an answer, the other gets on
+MOST_SENDERS = 10  # connections of one process, in the worst case
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Situation:
+    """What a round sees when it looks."""
+
+    senders: int  # at work
+    stalled: int  # of these, that have been busy with one e-mail for longer than others should wait
+    are_many: bool  # more than a batch is due
+    has_ended: bool  # the outcome of some e-mail is known: the relays answer
+    is_one_enough: bool  # a relay has refused a further connection
+    is_stopped: bool
+
+
+class Another(Enum):
+    """Whether a further sender is needed."""
+
+    NO = "no"
+    YES = "yes"
+    IF_ANY_IS_DUE = "if any is due"
+
+
+def another_sender(seen: Situation) -> Another:
+    """Tell whether there is too much for one sender, or all have stalled."""
+    if seen.is_stopped or not seen.senders or seen.senders >= MOST_SENDERS:
+        return Another.NO
+    if seen.senders < ORDINARY_SENDERS and seen.are_many and seen.has_ended and not seen.is_one_enough:
+        return Another.YES
+    return Another.IF_ANY_IS_DUE if seen.stalled == seen.senders else Another.NO
+
+
+def is_over(*, now: float, end_at: float | None, stalled: int) -> bool:
+    """Tell whether to leave the rest to other calls; not while a stalled sender keeps this one from ending."""
+    return end_at is not None and now > end_at and not stalled

@@ -1,0 +1,99 @@
+"""Routes: a sender's connections to the relays, and which of them an e-mail may take."""
+
+import time
+from collections.abc import Iterator, Sequence
+from threading import Lock
+
+from workers.mail.models import Email
+from workers.mail.sending import holds
+from workers.mail.sending.circuit_breaker import CircuitBreaker
+from workers.mail.transports.base import RelayRefuses, Transport, Unreachable
+from workers.mail.transports.relays import Relay
+
+_breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
+_lock = Lock()
+
+
+class NotLately(Unreachable):
+    """The relay could not be used lately, and is left alone for a while."""
+
+
+class RelayIsGone(LookupError):
+    """The settings do not name the relay any more that could be asked about the e-mail."""
+
+
+def breaker(relay: str) -> CircuitBreaker:
+    """Return this process' circuit breaker of the relay."""
+    with _lock:
+        if relay not in _breakers:
+            _breakers[relay] = CircuitBreaker(most_failures=3, first_s=5.0, longest_s=60.0)
+        return _breakers[relay]
+
+
+def forget_failures() -> None:
+    """Close all circuit breakers of this process."""
+    with _lock:
+        _breakers.clear()
+
+
+def open_for_s(relays: Sequence[Relay]) -> float:
+    """Return for how long no relay may be tried; 0 if one may."""
+    return min(breaker(relay.name).open_for_s(time.monotonic()) for relay in relays)
+
+
+class Route:
+    """One relay, over one connection at a time. For one thread."""
+
+    def __init__(self, relay: Relay) -> None:
+        self.relay = relay
+        self.served = 0  # e-mails over this connection
+        self.transport: Transport = relay.new()
+
+    def connect(self) -> None:
+        """Connect, unless there is a connection. Raises Unreachable, also while the circuit breaker is open."""
+        if self.transport.is_connected:
+            return
+        if not breaker(self.relay.name).enter(time.monotonic()):
+            raise NotLately(f"{self.relay.name} is left alone for a while")
+        self.served = 0
+        try:
+            self.transport.connect()
+        except Unreachable as error:
+            self.failed(error)
+            raise
+
+    def failed(self, error: Unreachable) -> None:
+        """Note that the relay cannot be used, for this process and for operators."""
+        at_least_s = error.retry_after_s if isinstance(error, RelayRefuses) else 0.0
+        breaker(self.relay.name).failed(time.monotonic(), at_least_s)
+        holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
+
+    def works(self) -> None:
+        """Note that the relay talks to us."""
+        if breaker(self.relay.name).succeeded():
+            holds.clear(self.relay.name)
+
+
+class Routes:
+    """A sender's routes, in the order in which the settings name the relays."""
+
+    def __init__(self, relays: Sequence[Relay]) -> None:
+        self._routes = [Route(relay) for relay in relays]
+
+    def of(self, email: Email) -> Iterator[Route]:
+        """Return the routes that the e-mail may take, the best first.
+
+        Where an earlier attempt may have been accepted, only the relay that it went to may be asked. Raises
+        RelayIsGone.
+        """
+        if email.ask_until is None:
+            return iter(self._routes)
+        same = [route for route in self._routes if route.relay.name == email.relay]
+        if not same:
+            raise RelayIsGone(f"The settings do not name the relay {email.relay} any more, which could be asked.")
+        return iter(same)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for route in self._routes:
+            route.transport.close()

@@ -1,0 +1,101 @@
+"""The source of a round: claims e-mails, hands them out one by one, and gives back what was not tried."""
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from django.conf import settings
+
+from workers.mail import suppression
+from workers.mail.models import Email, Rendering
+from workers.mail.sending import leases
+
+BATCH = 50
+READ_AHEAD = 4 * 1024 * 1024  # bytes of content that are kept in memory
+RENEWED = 0.25  # of a lease: when more has passed it is renewed
+
+
+@dataclass(slots=True)
+class Held:
+    """An e-mail that this process has claimed."""
+
+    email: Email
+    rendering: Rendering | None = None  # None: it was not rendered yet
+    suppressed_because: str = ""
+
+
+class Source:
+    """For one round. Not for several threads at once: the round locks."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._left = limit
+        self._tokens: list[UUID] = []
+        self._waiting: deque[Held] = deque()
+        self._read: deque[Held] = deque()  # whose contents are in memory; before the others
+        self._renew_at = 0.0
+        self.are_many = False  # the last batch was full
+
+    def has_next(self) -> bool:
+        """Tell whether there is an e-mail to hand out, after claiming some if there was none."""
+        if not self._waiting and not self._read:
+            self._claim()
+        return bool(self._waiting or self._read)
+
+    def next(self) -> Held | None:
+        """Hand out an e-mail; None if nothing is due."""
+        if not self.has_next():
+            return None
+        if not self._read:
+            self._read_contents()
+        return self._read.popleft()
+
+    def put_back(self, held: Held) -> None:
+        """Take back an e-mail that was handed out, to be handed out next."""
+        self._read.appendleft(held)
+
+    def give_back_waiting(self) -> int:
+        """Leave to other processes what was not handed out; return how much that was."""
+        waiting = [held.email.pk for held in (*self._read, *self._waiting)]
+        self._read.clear()
+        self._waiting.clear()
+        return leases.give_back(self._tokens, waiting) if waiting else 0
+
+    def give_back_all(self) -> int:
+        """Leave to other processes all that was not begun; return how much that was."""
+        return leases.give_back(self._tokens) if self._tokens else 0
+
+    def renew(self) -> None:
+        """Renew the leases from time to time: an e-mail may have to wait for its turn, or for a slow relay."""
+        if self._tokens and time.monotonic() >= self._renew_at:
+            self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
+            leases.renew(self._tokens)
+
+    def _claim(self) -> None:
+        """Claim a batch; if e-mails are paced only one, as it may have to wait for its turn."""
+        batch = 1 if settings.WEIR_MAIL_RATE else BATCH
+        if self._left is not None:
+            batch = min(batch, self._left)
+        if not batch:
+            return
+        if not self._tokens:
+            self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
+        self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
+        claimed = leases.claim(batch, self._tokens[-1])
+        if not claimed:
+            self._tokens.pop()
+        because = suppression.reasons({email.recipient for email in claimed})
+        self._waiting.extend(Held(email, suppressed_because=because.get(email.recipient, "")) for email in claimed)
+        self.are_many = len(claimed) == BATCH
+        if self._left is not None:
+            self._left -= len(claimed)
+
+    def _read_contents(self) -> None:
+        """Read what the next e-mails transmit, of as many as memory is meant for, and of one at least."""
+        size = 0
+        while self._waiting and (not self._read or size + self._waiting[0].email.content_size <= READ_AHEAD):
+            self._read.append(self._waiting.popleft())
+            size += self._read[-1].email.content_size
+        found = Rendering.objects.in_bulk([held.email.pk for held in self._read])
+        for held in self._read:
+            held.rendering = found.get(held.email.pk)

@@ -1,0 +1,51 @@
+-- Takes up to %(limit)s e-mails that are due, for a lease. Promises: no two mailers get the same one; none of a paused
+-- kind; those of a higher priority first, then of the kind whose first one waits longest.
+--
+-- queues: each kind and priority of which something waits, with its first e-mail: one look into the index for each
+-- open:   those queues whose first e-mail is due
+-- picked: the first e-mails of the open queues; a queue is read, and its rows locked, when those before it gave too few
+WITH RECURSIVE queues AS (
+    (
+        SELECT kind, priority, next_attempt_at
+        FROM mail_email
+        WHERE state = 'pending'
+        ORDER BY kind, priority, next_attempt_at
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT following.kind, following.priority, following.next_attempt_at
+    FROM queues CROSS JOIN LATERAL (
+        SELECT kind, priority, next_attempt_at
+        FROM mail_email
+        WHERE state = 'pending' AND (kind, priority) > (queues.kind, queues.priority)
+        ORDER BY kind, priority, next_attempt_at
+        LIMIT 1
+    ) AS following
+), open AS MATERIALIZED (
+    SELECT kind, priority
+    FROM queues
+    WHERE next_attempt_at <= clock_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
+    ORDER BY priority DESC, next_attempt_at
+), picked AS MATERIALIZED (
+    SELECT due.id
+    FROM open CROSS JOIN LATERAL (
+        SELECT id
+        FROM mail_email
+        WHERE
+            state = 'pending' AND kind = open.kind AND priority = open.priority
+            AND next_attempt_at <= clock_timestamp()
+        ORDER BY next_attempt_at, id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s
+)
+UPDATE mail_email
+SET
+    state = 'claimed',
+    claim_token = %(token)s,
+    claimed_by = %(claimed_by)s,
+    claimed_until = clock_timestamp() + %(lease)s
+FROM picked
+WHERE mail_email.id = picked.id
+RETURNING mail_email.id

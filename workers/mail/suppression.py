@@ -1,0 +1,38 @@
+"""The suppression list: addresses that are not written to."""
+
+import hashlib
+from collections.abc import Iterable
+
+from workers.mail.models import Suppression
+
+
+def address_hash(address: str) -> str:
+    """Return what an address is recognised by, also when it was forgotten: the SHA-256 of it in lower case."""
+    return hashlib.sha256(address.lower().encode()).hexdigest()
+
+
+def reasons(addresses: Iterable[str]) -> dict[str, str]:
+    """Return why those of these addresses that are on the list are not written to."""
+    hashes = {address: address_hash(address) for address in addresses}
+    if not hashes:
+        return {}
+    listed = dict(Suppression.objects.filter(address_hash__in=hashes.values()).values_list("address_hash", "why"))
+    return {
+        address: f"The recipient is on the suppression list: {listed[hashed]}"
+        for address, hashed in hashes.items()
+        if hashed in listed
+    }
+
+
+def suppress(address: str, why: str, *, keep_address: bool = True) -> bool:
+    """Put an address on the list, in the caller's transaction; False if it was there."""
+    _, is_new = Suppression.objects.get_or_create(
+        address_hash=address_hash(address), defaults={"address": address if keep_address else "", "why": why}
+    )
+    return is_new
+
+
+def release(address: str) -> bool:
+    """Take an address off the list; False if it was not there."""
+    deleted, _ = Suppression.objects.filter(address_hash=address_hash(address)).delete()
+    return bool(deleted)
