@@ -4,6 +4,7 @@ A pure parser. It finds in what order whatever mail servers send: multipart/repo
 plain texts of Exim and qmail. What is no delivery report (an answer, an auto-reply, a receipt, spam) gives no Report.
 """
 
+import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -110,13 +111,11 @@ def _returned_message_id(part: Message) -> str:
 def _blocks(status: Message) -> list[Message]:
     """Return the groups of fields: the first is about the e-mail, each further one about a recipient."""
     payload = status.get_payload()
-    if isinstance(payload, list):
-        found = [block for block in payload if isinstance(block, Message)]
-        if any(block.keys() for block in found):
-            return found
-    decoded = status.get_payload(decode=True)  # some are base64, against RFC 3464
-    text = decoded.decode("latin-1") if isinstance(decoded, bytes) else ""
-    return [message_from_string(block) for block in re.split(r"\r?\n[ \t]*\r?\n", text.strip()) if block]
+    parts = payload if isinstance(payload, list) else [payload]
+    text = "\n\n".join(part.as_string() if isinstance(part, Message) else str(part) for part in parts)
+    if str(status["Content-Transfer-Encoding"] or "").strip().lower() == "base64":  # against RFC 3464
+        text = base64.b64decode(text).decode("latin-1")
+    return [message_from_string(block) for block in re.split(r"\r?\n[ \t]*(?:\r?\n)+", text.strip()) if block]
 
 
 def _of_recipient(block: Message) -> Report | None:
