@@ -95,7 +95,7 @@ class Postfix:
         self.port = free_port()
         self.log = folder / "mail.log"
         self._folder = folder
-        self._mailbox = folder / "mailboxes" / "all"
+        self.mailbox = folder / "mailboxes" / "all"  # a Maildir
         self._master: subprocess.Popen[bytes] | None = None
         self._make_folders()
         self._write_configuration(settings)
@@ -137,7 +137,7 @@ class Postfix:
         One acceptance may be delivered more than once: by a delivery agent that is killed before it says that it did.
         """
         found = Counter[tuple[str, str]]()
-        for path in self._mailbox.glob("new/*"):
+        for path in self.mailbox.glob("new/*"):
             headers = message_from_bytes(path.read_bytes(), policy=policy.compat32)
             queue_id = _QUEUE_ID.search(str(headers["Received"]))
             assert queue_id, path.read_bytes()[:500]

@@ -26,6 +26,8 @@ from workers.mail.evidence.settling import Report
 from workers.mail.evidence.verdicts import Outcome, Vouched
 from workers.mail.management.evidence import local_zone
 from workers.mail.models import Email, State
+from workers.orders import shipping
+from workers.orders.models import Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 ORDERS = 2_500 if AT_LENGTH else 100
@@ -87,6 +89,34 @@ def test_postfix_and_mailers_are_killed_nothing_is_accepted_twice_and_the_log_se
     assert {message_id for message_id, _ in server.received()} == set(
         Email.objects.values_list("message_id", flat=True)
     )
+
+
+def test_what_postfix_returns_is_bounced(processes: Processes, server: Postfix, settings: LazySettings) -> None:
+    """Accepted for a host that does not exist, returned to the sender's Maildir, read from there."""
+    settings.DEFAULT_FROM_EMAIL = "Shop <shop@example.com>"
+    orders = [
+        Order.objects.create(number=str(number), customer_email=address)
+        for number, address in enumerate(("ada@nowhere.invalid", "bob@customers.example"))
+    ]
+    for order in orders:
+        shipping.ship(order.pk)
+    processes.start(roles.keep_sending, processes.stop)
+    wait_for(lambda: len(list(server.mailbox.glob("new/*"))) == 2, 30, "one e-mail, and one report")
+    wait_for(lambda: not unfinished(), 30, "what the mailer notes")
+    processes.finish()
+    report = handle_reports(server.mailbox)
+    ended = {email.recipient: email for email in Email.objects.all()}
+    assert ended["ada@nowhere.invalid"].state == State.BOUNCED, report
+    assert ended["ada@nowhere.invalid"].last_reply.startswith("5.4.4 unable to look up host")
+    assert ended["bob@customers.example"].state == State.SENT
+    assert not list(server.mailbox.glob("new/*"))
+
+
+def handle_reports(mailbox: Path) -> str:
+    """Have the delivery reports in a Maildir handled; return what is said about it."""
+    output = StringIO()
+    call_command("emails", "bounces", "--maildir", str(mailbox), stdout=output)
+    return output.getvalue()
 
 
 def send_and_kill(processes: Processes, server: Postfix) -> None:

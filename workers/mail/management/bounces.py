@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import structlog
 from django.core.management.base import CommandParser
-from django.db import InterfaceError, OperationalError
 
 from workers.cli import terminal
 from workers.cli.actions import Action, Answer
@@ -16,6 +16,8 @@ from workers.mail.bounces.handling import Handled
 
 STDIN = "-"
 NO_REPORT = "No delivery report."
+
+log = structlog.get_logger(__name__)
 
 
 class Bounces(Action):
@@ -26,7 +28,7 @@ class Bounces(Action):
     description = (
         "Read delivery reports and mark the e-mails that were not delivered. In a Maildir, what was handled is marked "
         "as seen, and what is no report is flagged as well, for people. In a pipe of a mail server, exit status 75 "
-        "asks it to try again later: PostgreSQL did not answer."
+        "asks it to try again later: PostgreSQL did not answer, or a receiver of the signal failed."
     )
     examples = ("bounces --maildir /var/mail/bounces", "bounces - < report.eml", "bounces report.eml --json")
 
@@ -37,16 +39,12 @@ class Bounces(Action):
     def run(self, *, files: list[str], maildir: Path | None, **_options: Any) -> Answer:
         if bool(files) == bool(maildir):
             raise ValueError("Name a Maildir with --maildir, or files, or - for stdin.")
-        found: list[tuple[str, list[Handled]]] = []
-        status = 0
-        try:
-            found.extend(_of_maildir(maildir) if maildir else _of_files(files))
-        except (OperationalError, InterfaceError):
-            status = os.EX_TEMPFAIL
-        return Answer(text=lambda: "\n".join(_lines(found, status)), data=_data(found), status=status)
+        errors: list[str] = []
+        found = list(_of_maildir(maildir, errors) if maildir else _of_files(files, errors))
+        return Answer(text=lambda: "\n".join(_lines(found, errors)), data=_data(found, errors), status=_status(errors))
 
 
-def _of_files(names: list[str]) -> Iterator[tuple[str, list[Handled]]]:
+def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[Handled]]]:
     for name in names:
         try:
             with sys.stdin.buffer if name == STDIN else Path(name).open("rb") as file:
@@ -55,34 +53,45 @@ def _of_files(names: list[str]) -> Iterator[tuple[str, list[Handled]]]:
                     pass
         except OSError as error:
             raise ValueError(f"{name}: {error.strerror}.") from error
-        yield name, _handled(content)
+        if (handled := _handled(name, content, errors)) is not None:
+            yield name, handled
 
 
-def _of_maildir(folder: Path) -> Iterator[tuple[str, list[Handled]]]:
+def _of_maildir(folder: Path, errors: list[str]) -> Iterator[tuple[str, list[Handled]]]:
     for path in maildir.unseen(folder):
         content = maildir.read(path, reports.LOOKED_AT)
-        if content is not None:
-            handled = _handled(content)
+        handled = None if content is None else _handled(path.name, content, errors)
+        if handled is not None:
             maildir.mark(path, for_people=not any(each.believed for each in handled))
             yield path.name, handled
 
 
-def _handled(content: bytes) -> list[Handled]:
-    return [handling.handle(report) for report in reports.parse(content)]
+def _handled(name: str, content: bytes, errors: list[str]) -> list[Handled] | None:
+    """Handle the reports in an e-mail; None, and one more error, if that is to be tried again."""
+    try:
+        return [handling.handle(report) for report in reports.parse(content)]
+    except Exception as error:
+        log.exception("delivery_report_not_handled", name=name)
+        errors.append(f"{name}: {type(error).__name__}: {error}")
+        return None
 
 
-def _lines(found: list[tuple[str, list[Handled]]], status: int) -> Iterator[str]:
+def _status(errors: list[str]) -> int:
+    return os.EX_TEMPFAIL if errors else 0
+
+
+def _lines(found: list[tuple[str, list[Handled]]], errors: list[str]) -> Iterator[str]:
     for name, handled in found:
         for sentence in [each.sentence for each in handled] or [NO_REPORT]:
             yield terminal.printable(f"{name}: {sentence}")
     yield f"{len(found):,} e-mails were read, {sum(each.bounced for _, all_ in found for each in all_):,} bounced."
-    if status:
-        yield "PostgreSQL did not answer: the rest is left as it is."
+    yield from (terminal.printable(f"To be tried again: {error}") for error in errors)
 
 
-def _data(found: list[tuple[str, list[Handled]]]) -> dict[str, object]:
+def _data(found: list[tuple[str, list[Handled]]], errors: list[str]) -> dict[str, object]:
     return {
         "read": len(found),
+        "errors": errors,
         "bounced": sum(each.bounced for _, handled in found for each in handled),
         "emails": [
             {
