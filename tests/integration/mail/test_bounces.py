@@ -113,7 +113,7 @@ def test_what_came_back_is_bounced_the_application_hears_it_and_the_address_is_s
     assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
     assert suppression.reasons([email.recipient])
     assert f"-: E-mail {email.pk}: failed. 5.1.1" in text
-    assert "1 e-mails were read, 1 bounced." in text
+    assert "Read: 1. Bounced: 1." in text
 
 
 def test_a_report_that_comes_again_changes_nothing(piped: Callable[..., str], heard: Heard) -> None:

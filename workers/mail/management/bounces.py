@@ -84,7 +84,7 @@ def _lines(found: list[tuple[str, list[Handled]]], errors: list[str]) -> Iterato
     for name, handled in found:
         for sentence in [each.sentence for each in handled] or [NO_REPORT]:
             yield terminal.printable(f"{name}: {sentence}")
-    yield f"{len(found):,} e-mails were read, {sum(each.bounced for _, all_ in found for each in all_):,} bounced."
+    yield f"Read: {len(found):,}. Bounced: {sum(each.bounced for _, all_ in found for each in all_):,}."
     yield from (terminal.printable(f"To be tried again: {error}") for error in errors)
 
 
