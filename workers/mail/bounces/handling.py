@@ -9,7 +9,6 @@ to whom the recipient forwards, and says nothing of the address that we write to
 import re
 from dataclasses import dataclass
 
-import structlog
 from django.db import transaction
 
 from postgres.texts import storable
@@ -21,8 +20,6 @@ from workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,6 @@ def handle(report: Report) -> Handled:
     if report.addresses and email.recipient.lower() not in report.addresses:
         return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
     if report.action is not ReportAction.FAILED:
-        log.info("delivery_report", email=email.pk, action=report.action.value, status=report.status)
         return Handled(said, believed=True)
     try:
         _bounce(email, report)
@@ -65,7 +61,6 @@ def _bounce(email: Email, report: Report) -> None:
         if is_of_a_dead_address(report.status) and email.recipient:
             suppression.suppress(email.recipient, f"E-mail {email.pk} came back: {why}")
         email_bounced.send(sender=Email, email=email, report=report)
-    log.warning("email_bounced", email=email.pk, status=report.status)
 
 
 def _reason(report: Report, email: Email) -> str:
