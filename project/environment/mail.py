@@ -44,7 +44,7 @@ class Email(Group):
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,
         description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
-        "send it. At least `4 * EMAIL_TIMEOUT`.",
+        "send it. A worker that lives renews it.",
     )
     WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
         default=600.0,
