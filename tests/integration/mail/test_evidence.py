@@ -209,6 +209,7 @@ def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeyp
         ("--complete-from", "noon", "must be a time such as 2026-11-23T17:20"),
         ("--zone", "Atlantis", "must be a time zone such as Europe/Berlin"),
         ("--who", " ", "it must not be blank"),
+        ("--who", "a" * 255, "254 characters at most"),
         ("--clock-error", "-5", "--clock-error"),
     ],
 )

@@ -15,7 +15,9 @@ from workers.mail.evidence import settling
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.settling import Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
+from workers.mail.models import Resolution
 
+LONGEST_WHO: int = Resolution._meta.get_field("who").max_length or 0  # noqa: SLF001  documented, in spite of its name
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
 TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}
 
@@ -190,6 +192,8 @@ def _name(text: str) -> str:
     """Return the name of who settles e-mails, for argparse."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it must not be blank")
+    if len(text.strip()) > LONGEST_WHO:
+        raise argparse.ArgumentTypeError(f"it must have {LONGEST_WHO} characters at most")
     return text.strip()
 
 
