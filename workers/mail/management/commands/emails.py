@@ -10,6 +10,8 @@ from workers.cli.actions import Action, ActionCommand, Answer
 from workers.cli.arguments import from_zero, one_of, row_id
 from workers.mail import resolving
 from workers.mail.management import email_text
+from workers.mail.management.bounces import Bounces
+from workers.mail.management.evidence import Evidence
 from workers.mail.models import Act, Email, Resolution, State
 
 LONGEST_WHO: int = Resolution._meta.get_field("who").max_length or 0  # noqa: SLF001  documented, in spite of its name
@@ -115,7 +117,7 @@ class Resolve(Action):
 
 class Command(ActionCommand):
     help = "Count the e-mails by state, list and show them, or say what became of those that are unknown."
-    actions = (List(), Show(), Resolve())
+    actions = (List(), Show(), Resolve(), Evidence(), Bounces())
     refusals: ClassVar = (ValueError,)
 
 
