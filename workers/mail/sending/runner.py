@@ -26,7 +26,7 @@ from workers.mail.models import Email, State
 from workers.mail.sending import leases
 from workers.mail.sending import sender as senders
 from workers.mail.sending.sender import Sender
-from workers.mail.transports.base import Unreachable
+from workers.mail.transports.base import RelayRefuses, Unreachable
 from workers.mail.transports.relays import server_name
 
 BATCH = 50
@@ -72,7 +72,9 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
         log.error("emails_cannot_be_sent", error=str(error))  # noqa: TRY400  the traceback says no more
         return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL is no good: {error}")
     if wait_s := senders.circuit_breaker.open_for_s(time.monotonic()):
-        because = f"The mail server {server_name()} could not be reached lately: it is tried again in {wait_s:.0f} s."
+        because = (
+            f"The mail server {server_name()} could not be reached lately, or refused us: again in {wait_s:.0f} s."
+        )
         return SendReport(unknown=given_up, stopped_because=because)
     return _Round(limit, at_most_s).run(given_up)
 
@@ -167,7 +169,7 @@ class _Round:
         except Unreachable as error:
             log.warning("mail_server_unreachable", error=str(error))
             if not in_hand or not self._do_others_go_on(sender, in_hand):
-                self._stop(f"The mail server {server_name()} cannot be reached ({error}): check the EMAIL_* settings.")
+                self._stop(_why_stopped(error))
         finally:
             with self._lock:
                 self._senders.remove(sender)
@@ -177,7 +179,10 @@ class _Round:
     def _do_others_go_on(self, sender: Sender, in_hand: InHand) -> bool:
         """Leave the e-mail to senders that are connected, if there are: some servers allow one connection only."""
         with self._lock:
-            self._waiting.appendleft(in_hand)
+            if in_hand[0].state == State.CLAIMED:
+                self._waiting.appendleft(in_hand)
+            else:
+                self._given_back += 1
             self._is_one_enough = True
             return any(not other.is_stalled for other in self._senders if other is not sender)
 
@@ -220,3 +225,9 @@ class _Round:
         self._are_many = len(claimed) == BATCH
         if self._left is not None:
             self._left -= len(claimed)
+
+
+def _why_stopped(error: Unreachable) -> str:
+    if isinstance(error, RelayRefuses):
+        return f"The mail server {server_name()} refuses us, whatever the e-mail: {error}"
+    return f"The mail server {server_name()} cannot be reached ({error}): check the EMAIL_* settings."

@@ -15,7 +15,7 @@ from ratelimit.throttle import throttle
 from workers.mail import rendering
 from workers.mail.kinds import Draft
 from workers.mail.message import Message
-from workers.mail.models import Email
+from workers.mail.models import Email, State
 from workers.mail.phases import Phase
 from workers.mail.sending import leases, outcomes
 from workers.mail.sending.circuit_breaker import CircuitBreaker
@@ -113,8 +113,10 @@ class Sender:
         except Refused as error:
             circuit_breaker.succeeded()  # the server talks to us
             return _failed(email, error)
-        except Unreachable:  # the server wants a login that we do not have
+        except Unreachable as error:  # the server refuses us, or leaves, whatever the e-mail
             circuit_breaker.failed(time.monotonic())
+            leases.record(email, outcomes.given_back(str(error)))  # behind all that is due, and also if it had begun
+            email.state = State.PENDING
             raise
         except leases.ClaimLost:
             raise
