@@ -67,6 +67,18 @@ def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
     assert accepted(mail, email) == 1
 
 
+@pytest.mark.parametrize(("status", "slows"), [("4.7.28", True), ("4.2.1", False)])
+def test_a_refusal_tells_whether_it_is_the_recipients_domain_that_takes_no_more(
+    settings: LazySettings, status: str, *, slows: bool
+) -> None:
+    """Then others to that domain need not be tried."""
+    email = ship()
+    talk = [*HELLO, b"250 OK\r\n", f"450 {status} Later\r\n".encode(), b"250 OK\r\n", b"221 Bye\r\n"]
+    with scripted_server(settings, talk), pytest.raises(Refused) as raised:
+        submit(email)
+    assert (raised.value.is_permanent, raised.value.slows_domain) == (False, slows)
+
+
 def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the server's go-ahead; the content and the dot follow, each by itself."""
     steps: list[bytes] = []

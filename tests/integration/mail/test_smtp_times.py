@@ -146,11 +146,14 @@ def test_a_server_that_ponders_a_recipient_has_the_time_that_the_rfc_gives_it(se
         submit()
 
 
-@pytest.mark.parametrize("reply", [b"250 OK", b"250-Yes\r\n250", b"250-Yes\r\n" * 20_000])
-def test_a_reply_without_an_end_is_none(settings: LazySettings, reply: bytes) -> None:
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [(b"250 OK", "closed"), (b"250-Yes\r\n250", "closed"), (b"250-Yes\r\n" * 20_000, "longer than 65536")],
+)
+def test_a_reply_without_an_end_is_none(settings: LazySettings, reply: bytes, words: str) -> None:
     """One that is cut, or goes on for longer than any reply."""
     with (
         scripted_server(settings, [*HELLO, *GO_AHEAD, reply]),
-        pytest.raises(OutcomeUnknown, match=r"longer than 65536|closed"),
+        pytest.raises(OutcomeUnknown, match=words),
     ):
         submit()

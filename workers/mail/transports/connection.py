@@ -1,6 +1,5 @@
 """smtplib's connections, each of whose steps ends in time, and with a login by an access token."""
 
-import binascii
 import smtplib
 import time
 from collections.abc import Iterator
@@ -95,8 +94,6 @@ class Connection(smtplib.SMTP):
         except smtplib.SMTPAuthenticationError as error:
             said = b" ".join([as_bytes(error.smtp_error), *challenges])
             raise smtplib.SMTPAuthenticationError(error.smtp_code, said) from error
-        except binascii.Error as error:
-            raise smtplib.SMTPException("The mail server's challenge is not in base64.") from error
 
     @contextmanager
     def _some_step(self) -> Iterator[None]:

@@ -80,7 +80,7 @@ TABLE = (
     # RFC 1870, 6.1 (2, 3): larger than the server's limit, or than its space for now.
     Row((MAIL,), "5??", "2.3 3.4", Verdict.NEVER),
     Row((MAIL,), "552", "*", Verdict.NEVER),
-    Row((MAIL,), "4??", "2.3 3.4", Verdict.LATER),
+    Row((MAIL,), "4??", "3.4", Verdict.LATER),
     # RFC 6531, 3.5: the server does not take these letters. (553 without a status: see judge.)
     Row((MAIL,), "5??", "6.*", Verdict.NEVER),
     # RFC 5321, 4.2.2, and 4.1.1.11 (555): the parameters, such as SIZE and BODY, are this e-mail's.
