@@ -17,7 +17,7 @@ from tests.integration.mail.test_smtp_tls import EMAIL
 from tests.integration.mail.tls_servers import AUTHORITY, GOOD, HOST
 from workers.mail.phases import Phase
 from workers.mail.smtp import EmailBackend
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
+from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 
 HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
 GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
@@ -90,6 +90,21 @@ def test_a_reply_that_trickles_in_does_not_hold_a_sender(
             submit()
         assert time.monotonic() - started < MOST_S
     assert getattr(raised.value, "phase", None) == phase
+
+
+@pytest.mark.parametrize(
+    ("refusal", "error"), [(b"550 5.4.5 Daily limit\r\n", RelayRefuses), (b"552 5.3.4 Too large\r\n", Refused)]
+)
+def test_a_farewell_that_trickles_in_does_not_hold_a_sender(
+    settings: LazySettings, refusal: bytes, error: type[Exception]
+) -> None:
+    """The refusal is known, and waits to be recorded, while QUIT or RSET is answered."""
+    settings.WEIR_MAIL_COMMAND_TIMEOUT = 0.4
+    started = time.monotonic()
+    with server(settings, trickling_after([*HELLO, refusal])):
+        with pytest.raises(error):
+            submit()
+        assert time.monotonic() - started < MOST_S
 
 
 def _read_slowly(peer: socket.socket) -> None:

@@ -9,7 +9,7 @@ import smtplib
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, NoReturn
@@ -103,7 +103,7 @@ class EmailBackend(smtp.EmailBackend):
 
     def close(self) -> None:
         """Say QUIT and close the connection. Errors of that mean nothing, and are not raised."""
-        with suppress(OSError):  # by then it is known whether an e-mail was accepted
+        with suppress(OSError), self._aside():  # by then it is known whether an e-mail was accepted
             super().close()
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
@@ -221,11 +221,16 @@ class EmailBackend(smtp.EmailBackend):
             if code == replies.CLOSING:
                 self._abandon()
             elif self.connection:
-                with self.connection.step(min(self.connection.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)):
+                with self._aside():
                     if self.connection.rset()[0] not in ACCEPTED:
                         self._abandon()
         except OSError:
             self._abandon()
+
+    def _aside(self) -> AbstractContextManager[object]:
+        """Have what is said beside the e-mail, whose outcome is not recorded yet, take no longer than a step of it."""
+        server = self.connection
+        return server.step(min(server.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)) if server else nullcontext()
 
     def _abandon(self) -> None:
         """Close the connection without QUIT."""
