@@ -17,7 +17,7 @@ from ratelimit.throttle import throttle
 from workers.mail import renderings
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
-from workers.mail.models import Email
+from workers.mail.models import Email, State
 from workers.mail.phases import Phase
 from workers.mail.rendering import render
 from workers.mail.sending import leases, outcomes
@@ -96,24 +96,28 @@ class Sender:
         others.
         """
         failure = Unreachable("no relay")
+        was_refused = False
         try:
             for route in self._routes.of(email):
                 try:
+                    route.connect()
+                    was_refused = True
                     return self._by(route, email, message)
-                except NotLately as error:
-                    failure = error
                 except Unreachable as error:
                     failure = error
-                    log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+                    if not isinstance(error, NotLately):
+                        log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+                    if email.state == State.PENDING:  # given back, as it had begun
+                        break
         except RelayIsGone as error:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         if email.ask_until is not None:
-            reason = f"{email.relay}: {failure}"
-            return _recorded(email, outcomes.given_back(reason, is_settled=False, retry_in_s=outcomes.LONGEST_ASKING_S))
+            return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
+        if was_refused and email.state == State.CLAIMED:  # behind all that is due, should it be to blame
+            _give_back(email, failure)
         raise failure
 
     def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
-        route.connect()
         with _turn(route.relay.place), self._busy():
             return _recorded(email, self._submit(route, email, message))
 
@@ -128,10 +132,12 @@ class Sender:
 
         try:
             reply = route.transport.submit(message, begin)
-        except Unreachable as error:  # the relay wants a login that we do not have, or refuses us
+        except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
             route.failed(error)
-            if has_begun:  # and certainly has not accepted it
-                return outcomes.given_back(str(error), is_settled=email.ask_until is None)
+            if has_begun and email.ask_until is not None:
+                return outcomes.asked_in_vain(str(error))
+            if has_begun:
+                _give_back(email, error)
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
             if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
@@ -172,6 +178,12 @@ def _rendered(email: Email) -> Message:
         return renderings.message(email, renderings.store(email, rendered))
 
 
+def _give_back(email: Email, error: Unreachable) -> None:
+    """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
+    leases.record(email, outcomes.given_back(str(error)))
+    email.state = State.PENDING
+
+
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
     return outcome if leases.record(email, outcome) else None
 
@@ -194,7 +206,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, DatabaseError) and not begun:  # from `begin`, so it is not transmitted
-        return outcomes.given_back(reason, is_settled=email.ask_until is None)
+        return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:
         return _failed(email, OutcomeUnknown(reason, Phase.BEGUN), begun)
