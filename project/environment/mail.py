@@ -62,6 +62,11 @@ class Email(Group):
         default="",
         description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
     )
+    WEIR_MAIL_DOMAIN_RATE: Rate = Field(
+        default="",
+        description="How many e-mails each domain of recipients takes, such as `1/s`, over all workers. Empty: as many "
+        "as there are, until its mail server refuses for now.",
+    )
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,
         description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "

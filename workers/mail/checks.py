@@ -26,13 +26,17 @@ TIMES = (
 
 @register
 def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E006: WEIR_MAIL_RATE must be readable, also where a settings module or a test sets it."""
+    """weir.E006: WEIR_MAIL_RATE and WEIR_MAIL_DOMAIN_RATE must be readable, also where a settings module sets them."""
+    name = "WEIR_MAIL_DOMAIN_RATE"
     try:
+        if settings.WEIR_MAIL_DOMAIN_RATE:
+            parse_rate(settings.WEIR_MAIL_DOMAIN_RATE)
+        name = "WEIR_MAIL_RATE"
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
             site_names.canonical(relays.server_name())
     except (InvalidRate, site_names.InvalidSiteName) as error:
-        return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
+        return [Error(f"{name}: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
 
 

@@ -100,7 +100,7 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
     assert said.keys() == {arrived.pk, lost.pk}
     assert said[arrived.pk] == (Act.ARRIVED, "Ada", proof)
     assert said[lost.pk][:2] == (Act.RESEND, "Ada")
-    assert "the logs are complete from 2026-11-20 11:55:00 UTC until 2026-11-20 12:20:00 UTC" in said[lost.pk][2]
+    assert "the logs are complete from 2026-11-20 11:55:00 UTC until 2026-11-20 12:35:00 UTC" in said[lost.pk][2]
     assert f"E-mail {lost.pk}: not accepted, it is sent again." in text
     assert told(log, *COMPLETE, "--apply").startswith(f"E-mail {late.pk}: still unknown")
 
@@ -200,7 +200,7 @@ def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeyp
     monkeypatch.setattr(settling, "judge", note)
     settle(log, apply=False)
     bare = email.message_id.strip("<>")
-    assert asked == [Attempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=15))]
+    assert asked == [Attempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=30))]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from django.conf import LazySettings
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state
+from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state, unrendered
 from tests.integration.mail.test_sending import due_again
 from workers.mail.models import Email, State
 from workers.mail.sending import routes, runner
@@ -21,9 +21,16 @@ def ship_many(number: int) -> None:
     orders = Order.objects.bulk_create(
         Order(number=f"R-{index}", customer_email=f"plain.r{index}@customers.example") for index in range(number)
     )
-    like = ship()
+    like = unrendered(ship())
     Email.objects.bulk_create(
-        Email(kind=like.kind, key=str(order.pk), message_id=f"<r-{order.pk}@shop.example>") for order in orders
+        Email(
+            kind=like.kind,
+            key=str(order.pk),
+            recipient=order.customer_email,
+            context={"order_id": order.pk},
+            message_id=f"<r-{order.pk}@shop.example>",
+        )
+        for order in orders
     )
 
 

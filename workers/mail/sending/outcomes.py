@@ -61,6 +61,11 @@ def given_back(reason: str) -> Outcome:
     return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=1.0)
 
 
+def waits_for_its_domain(reason: str, retry_in_s: float) -> Outcome:
+    """Return the outcome of an e-mail whose recipient's domain takes no more for now: no attempt is counted."""
+    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s)
+
+
 def asked_in_vain(reason: str) -> Outcome:
     """Return the outcome of an e-mail whose relay could not be asked now what became of it: it is asked later."""
     return Outcome(

@@ -13,6 +13,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from ratelimit import site_settings
+from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
 from workers.mail import renderings
 from workers.mail.addresses import CannotBeWritten
@@ -20,7 +21,7 @@ from workers.mail.message import Message
 from workers.mail.models import Email, State
 from workers.mail.phases import Phase
 from workers.mail.rendering import render
-from workers.mail.sending import leases, outcomes
+from workers.mail.sending import domains, leases, outcomes
 from workers.mail.sending.outcomes import History, Outcome
 from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
@@ -29,6 +30,7 @@ from workers.mail.transports.relays import Relay
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
+LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +59,7 @@ class Sender:
                 ready = self._message(held)
             if isinstance(ready, Outcome):
                 return _recorded(held.email, ready)
-            return self._by_some_route(held.email, ready)
+            return self._in_its_turn(held, ready)
         except leases.ClaimLost:
             return None
 
@@ -88,6 +90,21 @@ class Sender:
             return outcomes.cannot_be_written(str(error))
         except DatabaseError as error:  # of a kind, or of a template
             return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
+
+    def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
+        """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
+        if not held.domain_site:
+            return self._by_some_route(held.email, message)
+        try:
+            turn = throttle(held.domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False)
+            with turn:
+                return self._by_some_route(held.email, message)
+        except SlotTooFar as error:
+            if error.site != held.domain_site:
+                raise
+            again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
+            retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
+            return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
 
     def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
         """Submit it to the first relay that can be used.
@@ -144,8 +161,7 @@ class Sender:
                 route.served = 0
                 route.connect()
                 return self._submit(route, email, message)
-            if isinstance(error, Refused):
-                route.works()
+            _note_refusal(route, email, error)
             return _failed(email, error, route)
         except leases.ClaimLost:
             raise
@@ -155,6 +171,14 @@ class Sender:
         route.works()
         route.served += 1
         return outcomes.accepted(reply)
+
+
+def _note_refusal(route: Route, email: Email, error: Exception) -> None:
+    """Note what a refusal says about others than this e-mail: the relay works, and the domain may take no more."""
+    if isinstance(error, Refused):
+        route.works()
+        if error.slows_domain:
+            domains.back_off(email.recipient)
 
 
 def _question(held: Held, ask_until: datetime) -> Message | Outcome:
