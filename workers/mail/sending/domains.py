@@ -1,7 +1,7 @@
 """Recipients' domains that take no more than so many e-mails: each is a site of `ratelimit`, named DOMAIN:25.
 
-A domain is one when WEIR_MAIL_DOMAIN_RATE is set, when somebody has set its rate (`manage.py sites set DOMAIN:25 5/m`), or
-once its mail server has said that it takes no more for now.
+A domain is one when WEIR_MAIL_DOMAIN_RATE is set, when somebody has set its rate (`manage.py sites set DOMAIN:25 5/m`),
+or once its mail server has said that it takes no more for now.
 """
 
 from collections.abc import Iterable
