@@ -177,7 +177,7 @@ def _write(email: Email, outcome: Outcome) -> bool:
 
 def _without_address(reply: str, email: Email) -> str:
     """Return the reply without the recipient's address: replies are kept for longer than addresses."""
-    if "@" not in email.recipient:
+    if "@" not in email.recipient or email.recipient.lower() not in reply.lower():  # as of nearly all replies
         return reply
     return re.sub(re.escape(email.recipient), "<recipient>", reply, flags=re.IGNORECASE)
 
