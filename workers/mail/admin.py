@@ -14,8 +14,9 @@ from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
-from workers.mail import resolving, searching
+from workers.mail import resolving
 from workers.mail.models import Act, Email, Resolution
+from workers.mail.reports import searching
 
 SHOWN = 100  # characters of a text in a list
 MOST_RESOLVED = 100  # as many as a person may look at on one page

@@ -14,6 +14,7 @@ from workers.mail.addresses import CannotBeWritten, from_address
 from workers.mail.transports import relays
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
+RETENTION = "WEIR_MAIL_CONTENT_RETENTION"
 
 
 @register
@@ -33,7 +34,7 @@ def mail_times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E007: time-outs and the number of attempts must be positive, whatever sets them."""
     wrong = [
         Error(f"{name} must be greater than 0 (seconds), but is {getattr(settings, name)}.", id="weir.E007")
-        for name in TIMES
+        for name in (*TIMES, RETENTION)
         if not _is_time(getattr(settings, name))
     ]
     if settings.WEIR_MAIL_MAX_ATTEMPTS < 1:
