@@ -9,7 +9,7 @@ from benchmarks.figures import Figure
 from benchmarks.once import queues
 from benchmarks.rounds import rate
 from workers.mail.sending import leases
-from workers.mail.sending.runner import BATCH
+from workers.mail.sending.source import BATCH
 
 ROUNDS = 3
 DUE = 20_000

@@ -15,8 +15,7 @@ from benchmarks.once import crew, queues, sink
 from benchmarks.once.crew import Crew
 from benchmarks.once.sink import Sink
 from benchmarks.rounds import Side, middle, rate, ratio, take_turns
-from workers.mail import rendering
-from workers.mail.models import Email
+from workers.mail.models import Rendering
 
 ROUNDS = 5
 MAILS = 600  # a round and side
@@ -66,7 +65,7 @@ def _alone(server: Sink) -> list[tuple[float, ...]]:
         return lambda: _rate(server, MAILS, lambda: queues.FILLERS[name](MAILS), queues.SENDERS[name])
 
     queues.fill(1)
-    content = rendering.write(Email.objects.get()).content
+    content = bytes(Rendering.objects.get().content)
 
     def bare() -> None:
         with smtplib.SMTP(sink.HOST, server.port) as client:

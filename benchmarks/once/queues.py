@@ -1,7 +1,7 @@
 """The queues of the sides, filled with as many e-mails as a round sends, and how each side sends what waits.
 
-Only `SENDERS` is timed. django-mailer stores e-mails that are already rendered, so it renders nothing within its time;
-the other sides render each e-mail.
+Only `SENDERS` is timed. Weir and django-mailer store e-mails that are already rendered, so they render nothing within
+their time; the published pattern renders each e-mail.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,18 +14,26 @@ from django.db import connection
 from django.test.utils import modify_settings, override_settings
 
 from benchmarks.once.published import BACKEND, PublishedShippedEmail, create_table
-from workers.mail import kinds, rendering
+from workers.mail import renderings
 from workers.mail.models import Email
+from workers.mail.rendering import render
 from workers.mail.sending import runner
 
-EMPTY = "TRUNCATE orders_order, mail_email, mail_resolution RESTART IDENTITY"
+EMPTY = "TRUNCATE orders_order, mail_email, mail_rendering, mail_resolution RESTART IDENTITY"
 FILL = """
     INSERT INTO orders_order (number, customer_email, shipped_at)
     SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n;
-    INSERT INTO mail_email (kind, key, state, message_id, attempts, claimed_by, phase, last_reply)
-    SELECT 'order.shipped', id, 'pending', '<order.shipped-' || id || '@localhost>', 0, '', '', ''
-    FROM orders_order WHERE id <= %(due)s;
-    ANALYZE orders_order, mail_email
+    INSERT INTO mail_email (kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply)
+    SELECT 'order.shipped', id, customer_email, jsonb_build_object('order_id', id), 'pending',
+        '<order.shipped-' || id || '@localhost>', 0, '', '', ''
+    FROM orders_order WHERE id <= %(due)s
+"""
+# All are rendered as the first one, but for the Message-ID.
+RENDER = """
+    INSERT INTO mail_rendering (email_id, from_address, content)
+    SELECT id, %(from_address)s, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM mail_email;
+    UPDATE mail_email SET renderings = 1, content_size = %(size)s, content_hash = 'x', subject = 'x';
+    VACUUM ANALYZE orders_order, mail_email, mail_rendering
 """
 ADDRESS = "customer.%s@customers.example"
 
@@ -59,6 +67,16 @@ def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
     empty()
     with connection.cursor() as cursor:
         cursor.execute(FILL, {"count": count, "address": address, "due": count if due is None else due})
+        first = Email.objects.earliest("pk")
+        rendered = render(first)
+        values: dict[str, str | int] = {
+            "from_address": rendered.from_address,
+            "content": rendered.content.decode(),
+            "message_id": first.message_id,
+            "size": len(rendered.content),
+        }
+        for statement in RENDER.split(";"):
+            cursor.execute(statement, values)
 
 
 def fill_django_mailer(count: int) -> None:
@@ -66,10 +84,9 @@ def fill_django_mailer(count: int) -> None:
     fill(count)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE mailer_message, mailer_messagelog")
-    emails = list(Email.objects.order_by("pk"))
-    drafts = kinds.find_all(emails)
-    rendered = [rendering.write(email, drafts[email.pk]).as_django() for email in emails]
-    import_module("mailer.backend").DbBackend().send_messages(rendered)
+    emails = Email.objects.select_related("rendering").order_by("pk")
+    messages = [renderings.message(email, email.rendering).as_django() for email in emails]
+    import_module("mailer.backend").DbBackend().send_messages(messages)
 
 
 def fill_published(count: int, address: str = ADDRESS) -> None:

@@ -25,7 +25,7 @@ from benchmarks.rounds import middle, ratio, take_turns
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from workers.mail.models import HELD, Email
-from workers.mail.sending.runner import BATCH
+from workers.mail.sending.source import BATCH
 
 ROUNDS = 6
 LASTS_S = 3.0

@@ -1,6 +1,6 @@
 """Addresses of e-mail: read strictly, and written in the one form that mail servers take."""
 
-from email.utils import parseaddr
+from email.utils import getaddresses, parseaddr
 from unicodedata import category
 
 import idna
@@ -42,8 +42,8 @@ def split(text: str) -> tuple[str, str]:
     refuse_controls(text, "the address")
     if "<" not in text:
         return "", canonical(text.strip())
-    name, address = parseaddr(text)
-    if not address or len(name) > LONGEST_NAME:
+    (name, address), *others = getaddresses([text])
+    if not address or others or len(name) > LONGEST_NAME:
         raise CannotBeWritten(f"{text!r} is no e-mail address: write address, or Name <address>.")
     return name, canonical(address)
 

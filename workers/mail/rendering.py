@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone, translation
 
 from workers.mail import kinds
-from workers.mail.addresses import CannotBeWritten, from_address, refuse_controls
+from workers.mail.addresses import CannotBeWritten, canonical, from_address, refuse_controls
 from workers.mail.kinds import Attachment, Content
 from workers.mail.models import Email
 
@@ -56,6 +56,7 @@ class Rendered(NamedTuple):
     """What is transmitted of an e-mail, and what its row says about that."""
 
     from_address: str
+    recipient: str
     content: bytes
     subject: str
 
@@ -74,11 +75,12 @@ def render(email: Email) -> Rendered:
     sender = from_address()
     if not email.recipient:
         raise CannotBeWritten("It has no recipient: give it one with `manage.py emails correct ID --to ADDRESS`.")
+    recipient = canonical(email.recipient)
     try:
         with translation.override(email.language or None):
             content = kinds.get(email.kind)(**email.context)
-        message = _message(email, content)
-        return Rendered(sender, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
+        message = _message(email, recipient, content)
+        return Rendered(sender, recipient, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
     except kinds.UnknownKind as error:
@@ -100,13 +102,13 @@ def message_id(kind: str, key: str) -> str:
     return f"<{kind}-{_NOT_IN_MESSAGE_ID.sub('_', key)}-{uuid4().hex[:12]}@{domain}>"
 
 
-def _message(email: Email, content: Content) -> EmailMessage:
+def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
     refuse_controls(content.subject, "the subject")
-    message = EmailMessage(_POLICY if email.recipient.isascii() else _POLICY.clone(utf8=True))
+    message = EmailMessage(_POLICY if recipient.isascii() else _POLICY.clone(utf8=True))
     for name, value in _headers(email, content):
         refuse_controls(value, f"the header {name}")
         message[name] = value
-    local, _, domain = email.recipient.rpartition("@")
+    local, _, domain = recipient.rpartition("@")
     message["To"] = Address(email.recipient_name, local, domain)
     message.set_content(content.text)
     if content.html:

@@ -5,12 +5,13 @@ from workers.mail.models import Email, Rendering
 from workers.mail.rendering import Rendered
 
 # The fields of an e-mail that `note` sets.
-NOTED = ("renderings", "subject", "content_hash", "content_size")
+NOTED = ("recipient", "renderings", "subject", "content_hash", "content_size")
 
 
 def note(email: Email, rendered: Rendered) -> None:
     """Set, in memory, what the e-mail's row says about its rendering."""
     email.renderings += 1
+    email.recipient = rendered.recipient
     email.subject = rendered.subject
     email.content_hash = rendered.content_hash
     email.content_size = len(rendered.content)

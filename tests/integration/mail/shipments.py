@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count, pairwise
 
 import pytest
@@ -87,7 +88,7 @@ class ConnectedTransport:
     """A transport that needs no mail server: subclasses say what becomes of an e-mail."""
 
     is_connected = True
-    key_lifetime = None
+    key_lifetime: timedelta | None = None
 
     def connect(self) -> None:
         """Nothing to connect to."""

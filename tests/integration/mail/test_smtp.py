@@ -78,7 +78,7 @@ def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.M
     monkeypatch.setattr(smtplib.SMTP, "send", note_and_send)
     submit(ship(), lambda: steps.append(b"begin"))
     words = [step.split()[0].lower() for step in steps]
-    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"begin", b"content-type:", b".", b"quit"]
+    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"begin", b"from:", b".", b"quit"]
 
 
 def test_an_email_whose_begin_fails_is_not_accepted(mail: MailServer) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazyS
     with scripted_server(settings, [*PIPELINE, b"", b"", b"".join(GO_AHEAD), b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
         assert submit(ship()) == "250 OK"
     words = [line.split()[0].lower() for line in heard]
-    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"content-type:", b"quit"]
+    assert words == [b"ehlo", b"mail", b"rcpt", b"data", b"from:", b"quit"]
 
 
 @pytest.mark.parametrize(

@@ -226,11 +226,11 @@ CALLED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: shipping.ship(999), Order.DoesNotExist, "There is no order 999."),
     (lambda: inbox.notify("seven", "a", "b"), ValueError, "A user's key must be a whole number, but is 'seven'."),
     (
-        lambda: outbox.add("order.lost", "1"),
+        lambda: outbox.send_once("order.lost", "1", to="kim@example.com"),
         UnknownKind,
         (
-            "There is no kind of e-mail 'order.lost': add the app whose emails.py registers it to INSTALLED_APPS, "
-            "restart the mailers, and have the e-mail sent again."
+            "There is no kind of e-mail 'order.lost'. Did you mean order.shipped? Add the app whose emails.py registers "
+            "it to INSTALLED_APPS, restart the mailers, and have the e-mail sent again."
         ),
     ),
     (

@@ -12,7 +12,7 @@ from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import DATABASE, place, ship
 from workers.claims import claim, each_locked
 from workers.mail import resolving
-from workers.mail.models import Email, Resolution, State
+from workers.mail.models import Act, Email, Resolution, State
 from workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]
@@ -57,7 +57,7 @@ def test_rows_that_are_selected_along_are_not_locked(other_connection: psycopg.C
     """Another session may be writing the e-mail whose resolution is claimed."""
     email = ship()
     Email.objects.update(state=State.FAILED, last_reply="no")
-    resolving.resolve(email.pk, arrived=False, who="kim", why="The address is right now")
+    resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The address is right now")
     other_connection.execute("SELECT FROM mail_email WHERE id = %s FOR UPDATE", [email.pk])
     with waiting_for_nobody():
         (claimed,) = claim(Resolution.objects.select_related("email"), 1, why="mine")

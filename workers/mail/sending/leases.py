@@ -177,7 +177,9 @@ def _write(email: Email, outcome: Outcome) -> bool:
 
 def _without_address(reply: str, email: Email) -> str:
     """Return the reply without the recipient's address: replies are kept for longer than addresses."""
-    return re.sub(re.escape(email.recipient), "<recipient>", reply, flags=re.IGNORECASE) if email.recipient else reply
+    if "@" not in email.recipient:
+        return reply
+    return re.sub(re.escape(email.recipient), "<recipient>", reply, flags=re.IGNORECASE)
 
 
 def _patiently(write: Callable[[], Result]) -> Result:

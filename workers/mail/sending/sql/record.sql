@@ -6,7 +6,9 @@ SET
     state = CASE WHEN earlier_reply = '' THEN %(state)s::text ELSE 'sent' END,
     claimed_until = NULL,
     claim_token = CASE WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN claim_token END,
-    sending_since = CASE WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN sending_since END,
+    sending_since = CASE
+        WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN COALESCE(sending_since, clock_timestamp())
+    END,
     sent_at = CASE WHEN %(state)s::text = 'sent' OR earlier_reply <> '' THEN clock_timestamp() END,
     next_attempt_at = CASE
         WHEN %(state)s::text = 'pending' THEN clock_timestamp() + %(retry_in)s

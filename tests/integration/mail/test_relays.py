@@ -1,0 +1,220 @@
+"""Several relays, relays that know idempotency keys, and acceptances that come late."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db.models.functions import Now
+
+from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
+from workers.mail import resolving
+from workers.mail.message import Message
+from workers.mail.models import Act, Email, RelayHold, State, Suppression
+from workers.mail.phases import Phase
+from workers.mail.sending import leases, outcomes, routes, runner
+from workers.mail.suppression import suppress
+from workers.mail.transports import relays
+from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses, Transport, Unreachable
+
+pytestmark = MARKS
+
+
+class Fake:
+    """A relay of the test's own; `behave` says what becomes of each submission, by how many there were before."""
+
+    def __init__(self, name: str, behave: Callable[[int], Accepted], key_lifetime: timedelta | None = None) -> None:
+        self.name, self._behave, self._key_lifetime = name, behave, key_lifetime
+        self.keys: list[str] = []
+
+    def new(self) -> Transport:
+        relay = self
+
+        class Connection(ConnectedTransport):
+            key_lifetime = relay._key_lifetime
+
+            def submit(self, message: Message, begin: Any) -> Accepted:
+                begin()
+                relay.keys.append(message.idempotency_key)
+                return relay._behave(len(relay.keys))
+
+        return Connection()
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have the settings name these relays."""
+    routes.forget_failures()
+    return lambda *fakes: monkeypatch.setattr(relays, "relays", lambda: fakes)
+
+
+def accept(_before: int) -> Accepted:
+    return Accepted("250 OK", "id-1")
+
+
+def lose_first(number: int) -> Accepted:
+    if number == 1:
+        raise OutcomeUnknown("the answer is lost", Phase.BEGUN)
+    return Accepted("200 OK", "id-1")
+
+
+def refuse_us(_before: int) -> Accepted:
+    raise RelayRefuses("550 5.7.1 not yours")
+
+
+def lose(_before: int) -> Accepted:
+    raise OutcomeUnknown("the answer is lost", Phase.BEGUN)
+
+
+def due_now() -> None:
+    Email.objects.filter(state=State.PENDING).update(next_attempt_at=Now())
+
+
+def unreachable() -> Transport:
+    class Down(ConnectedTransport):
+        is_connected = False
+
+        def connect(self) -> None:
+            raise Unreachable("nobody there")
+
+    return Down()  # type: ignore[return-value]  # never submits
+
+
+def test_what_the_first_relay_cannot_take_goes_by_the_second(use: Callable[..., None]) -> None:
+    """At once; operators see which one is held and why, until it works again."""
+    first, second = Fake("first", accept), Fake("second", accept)
+    works, first.new = first.new, unreachable  # type: ignore[method-assign]
+    use(first, second)
+    email = ship()
+    assert runner.send_due().sent == 1
+    assert (state(email), email.relay, email.provider_id) == ((State.SENT, 1), "second", "id-1")
+    hold = RelayHold.objects.get()
+    assert (hold.relay, hold.reason) == ("first", "Unreachable: nobody there")
+    first.new = works  # type: ignore[method-assign]
+    ship()
+    assert runner.send_due().sent == 1
+    assert len(first.keys) == 1
+    assert not RelayHold.objects.exists()
+
+
+def test_a_relay_that_refuses_us_costs_no_email_an_attempt(use: Callable[..., None]) -> None:
+    """Each goes back as if it had not been tried, and goes by the other relay next time."""
+    use(Fake("first", refuse_us))
+    emails = [ship() for _ in range(5)]
+    runner.send_due()
+    due_now()
+    runner.send_due()
+    assert {state(email) for email in emails} == {(State.PENDING, 0)}
+    assert "It refuses us: 550 5.7.1 not yours" in RelayHold.objects.get().reason
+
+
+def test_what_may_have_been_accepted_never_goes_by_another_relay(use: Callable[..., None]) -> None:
+    """It is unknown."""
+    second = Fake("second", accept)
+    use(Fake("first", lose), second)
+    email = ship()
+    assert runner.send_due().unknown == 1
+    due_now()
+    runner.send_due()
+    assert state(email) == (State.UNKNOWN, 1)
+    assert second.keys == []
+
+
+def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callable[..., None]) -> None:
+    """Until it says what became of the e-mail; no other relay is."""
+    first, second = Fake("first", lose_first, timedelta(hours=1)), Fake("second", accept)
+    use(first, second)
+    email = ship()
+    runner.send_due()
+    assert (state(email), email.phase) == ((State.PENDING, 1), Phase.BEGUN)
+    assert email.ask_until is not None
+    with pytest.raises(resolving.CannotBeResolved, match="may have been accepted: first is asked"):
+        resolving.resolve(email.pk, Act.CANCEL, "kim", "too late")
+    due_now()
+    assert runner.send_due().sent == 1
+    assert (state(email), email.provider_id) == ((State.SENT, 2), "id-1")
+    assert first.keys == [f"{email.message_id.strip('<>')}/1"] * 2
+    assert second.keys == []
+
+
+def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., None]) -> None:
+    """By its key, as soon as nobody can be at it any more; nobody has to look at it."""
+    first = Fake("first", accept, timedelta(days=1))
+    use(first)
+    email = ship()
+    (claimed,) = leases.claim(10, uuid4())
+    leases.begin(claimed, "first", timedelta(days=1))
+    Email.objects.update(sending_since=Now() - timedelta(hours=1))
+    report = runner.send_due()
+    assert (report.unknown, report.sent) == (0, 1)
+    assert state(email) == (State.SENT, 1)
+
+
+def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Callable[..., None]) -> None:
+    """And waits for an operator, as any other."""
+    first = Fake("first", lose, timedelta(hours=1))
+    use(first)
+    forgotten, gone = ship(), ship()
+    runner.send_due()
+    due_now()
+    Email.objects.filter(pk=forgotten.pk).update(ask_until=Now())
+    use(Fake("other", accept))
+    runner.send_due()
+    assert (state(forgotten)[0], state(gone)[0]) == (State.UNKNOWN, State.UNKNOWN)
+    assert "does not know the e-mail's key any more" in forgotten.last_reply
+    assert "do not name the relay first any more" in gone.last_reply
+    assert len(first.keys) == 2
+
+
+@pytest.mark.parametrize("act", [Act.RESEND, Act.GIVE_UP])
+def test_an_acceptance_that_comes_late_is_never_thrown_away(act: Act, use: Callable[..., None]) -> None:
+    """Whatever an operator has ordered meanwhile: the e-mail does not go a second time."""
+    fake = Fake("first", accept)
+    use(fake)
+    email = ship()
+    (claimed,) = leases.claim(10, uuid4())
+    leases.begin(claimed, "first", None)
+    Email.objects.update(sending_since=Now() - timedelta(days=1))
+    leases.end_silent()
+    resolving.resolve(email.pk, act, "kim", "It seems lost")
+    assert leases.record(claimed, outcomes.accepted(Accepted("250 OK")))
+    assert runner.send_due().sent == 0
+    assert (state(email)[0], email.last_reply, fake.keys) == (State.SENT, "250 OK", [])
+
+
+@pytest.mark.parametrize("second", [lose, refuse_us, accept])
+def test_nor_is_one_that_comes_while_another_worker_sends_it_again(
+    second: Callable[[int], Accepted], use: Callable[..., None]
+) -> None:
+    """Whatever becomes of that: it is sent."""
+    email = ship()
+    (first,) = leases.claim(10, uuid4())
+    leases.begin(first, "first", None)
+    Email.objects.update(sending_since=Now() - timedelta(days=1))
+    leases.end_silent()
+    resolving.resolve(email.pk, Act.RESEND, "kim", "It seems lost")
+
+    def meanwhile(number: int) -> Accepted:
+        assert leases.record(first, outcomes.accepted(Accepted("250 the first")))
+        return second(number)
+
+    use(Fake("first", meanwhile))
+    runner.send_due()
+    assert (state(email)[0], email.last_reply) == (State.SENT, "250 the first")
+
+
+def test_whose_address_is_suppressed_is_not_written_to(use: Callable[..., None]) -> None:
+    """Whatever the case of its letters; the e-mail says why, and others are sent."""
+    fake = Fake("first", accept)
+    use(fake)
+    email, other = ship(), ship()
+    assert suppress(email.recipient.upper(), "5.1.1 no such user")
+    assert not suppress(email.recipient, "once more")
+    report = runner.send_due()
+    assert (report.suppressed, report.sent) == (1, 1)
+    assert (state(email), state(other)) == ((State.SUPPRESSED, 0), (State.SENT, 1))
+    assert email.last_reply == "The recipient is on the suppression list: 5.1.1 no such user"
+    Suppression.objects.all().delete()
+    resolving.resolve(email.pk, Act.RESEND, "kim", "The address works again")
+    assert runner.send_due().sent == 1
