@@ -15,7 +15,8 @@ from postgres import short_paginator
 from tests.integration.conftest import Message
 from tests.integration.fetches.test_admin import act, page
 from workers import task_names
-from workers.mail import admin, resolving
+from workers.mail import resolving
+from workers.mail.admin import emails as admin
 from workers.mail.models import Act, Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.orders import shipping

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
+from postgres import statements
 from tests.integration.conftest import Eventually
 from tests.integration.mail.shipments import MARKS, accepted, sending_meanwhile, ship
 from workers.mail import outbox, resolving, suppression
@@ -29,7 +30,7 @@ PROOF = ("message_id", "content_hash", "content_size", "state", "created_at", "s
 
 def queue(key: str, to: str = KIM, **fields: Any) -> Email:
     """Queue an e-mail about an order that there is, with these fields."""
-    email = outbox.send_once(SHIPPED, key, to=f"Kim <{to}>", context={"order_id": int(ship().key)})
+    email = outbox.send_once(SHIPPED, f"about-{key}", to=f"Kim <{to}>", context={"order_id": int(ship().key)})
     Email.objects.filter(pk=email.pk).update(**fields)
     email.refresh_from_db()
     return email
@@ -109,7 +110,7 @@ def test_what_is_being_transmitted_is_forgotten_when_that_has_ended(eventually: 
 
 def test_how_many_are_left_is_said_where_a_relay_takes_long() -> None:
     """They are forgotten when it is repeated; a relay that is asked what became of one needs its content."""
-    token = {"claim_token": uuid4(), "sending_since": Now()}
+    token: dict[str, Any] = {"claim_token": uuid4(), "sending_since": Now()}
     sending = queue("1", state=State.SENDING, **token)
     asked = queue("2", ask_until=timezone.now(), relay="mx:25")
     assert forget_recipient(KIM, "Ada", "asked", wait_s=0) == Forgotten(forgotten=0, cancelled=0, left=2)
@@ -155,7 +156,7 @@ def test_it_commits_batch_by_batch_and_can_be_repeated(monkeypatch: pytest.Monke
     for number in range(5):
         queue(str(number), state=State.SENT, sent_at=Now())
     batches: list[int] = []
-    run = forgetting.batches.statements.run
+    run = statements.run
 
     def run_once(*arguments: Any, **options: Any) -> Any:
         if batches:
