@@ -28,6 +28,7 @@ from project import embedded
 from project.environment import UnreadableVariables, urls
 from project.environment.urls import EXAMPLES, REDIS_SCHEMES, SCHEMES, split_url
 from project.environment.values import TRUE
+from workers.mail.transports import relay_urls
 
 LONG = 8  # characters of a secret that stands in a word by no accident
 SHORT = 4  # characters of the shortest secret that stands in a sentence by no accident
@@ -221,6 +222,7 @@ def _sqlstate(error: Exception) -> str | None:
 
 def _secrets() -> list[str]:
     given = [os.environ.get(variable, "") for variable in ("EMAIL_HOST_PASSWORD", "DJANGO_SECRET_KEY")]
+    given += relay_urls.secrets(os.environ.get("WEIR_MAIL_RELAYS", ""))
     return [*urls.secrets(*(os.environ.get(variable, "") for variable in EXAMPLES)), *filter(None, given)]
 
 

@@ -8,6 +8,8 @@ decided holds for all commands beside it (`project.processes.folder`).
 import socket
 from typing import Any
 
+from pydantic import SecretStr
+
 from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
@@ -15,6 +17,7 @@ from project.environment import urls
 from project.logs import formats
 from project.processes import folder
 from workers import task_names
+from workers.mail.transports import relay_urls
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
 
@@ -234,6 +237,8 @@ WEIR_FETCH_USER_AGENT = env.WEIR_FETCH_USER_AGENT
 WEIR_OBEY_ROBOTS = env.WEIR_OBEY_ROBOTS
 WEIR_FETCH_ALLOW_NETS = env.WEIR_FETCH_ALLOW_NETS
 WEIR_FETCH_ALLOW_PORTS = env.WEIR_FETCH_ALLOW_PORTS
+# Debug pages show settings, but not what a SecretStr holds.
+WEIR_MAIL_RELAYS = [SecretStr(url) for url in relay_urls.split(env.WEIR_MAIL_RELAYS.get_secret_value())]
 WEIR_MAIL_RATE = env.WEIR_MAIL_RATE
 WEIR_MAIL_LEASE = env.WEIR_MAIL_LEASE
 WEIR_MAIL_REPLY_TIMEOUT = env.WEIR_MAIL_REPLY_TIMEOUT

@@ -24,7 +24,7 @@ _decided: set[str] = set()  # those of them that `decided` has returned
 
 
 # Where one of them is given, it is another mail server than the one that `up` decided on: none of those holds.
-_MAIL_SERVER = frozenset({"EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT"})
+_MAIL_SERVER = frozenset({"EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "WEIR_MAIL_RELAYS"})
 
 
 def read(env_file: Path, decided: Callable[[], Mapping[str, str]] = dict) -> Variables:

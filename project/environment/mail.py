@@ -1,9 +1,11 @@
 """The variables of e-mail."""
 
+from typing import Annotated
+
 from pydantic import Field, SecretStr
 
 from project.environment.groups import Group
-from project.environment.values import Flag, Port, PositiveCount, PositiveSeconds, Rate
+from project.environment.values import Flag, Port, PositiveCount, PositiveSeconds, Rate, RelayURLs, Shown
 
 
 class Email(Group):
@@ -13,8 +15,8 @@ class Email(Group):
 
     EMAIL_BACKEND: str = Field(
         default="workers.mail.smtp.EmailBackend",
-        description="Django's mail backend. With another one, whatever it fails to send is `unknown`, unless it is a "
-        "[Transport](python-api.md#workersmailtransportsbase).",
+        description="Django's mail backend. With another one, what its errors do not say for certain is `unknown`, "
+        "unless it is a [Transport](python-api.md#workersmailtransportsbase).",
     )
     EMAIL_HOST: str = Field(default="localhost", description="The mail server.")
     EMAIL_PORT: Port = Field(default=25, description="Its port.")
@@ -37,6 +39,13 @@ class Email(Group):
         default="webmaster@localhost",
         description="The sender: `Name <name@example.com>`. Its domain is also that of the Message-IDs.",
     )
+    WEIR_MAIL_RELAYS: Annotated[RelayURLs, Shown("what `EMAIL_BACKEND`, `EMAIL_HOST` and so on name")] = Field(
+        default=SecretStr(""),
+        description="The relays that e-mails leave by, with commas or blanks between them: "
+        "`smtp://USER:PASSWORD@HOST:25`, `smtp+starttls://HOST:587`, `smtps://HOST:465`, "
+        "`resend://KEY@api.resend.com`, `django://dotted.path.EmailBackend`. The first is used first, the second for "
+        "what the first has certainly not accepted ([how to](../how-to/send-through-a-provider.md)).",
+    )
     WEIR_MAIL_RATE: Rate = Field(
         default="",
         description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
@@ -44,7 +53,7 @@ class Email(Group):
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,
         description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
-        "send it. At least `4 * EMAIL_TIMEOUT`.",
+        "send it. A worker that lives renews it.",
     )
     WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
         default=600.0,

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from project.environment.urls import malformed
 from ratelimit.rates import parse_duration, parse_rate
 from workers.fetches.addresses import ports
+from workers.mail.transports import relay_urls
 
 TRUE = {"true", "yes", "on", "1"}
 FALSE = {"false", "no", "off", "0"}
@@ -116,6 +117,12 @@ def _url(text: str, info: ValidationInfo) -> str:
     return url
 
 
+def _relays(text: str) -> str:
+    if sentence := relay_urls.fault(relay_urls.split(text)):
+        raise PydanticCustomError(MALFORMED, "{sentence}", {"sentence": sentence})
+    return text
+
+
 Flag = Annotated[bool, BeforeValidator(_flag), Wanted("true or false")]
 Count = Annotated[int, BeforeValidator(_whole_number), Wanted("a whole number, such as {default}")]
 PositiveCount = Annotated[Count, Gt(0)]
@@ -148,3 +155,4 @@ LogLevel = Annotated[Level, _one_of(Level), Wanted("DEBUG, INFO, WARNING, ERROR 
 LogFormat = Annotated[Format, _one_of(Format), Wanted("json, text or colour")]
 UserKeyName = Annotated[KeyName, _one_of(KeyName), Wanted("integer, uuid or text")]
 ServerURL = Annotated[SecretStr, BeforeValidator(_url)]
+RelayURLs = Annotated[SecretStr, BeforeValidator(_relays)]

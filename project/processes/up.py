@@ -35,7 +35,8 @@ _CATCHER = Path(__file__).with_name("mail_catcher.py")  # not imported: it needs
 _LOCAL = "127.0.0.1"
 LOOPBACK = "127.0.0.0/8,::1/128"
 # Of these `up` itself makes use, so that a new value in .env holds from the next `up` on.
-_HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", "EMAIL_HOST", "EMAIL_BACKEND")
+_WAYS_OUT = ("EMAIL_HOST", "EMAIL_BACKEND", "WEIR_MAIL_RELAYS")
+_HELD = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "WEIR_HOME", *_WAYS_OUT)
 # Celery tells root so in eight lines a worker: in production, and not to somebody who develops in a container.
 _NOT_TOLD = "ignore:You're running the worker with superuser privileges"
 
@@ -103,7 +104,7 @@ def run(options: Options, announce: Callable[[Running], None], say: Callable[[st
 
 def _catches() -> bool:
     """Tell whether e-mails go to the catcher: nothing says where else, and it is installed."""
-    is_told = os.environ.get("EMAIL_HOST") or os.environ.get("EMAIL_BACKEND")
+    is_told = any(os.environ.get(name) for name in _WAYS_OUT)
     return not is_told and find_spec("aiosmtpd") is not None
 
 

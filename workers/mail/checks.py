@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 from ratelimit import site_names
 from ratelimit.rates import InvalidRate, parse_rate
 from workers.mail.addresses import CannotBeWritten, from_address
-from workers.mail.transports import relays
+from workers.mail.transports import relay_urls, relays
 
 TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
 RETENTION = "WEIR_MAIL_CONTENT_RETENTION"
@@ -80,20 +80,35 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def mail_backend_tells_its_phase(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E011: EMAIL_BACKEND must work; weir.W001: it should know whether an e-mail can have been accepted."""
-    path = relays.backend_path()
+    """weir.E011: Django's mail backends must work; weir.W001: they should know whether an e-mail can be accepted."""
+    if not relays.urls():
+        return _judge_backend("EMAIL_BACKEND", relays.backend_path())
+    if relay_urls.fault(relays.urls()):
+        return []  # which is weir.E017
+    paths = [url.path for url in map(relay_urls.parse, relays.urls()) if url.kind == relay_urls.DJANGO]
+    return [message for path in paths for message in _judge_backend("WEIR_MAIL_RELAYS", path)]
+
+
+@register
+def relays_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E017: each URL of WEIR_MAIL_RELAYS must name a relay, also where a settings module or a test sets it."""
+    sentence = relay_urls.fault(relays.urls())
+    return [Error(sentence, id="weir.E017")] if sentence else []
+
+
+def _judge_backend(setting: str, path: str) -> list[CheckMessage]:
     try:
         backend = import_string(path)
         if not (settings.EMAIL_USE_TLS and settings.EMAIL_USE_SSL):  # which is weir.E010
             get_connection(path)
     except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
-        message = f"EMAIL_BACKEND: {path!r} cannot be used: {type(error).__name__}: {error}"
+        message = f"{setting}: {path!r} cannot be used: {type(error).__name__}: {error}"
         return [Error(message, id="weir.E011")]
     if relays.tells_phase(backend):
         return []
     message = (
-        f"EMAIL_BACKEND: {path} cannot tell how far it came, so that every e-mail that it fails to send "
-        "becomes unknown, and waits for an operator."
+        f"{setting}: {path} cannot tell how far it came, so that an e-mail becomes unknown, and waits for an "
+        "operator, where its error does not say for certain that the e-mail was not accepted."
     )
     return [Warning(message, hint="For SMTP: workers.mail.smtp.EmailBackend.", id="weir.W001")]
 

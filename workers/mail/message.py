@@ -1,14 +1,47 @@
 """What is transmitted: an e-mail to the last byte, with the addresses of its envelope."""
 
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
-from email import message_from_bytes, policy
+from email import encoders, message_from_bytes, policy
 from email.message import EmailMessage as ParsedMessage
-from typing import Any
+from email.message import MIMEPart
+from email.mime.base import MIMEBase
+from typing import Any, NamedTuple, cast
 
+import django
 from django.core.mail import EmailMultiAlternatives
 
-# What a backend takes from an object instead of from its headers, or must write itself.
-_OF_ITS_OWN = {"subject", "from", "to", "mime-version", "content-type", "content-transfer-encoding"}
+# What an API takes from a field instead of from the headers, or must write itself. Cc and Bcc would add recipients.
+_OF_ITS_OWN = frozenset(
+    {"subject", "from", "to", "cc", "bcc", "reply-to", "mime-version", "content-type", "content-transfer-encoding"}
+)
+_AS_WRITTEN = policy.SMTP.clone(refold_source="none")
+_TAKES_PARTS = django.VERSION >= (6, 0)  # before, Django and its backends knew attachments of email.mime only
+
+
+class Attachment(NamedTuple):
+    """A part beside the texts. It is inline where the HTML shows it, by the name `content_id`."""
+
+    part: MIMEPart
+    filename: str | None
+    content: bytes
+    content_type: str  # without its parameters
+    content_id: str  # without < and >; empty where it is not inline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """An e-mail's headers and parts, as an API takes them one by one. Lines of texts end with a line feed."""
+
+    sender: str
+    reply_to: list[str]
+    subject: str
+    text: str | None
+    html: str | None
+    alternatives: list[tuple[str, str]]  # further forms of the same text, each with its type, such as text/calendar
+    attachments: list[Attachment]
+    headers: dict[str, str]  # all others
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,43 +54,146 @@ class Message:
     idempotency_key: str  # of this e-mail and this content, in all installations
 
     def parsed(self) -> ParsedMessage:
-        """Return its headers and parts, for a transport that needs them one by one."""
-        return message_from_bytes(self.content, policy=policy.SMTP)
+        """Return its headers and parts as Python's email package has them."""
+        return message_from_bytes(self.content, policy=_AS_WRITTEN)
+
+    def parts(self) -> Parts:
+        """Return its headers and parts for an API that needs them one by one."""
+        parsed = self.parsed()
+        leaves = [*_leaves(parsed)]
+        text, html = (next((leaf for leaf in leaves if leaf.is_body(kind)), None) for kind in ("plain", "html"))
+        others = [leaf for leaf in leaves if leaf is not text and leaf is not html]
+        forms = [leaf for leaf in others if leaf.is_further_form]
+        return Parts(
+            sender=", ".join(_addresses(parsed, "From")),
+            reply_to=_addresses(parsed, "Reply-To"),
+            subject=str(parsed.get("Subject", "")),
+            text=_text(text.part) if text else None,
+            html=_text(html.part) if html else None,
+            alternatives=[(_text(leaf.part), leaf.content_type) for leaf in forms],
+            attachments=[_attachment(leaf) for leaf in others if leaf not in forms],
+            headers={name: str(value) for name, value in parsed.items() if name.lower() not in _OF_ITS_OWN},
+        )
 
     def as_django(self) -> EmailMultiAlternatives:
-        """Return it as Django's backends take it. Those that write MIME write these bytes."""
-        parsed = self.parsed()
-        text, html = (parsed.get_body((kind,)) for kind in ("plain", "html"))
+        """Return it as Django's backends take it. Those that transmit bytes transmit these."""
+        parts = self.parts()
         message = _Written(
-            subject=parsed["Subject"],
-            body=text.get_content() if text else "",
-            from_email=parsed["From"],
+            subject=parts.subject,
+            body=parts.text if parts.text is not None else parts.html or "",
+            from_email=parts.sender,
             to=[self.recipient],
-            headers={name: value for name, value in parsed.items() if name.lower() not in _OF_ITS_OWN},
-            attachments=[
-                (part.get_filename(), part.get_payload(decode=True), part.get_content_type())
-                for part in parsed.iter_attachments()
-            ],
+            reply_to=parts.reply_to,
+            headers=parts.headers,
         )
-        if html:
-            message.attach_alternative(html.get_content(), "text/html")
-        message.written = message_from_bytes(self.content, _Transmitted, policy=policy.SMTP)
+        if parts.html is not None and parts.text is None:
+            message.content_subtype = "html"  # Django's way to say that there is no plain text
+        elif parts.html is not None:
+            message.attach_alternative(parts.html, "text/html")
+        for form in parts.alternatives:
+            message.attach_alternative(*form)
+        for attachment in parts.attachments:
+            _attach(message, attachment)
+        message.written = cast("_Transmitted", message_from_bytes(self.content, _Transmitted, policy=_AS_WRITTEN))
+        message.written.content = self.content
         return message
 
 
 class _Transmitted(ParsedMessage):
-    """A parsed message, for Django 5.2's SMTP backend, which names the end of lines that a policy says in 6.0."""
+    """A parsed message that is written as it was, whatever ends of lines a backend asks for."""
 
-    def as_bytes(self, *_arguments: Any, **_options: Any) -> bytes:
-        """Return it with the ends of lines of its policy."""
-        return super().as_bytes()
+    content: bytes | None = None  # of the whole; its parts have none
+
+    def as_bytes(self, unixfrom: bool = False, policy: Any = None, **_options: Any) -> bytes:  # noqa: ANN401
+        """Return the bytes that it was parsed from."""
+        return super().as_bytes(unixfrom, policy) if self.content is None else self.content
 
 
 class _Written(EmailMultiAlternatives):
     """A message of Django's that was written before."""
 
-    written: ParsedMessage
+    written: _Transmitted
 
     def message(self, **_options: Any) -> ParsedMessage:
         """Return what was written, instead of writing it anew."""
         return self.written
+
+
+class _Leaf(NamedTuple):
+    """A part that holds content. Its headers are read once, as each reading parses them."""
+
+    part: MIMEPart
+    content_type: str
+    disposition: str | None
+    above: str  # the type of the part that it is in; empty for the whole
+
+    def is_body(self, kind: str) -> bool:
+        """Tell whether it may be the text of this kind; the first one is."""
+        return self.content_type == f"text/{kind}" and self.disposition != "attachment"
+
+    @property
+    def is_further_form(self) -> bool:
+        """Whether it says the same as the text, in another way."""
+        is_text = self.content_type.startswith("text/") and self.disposition != "attachment"
+        return is_text and self.above == "multipart/alternative"
+
+
+def _leaves(part: MIMEPart, above: str = "") -> Iterator[_Leaf]:
+    """Yield the parts that hold content. An attached e-mail is content."""
+    content_type = part.get_content_type()
+    if not content_type.startswith("multipart/"):
+        yield _Leaf(part, content_type, part.get_content_disposition(), above)
+        return
+    for below in part.iter_parts():
+        yield from _leaves(below, content_type)
+
+
+def _addresses(parsed: ParsedMessage, header: str) -> list[str]:
+    """Return the addresses of a header, with their names quoted where they must be."""
+    found = parsed[header]
+    return [str(address) for address in found.addresses] if found else []
+
+
+def _text(part: MIMEPart) -> str:
+    text: str = part.get_content()
+    return text.replace("\r\n", "\n")
+
+
+def _attachment(leaf: _Leaf) -> Attachment:
+    part = leaf.part
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes):  # an attached e-mail, which is parsed, too
+        content = b"".join(below.as_bytes() for below in part.iter_parts())
+    name = str(part.get("Content-ID", "")).strip().removeprefix("<").removesuffix(">")
+    # Python's add_related calls an attachment what has a filename, but its place says that the HTML shows it.
+    is_shown = leaf.disposition != "attachment" or leaf.above == "multipart/related"
+    return Attachment(part, part.get_filename(), content, leaf.content_type, name if is_shown else "")
+
+
+def _attach(message: _Written, attachment: Attachment) -> None:
+    """Attach as most backends know it: a tuple, or an object where a part is inline, which a tuple cannot say."""
+    if attachment.content_id:
+        message.attach(_inline_part(attachment) if _TAKES_PARTS else _inline_mime(attachment))
+    else:
+        message.attach(attachment.filename, attachment.content, attachment.content_type)
+
+
+def _inline_part(attachment: Attachment) -> MIMEPart:
+    part = deepcopy(attachment.part)
+    del part["Content-Disposition"]
+    _call_inline(part, attachment)
+    return part
+
+
+def _inline_mime(attachment: Attachment) -> MIMEBase:
+    mime = MIMEBase(*attachment.content_type.split("/", 1))
+    mime.set_payload(attachment.content)
+    encoders.encode_base64(mime)
+    mime["Content-ID"] = f"<{attachment.content_id}>"
+    _call_inline(mime, attachment)
+    return mime
+
+
+def _call_inline(part: MIMEPart | MIMEBase, attachment: Attachment) -> None:
+    name = {"filename": attachment.filename} if attachment.filename else {}
+    part.add_header("Content-Disposition", "inline", **name)

@@ -10,7 +10,9 @@ from django.utils.module_loading import import_string
 
 from project.doctor.findings import Check, Level, Verdict, good, not_checked, warning, wrong
 from project.environment.variables import Variables
-from workers.mail.transports import relays
+from workers.mail.transports import relay_urls, relays
+from workers.mail.transports.base import Unreachable
+from workers.mail.transports.relays import Relay
 
 CONNECT_WITHIN_S = 3.0
 STEP_S = 1.0  # each step of the conversation
@@ -56,10 +58,33 @@ def _converse() -> Verdict:
     return server(relays.server_name(), "")
 
 
+def _reach(relay: Relay) -> Verdict:
+    """Connect to one of WEIR_MAIL_RELAYS, log in where it is SMTP, and close the connection."""
+    if not relay.place:
+        return not_checked(f"{relay.name} cannot be asked without an e-mail.")
+    transport = relay.new()
+    try:
+        transport.connect()
+    except Unreachable as error:
+        return wrong(
+            f"The relay {relay.name} does not let us in, so e-mails wait or take another ({error}): check "
+            "WEIR_MAIL_RELAYS."
+        )
+    finally:
+        transport.close()
+    return good(f"The relay {relay.name} answers.")
+
+
 def checks() -> list[Check]:
     """Return the checks of this theme."""
+    from_us = Check(name="sender", ask=partial(sender, settings.DEFAULT_FROM_EMAIL))
+    if relay_urls.fault(relays.urls()):
+        return [from_us]  # Django's checks say what is wrong (weir.E017)
+    if relays.urls():
+        reaches = [partial(_reach, relay) for relay in relays.relays()]
+        return [*(Check(name="relay", ask=reach, within_s=CONNECT_WITHIN_S) for reach in reaches), from_us]
     at_worst = Level.WARNING if settings.EMAIL_HOST == NO_SERVER else Level.WRONG
     return [
         Check(name="mail server", ask=_converse, within_s=CONNECT_WITHIN_S, at_worst=at_worst),
-        Check(name="sender", ask=partial(sender, settings.DEFAULT_FROM_EMAIL)),
+        from_us,
     ]

@@ -10,13 +10,14 @@ from project.processes import folder, interrupts, procfile, up
 from workers.cli.actions import ExactCommand
 from workers.cli.arguments import at_least_one, port
 from workers.fetches.robots.user_agent import has_contact
+from workers.mail.transports import relays
 
 
 class Command(ExactCommand):
     help = (
         "Run Weir here: web, workers, fetchers, a mailer and beat, on embedded servers unless DATABASE_URL and "
-        "REDIS_URL name others. They start again when code changes. E-mails are caught in a folder unless EMAIL_HOST "
-        "or EMAIL_BACKEND is set. Ctrl-C stops everything."
+        "REDIS_URL name others. They start again when code changes. E-mails are caught in a folder unless EMAIL_HOST, "
+        "EMAIL_BACKEND or WEIR_MAIL_RELAYS is set. Ctrl-C stops everything."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -89,6 +90,8 @@ def _python() -> str:
 def _mail(caught: Path | None) -> str:
     if caught is not None:
         return f"{caught}: each e-mail becomes a file there, and none is sent; EMAIL_HOST names a mail server"
+    if settings.WEIR_MAIL_RELAYS:
+        return f"sent by {', then '.join(relay.name for relay in relays.relays())}"
     return f"sent by {settings.EMAIL_BACKEND}, mail server {settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
 
 

@@ -6,18 +6,21 @@ import socket
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import cast
 
 import pytest
 import redis
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.db import connection
 
 from demo.fakes.mail_server import MailServer
 from project import embedded
-from project.doctor.findings import good
+from project.doctor.findings import Verdict, good
 from project.doctor.themes.mail import checks as mail_checks
 from tests.home import HOME
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
+from tests.valkeys import free_port
 from workers.models import Heartbeat
 from workers.processes.models import Process
 from workers.schedule import SCHEDULE
@@ -126,6 +129,23 @@ def test_the_mail_server_is_asked_and_gets_nothing(mail: MailServer) -> None:
     [verdict, _] = [check.ask() for check in mail_checks()]
     assert verdict == good(f"The mail server 127.0.0.1:{mail.port} lets us in.")
     assert mail.received() == {}
+
+
+def test_each_relay_is_asked_and_gets_nothing(mail: MailServer, settings: LazySettings) -> None:
+    """What EMAIL_HOST names is none of them; no sentence has a password."""
+    settings.EMAIL_HOST = "not-asked.invalid"
+    settings.WEIR_MAIL_RELAYS = [
+        f"smtp://127.0.0.1:{mail.port}",
+        f"resend+http://{SECRET}@127.0.0.1:{free_port()}",
+        "django://django.core.mail.backends.dummy.EmailBackend",
+    ]
+    [first, second, third, _] = [cast("Verdict", check.ask()) for check in mail_checks()]
+    assert first == good(f"The relay 127.0.0.1:{mail.port} answers.")
+    assert (second.level, third.level) == ("wrong", "not checked")
+    assert "does not let us in, so e-mails wait or take another" in second.sentence
+    assert SECRET not in f"{second}"
+    settings.WEIR_MAIL_RELAYS = ["smtp:/"]
+    assert [check.name for check in mail_checks()] == ["sender"]
 
 
 def test_servers_that_are_away(manage: Manage, tmp_path: Path) -> None:  # noqa: F811  the fixture

@@ -86,7 +86,8 @@ CONFLICT = Refused("409 concurrent requests", Phase.NOT_BEGUN, is_permanent=Fals
         (CONFLICT, True, 3_600, State.PENDING, False),
         (CONFLICT, True, 0.5, State.UNKNOWN, False),
         (CONFLICT, False, 3_600, State.PENDING, True),
-        (NEVER, True, 3_600, State.FAILED, True),
+        (NEVER, True, 3_600, State.PENDING, False),
+        (NEVER, False, 3_600, State.FAILED, True),
     ],
 )
 def test_a_relay_that_knows_the_key_is_asked_again_while_it_does(

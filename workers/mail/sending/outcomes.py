@@ -72,10 +72,10 @@ def stays_unknown(reason: str) -> Outcome:
 def of_failure(error: Refused | BrokenOff | OutcomeUnknown, before: History) -> Outcome:
     """Return the outcome of a failed attempt."""
     said = str(error)
+    if isinstance(error, OutcomeUnknown) or before.is_asked_again:  # a refusal now says nothing of the first attempt
+        return _unsettled(error, before)
     if isinstance(error, Refused) and error.is_permanent:
         return Outcome(state=State.FAILED, phase=error.phase, last_reply=said, attempts=1)
-    if isinstance(error, OutcomeUnknown) or before.is_asked_again:
-        return _unsettled(error, before)
     if before.attempts + 1 >= before.max_attempts:
         given_up = f"Given up after {before.attempts + 1} attempts: {said}"
         return Outcome(state=State.FAILED, phase=error.phase, last_reply=given_up, attempts=1)

@@ -114,7 +114,7 @@ class Sender:
 
     def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
         route.connect()
-        with _turn(route.relay.name), self._busy():
+        with _turn(route.relay.place), self._busy():
             return _recorded(email, self._submit(route, email, message))
 
     def _submit(self, route: Route, email: Email, message: Message) -> Outcome:
@@ -201,14 +201,14 @@ def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
 
 
-def _turn(relay: str) -> AbstractContextManager[object]:
+def _turn(place: str) -> AbstractContextManager[object]:
     """Return what waits until the relay's rate allows one more e-mail. Raises slots.SlotTooFar on entering."""
     rate = settings.WEIR_MAIL_RATE
-    return throttle(site(relay, rate), LONGEST_TURN_WAIT_S) if rate else nullcontext()
+    return throttle(site(place, rate), LONGEST_TURN_WAIT_S) if rate and place else nullcontext()
 
 
 @cache
-def site(relay: str, rate: str) -> str:
+def site(place: str, rate: str) -> str:
     """Return the name of the relay's site, and set this rate for it, once in a process."""
-    site_settings.set_rate(relay, rate)
-    return relay
+    site_settings.set_rate(place, rate)
+    return place

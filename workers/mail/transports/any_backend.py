@@ -1,20 +1,27 @@
 """Any of Django's mail backends as a Transport."""
 
+import smtplib
 from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
+from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
 from workers.mail.message import Message
 from workers.mail.phases import Phase
-from workers.mail.transports.base import Accepted, OutcomeUnknown, Unreachable
+from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, RelayRefuses, Unreachable
+from workers.mail.transports.foreign_errors import reason, verdict
 
 log = structlog.get_logger(__name__)
 
 
 class AnyBackend:
-    """Any of Django's mail backends, as a Transport. It cannot tell how far it came: a failure is OutcomeUnknown."""
+    """Any of Django's mail backends, as a Transport.
+
+    It cannot tell how far it came. What its errors say for certain (`foreign_errors`) is taken, all else is
+    OutcomeUnknown. After every error its connection is closed.
+    """
 
     key_lifetime: timedelta | None = None
 
@@ -27,7 +34,9 @@ class AnyBackend:
         try:
             self._backend.open()
         except Exception as error:  # whatever the backend raises
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
+            self.close()
+            found = verdict(error)
+            raise (found if isinstance(found, RelayRefuses) else Unreachable(reason(error))) from error
         self.is_connected = True
 
     def close(self) -> None:
@@ -39,14 +48,39 @@ class AnyBackend:
             log.warning("mail_backend_not_closed", error=str(error))
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
-        """Hand the e-mail to the backend. Raises OutcomeUnknown."""
-        begin()
+        """Hand the e-mail to the backend; see `base.Transport`."""
+        written = message.as_django()
         try:
-            sent = self._backend.send_messages([message.as_django()])
-        except Exception as error:  # whatever the backend raises, the e-mail may have been sent
+            self._ask_whether_connected()
+            begin()
+            self._send(written)
+        except BaseException:
             self.close()
-            raise OutcomeUnknown(f"{type(error).__name__}: {error}", Phase.BEGUN) from error
+            raise
+        return Accepted("accepted by the mail backend", _provider_id(written))
+
+    def _send(self, written: EmailMessage) -> None:
+        try:
+            sent = self._backend.send_messages([written])
+        except Exception as error:
+            raise verdict(error) from error
         if not sent:
-            self.close()
             raise OutcomeUnknown("The mail backend did not say that it sent it.", Phase.BEGUN)
-        return Accepted("accepted by the mail backend")
+
+    def _ask_whether_connected(self) -> None:
+        """Say NOOP if the backend is for SMTP: a server may have ended the connection. Raises BrokenOff.
+
+        Without it the e-mail would be unknown, as smtplib says the same after the dot.
+        """
+        connection = getattr(self._backend, "connection", None)
+        if isinstance(connection, smtplib.SMTP):
+            try:
+                connection.noop()
+            except OSError as error:  # smtplib's errors are OSErrors
+                raise BrokenOff(reason(error), Phase.NOT_BEGUN) from error
+
+
+def _provider_id(sent: EmailMessage) -> str:
+    """Return the name that a provider gave to the e-mail, where the backend keeps it as django-anymail's do."""
+    named = getattr(getattr(sent, "anymail_status", None), "message_id", None)
+    return named if isinstance(named, str) else ""

@@ -1,13 +1,57 @@
-"""The relays that the settings name. The only module that reads which mail backend is used."""
+"""The relays that the settings name, in their order. The only module that reads which ones are used.
 
-from dataclasses import dataclass
+Without WEIR_MAIL_RELAYS there is one, which EMAIL_BACKEND and the other EMAIL_* settings name.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
 from django.core import mail
+from django.utils.module_loading import import_string
+from pydantic import SecretStr
 
+from workers.mail.transports import relay_urls
 from workers.mail.transports.any_backend import AnyBackend
 from workers.mail.transports.base import Transport
+from workers.mail.transports.relay_urls import RelayURL
+from workers.mail.transports.resend import Resend
+from workers.mail.transports.smtp import EmailBackend
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relay:
+    """A way out. Its name says which, is always the same, and holds no secret: `smtp.example.com:587`."""
+
+    name: str
+    key_lifetime: timedelta | None  # as its transports have it, see `base.Transport`
+    place: str  # HOST:PORT, also the name of the site which has its rate; empty where Weir does not know it
+    _make: Callable[[], Transport] = field(repr=False)
+
+    def new(self) -> Transport:
+        """Return a new connection to the relay, not opened yet. For one thread."""
+        return self._make()
+
+
+def relays() -> tuple[Relay, ...]:
+    """Return the relays that the settings name, the first one first; at least one.
+
+    Raises InvalidRelay for a URL that names none, and what importing a Django backend raises.
+    """
+    return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_email_settings(),)
+
+
+def by_name(name: str) -> Relay | None:
+    """Return the relay of this name; None if the settings name it no longer."""
+    return next((relay for relay in relays() if relay.name == name), None)
+
+
+def urls() -> list[str]:
+    """Return the URLs of WEIR_MAIL_RELAYS, with their secrets."""
+    given: Sequence[str | SecretStr] = settings.WEIR_MAIL_RELAYS
+    return [url.get_secret_value() if isinstance(url, SecretStr) else url for url in given]
 
 
 def tells_phase(backend: object) -> bool:
@@ -16,13 +60,13 @@ def tells_phase(backend: object) -> bool:
 
 
 def backend_path() -> str:
-    """Return the import path of the backend that the settings name."""
+    """Return the import path of the backend that the EMAIL_* settings name."""
     path: str = settings.EMAIL_BACKEND
     return path
 
 
 def server_name() -> str:
-    """Return the mail server that the settings name, as HOST:PORT: also the name of its site, which has the rate."""
+    """Return the mail server that the EMAIL_* settings name, as HOST:PORT: also the name of its site."""
     host = f"[{settings.EMAIL_HOST}]" if ":" in settings.EMAIL_HOST else settings.EMAIL_HOST
     return f"{host}:{settings.EMAIL_PORT}"
 
@@ -38,12 +82,50 @@ class Relay:
         return new()
 
 
-def relays() -> tuple[Relay, ...]:
-    """Return the relays that the settings name, in the order in which they are used."""
-    return (Relay(server_name()),)
-
-
 def new() -> Transport:
-    """Return a new connection of the project's mail backend, not opened yet."""
-    backend: Any = mail.get_connection(backend_path())
+    """Return a new connection to the first relay, not opened yet."""
+    return relays()[0].new()
+
+
+def _of_email_settings() -> Relay:
+    path = backend_path()
+    return Relay(
+        name=server_name(), key_lifetime=_key_lifetime(path), place=server_name(), _make=lambda: _backend(path)
+    )
+
+
+def _relay(url: RelayURL) -> Relay:
+    if url.kind == relay_urls.DJANGO:
+        lifetime = _key_lifetime(url.path)
+        return Relay(name=url.name, key_lifetime=lifetime, place="", _make=lambda: _backend(url.path))
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    is_resend = url.kind == relay_urls.RESEND
+    lifetime = Resend.key_lifetime if is_resend else EmailBackend.key_lifetime
+    make = _resend if is_resend else _smtp
+    return Relay(name=url.name, key_lifetime=lifetime, place=f"{host}:{url.port}", _make=lambda: make(url))
+
+
+def _smtp(url: RelayURL) -> Transport:
+    # Django takes what is None from the EMAIL_* settings, which are another server's.
+    return EmailBackend(
+        host=url.host,
+        port=url.port,
+        username=url.user,
+        password=url.secret.get_secret_value(),
+        use_tls=url.starts_tls,
+        use_ssl=url.is_tls,
+    )
+
+
+def _resend(url: RelayURL) -> Transport:
+    return Resend(url.host, url.port, url.secret, is_tls=url.is_tls)
+
+
+def _backend(path: str) -> Transport:
+    backend: Any = mail.get_connection(path)
     return cast("Transport", backend) if tells_phase(backend) else AnyBackend(backend)
+
+
+def _key_lifetime(path: str) -> timedelta | None:
+    lifetime: timedelta | None = getattr(import_string(path), "key_lifetime", None)
+    return lifetime

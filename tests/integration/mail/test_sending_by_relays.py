@@ -1,0 +1,33 @@
+"""send_due by the relays that settings name."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import LazySettings
+
+from demo.fakes import mail_provider
+from demo.fakes.mail_provider import MailProvider
+from tests.integration.mail.shipments import MARKS, ship, state
+from workers.mail.models import State
+from workers.mail.sending import runner
+
+pytestmark = MARKS
+
+
+@pytest.fixture
+def provider(tmp_path_factory: pytest.TempPathFactory, settings: LazySettings) -> Iterator[MailProvider]:
+    """Return the provider that the settings name as the only relay."""
+    with mail_provider.running(tmp_path_factory.mktemp("provider")) as running:
+        settings.WEIR_MAIL_RELAYS = [running.url]
+        yield running
+
+
+def test_emails_leave_by_the_provider_that_settings_name(provider: MailProvider) -> None:
+    """Once each; EMAIL_HOST, which is there too, gets none."""
+    emails = [ship() for _ in range(5)]
+    refused = ship("refuse")
+    assert runner.send_due().sent == len(emails)
+    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert provider.received() == {email.message_id: 1 for email in emails}
+    assert state(refused) == (State.FAILED, 1)
+    assert "422 validation_error" in refused.last_reply

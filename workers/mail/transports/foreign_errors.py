@@ -1,0 +1,110 @@
+"""What an error of somebody else's mail backend says for certain about the e-mail.
+
+The errors of smtplib are known, those of django-anymail, and those of HTTP clients by what they have in common: the
+status of the reply, and the names of the errors for a connection that was never made. Where none of that is found the
+e-mail may have been accepted. An error tells of the last thing that a backend did: what a backend repeats by itself it
+must repeat only where nothing was accepted, as HTTP clients do with POST unless they are told otherwise.
+"""
+
+import smtplib
+from collections.abc import Iterator
+
+from workers.mail.phases import Phase
+from workers.mail.transports.base import OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
+
+LONGEST_TEXT = 1_000  # characters of an error's text, which goes into the e-mail's row
+_TOO_LARGE = 552  # RFC 1870: in reply to MAIL, this e-mail's size
+_PERMANENT = range(500, 600)  # RFC 5321, 4.2.1
+_TEMPORARY = range(400, 500)
+# django-anymail's errors that come before a request, or say that the provider takes none of the recipients.
+_ANYMAIL_REFUSED = frozenset(
+    {
+        "AnymailInvalidAddress",
+        "AnymailRecipientsRefused",
+        "AnymailSerializationError",
+        "AnymailUnsupportedFeature",
+    }
+)
+# Errors of HTTP clients for a connection that was never made, so that no request was written.
+_NEVER_CONNECTED = frozenset(
+    {
+        ("urllib3", "NewConnectionError"),
+        ("urllib3", "ConnectTimeoutError"),
+        ("requests", "ConnectTimeout"),
+        ("httpx", "ConnectError"),
+        ("httpx", "ConnectTimeout"),
+        ("aiohttp", "ClientConnectorError"),
+    }
+)
+
+Verdict = Unreachable | Refused | OutcomeUnknown
+
+
+def reason(error: BaseException) -> str:
+    """Return the error's name and text, not too long, for the e-mail's row."""
+    return f"{type(error).__name__}: {error}"[:LONGEST_TEXT]
+
+
+def verdict(error: BaseException) -> Verdict:
+    """Return what a backend's error makes of the e-mail that it was given."""
+    text = reason(error)
+    for cause in _chain(error):
+        if found := _of_smtp(cause, text) or _of_names(cause, text) or _of_status(cause, text):
+            return found
+    return OutcomeUnknown(text, Phase.BEGUN)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what it names as its cause.
+
+    Not `__context__`: that is what was being handled, such as a first attempt that was refused before a second one.
+    """
+    seen: list[BaseException] = []
+    found: object = error
+    while isinstance(found, BaseException) and not any(found is each for each in seen):
+        seen.append(found)
+        yield found
+        inside = [found.__cause__, getattr(found, "reason", None), *found.args[:1]]
+        found = next((each for each in inside if isinstance(each, BaseException)), None)
+
+
+def _of_smtp(error: BaseException, text: str) -> Verdict | None:
+    """Judge smtplib's errors. SMTPServerDisconnected is the same before and after the dot, so it says nothing."""
+    match error:
+        case smtplib.SMTPRecipientsRefused():
+            [(code, _)] = [*error.recipients.values()][:1] or [(0, b"")]
+            return _refused(code, text, Phase.NOT_BEGUN)
+        case smtplib.SMTPSenderRefused() if error.smtp_code == _TOO_LARGE:
+            return _refused(error.smtp_code, text, Phase.NOT_BEGUN)
+        case smtplib.SMTPSenderRefused() | smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
+            return RelayRefuses(text)  # whatever the e-mail is
+        case smtplib.SMTPDataError():
+            return _refused(error.smtp_code, text, Phase.AFTER_DOT)
+        case smtplib.SMTPNotSupportedError():  # raised before MAIL is said
+            return Refused(text, Phase.NOT_BEGUN, is_permanent=True)
+    return None
+
+
+def _refused(code: int, text: str, phase: Phase) -> Refused | None:
+    if code in _PERMANENT or code in _TEMPORARY:
+        return Refused(text, phase, is_permanent=code in _PERMANENT)
+    return None  # no refusal, although smtplib takes it for one
+
+
+def _of_names(error: BaseException, text: str) -> Verdict | None:
+    names = {(each.__module__.partition(".")[0], each.__name__) for each in type(error).__mro__}
+    if any(library == "anymail" and name in _ANYMAIL_REFUSED for library, name in names):
+        return Refused(text, Phase.NOT_BEGUN, is_permanent=True)
+    return Unreachable(text) if names & _NEVER_CONNECTED else None
+
+
+def _of_status(error: BaseException, text: str) -> Verdict | None:
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    if not isinstance(status, int):
+        return None
+    if is_about_us(status):
+        headers = getattr(response, "headers", None)
+        return RelayRefuses(text, retry_after_s(headers.get("Retry-After") if headers else None))
+    return Refused(text, Phase.NOT_BEGUN, is_permanent=True) if is_about_email(status) else None

@@ -1,0 +1,176 @@
+"""HTTP to the API of a provider, over a kept connection, where it is known how far each request came.
+
+`http.client` shows each step: the connection is made, what may be accepted is written, the reply is read. A client that
+has them in one call, and may repeat them, cannot say what a failure means. Redirects are not followed.
+"""
+
+import io
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
+from typing import Any, NamedTuple
+
+from workers.mail.phases import Phase
+from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Unreachable
+
+LONGEST_REPLY = 1 << 20  # bytes: what a provider says about one e-mail is shorter than 1 KiB
+
+
+class Reply(NamedTuple):
+    """What the provider answered."""
+
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+
+class Connection:
+    """A connection to an API, that is opened again where the other side has closed it. For one thread."""
+
+    def __init__(self, host: str, port: int, *, timeout_s: float, is_tls: bool) -> None:
+        made = (
+            HTTPSConnection(host, port, timeout=timeout_s, context=_verifying())
+            if is_tls
+            else HTTPConnection(host, port, timeout=timeout_s)
+        )
+        made.auto_open = 0  # a request is written to the connection that was opened for it, or not at all
+        self._http = made
+        self._timeout_s = timeout_s  # of each step until the reply: to connect, to write
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection, as far as it knows."""
+        return self._http.sock is not None
+
+    def open(self) -> None:
+        """Connect, with TLS where it is wanted, to who can prove to be the host. Raises Unreachable."""
+        self.close()
+        try:
+            self._http.connect()
+        except OSError as error:  # so are those of ssl and of DNS
+            self.close()
+            raise Unreachable(_reason(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection. Raises nothing."""
+        try:
+            self._http.close()
+        except OSError:
+            self._http.sock = None  # closing it failed, so there is none
+
+    def post(
+        self, path: str, headers: Mapping[str, str], body: bytes, begin: Callable[[], None], *, reply_timeout_s: float
+    ) -> Reply:
+        """Send a request and return the reply.
+
+        1. If the other side has closed the kept connection, open one. Raises Unreachable. 2. `begin`. 3. The request:
+        if it cannot be written as a whole, nobody can have accepted it. Raises BrokenOff. 4. The reply, the whole of
+        which has `reply_timeout_s`, however slowly it comes. Raises OutcomeUnknown.
+
+        After any error the connection is closed.
+        """
+        try:
+            if not self.is_open or _is_closed_by_peer(self._http.sock):
+                self.open()
+            self._prepare(path, headers, body)
+            begin()
+            self._write(body)
+            return self._read(time.monotonic() + reply_timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, path: str, headers: Mapping[str, str], body: bytes) -> None:
+        """Have the headers wait to be sent. Raises ValueError for one that HTTP cannot transmit."""
+        self._http.putrequest("POST", path, skip_accept_encoding=True)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self._http.putheader(name, value)
+
+    def _write(self, body: bytes) -> None:
+        self._http.sock.settimeout(self._timeout_s)
+        try:
+            self._http.endheaders(body)
+        except OSError as error:  # the kernel has not taken all of it
+            raise BrokenOff(_reason(error), Phase.BEFORE_DOT) from error
+
+    def _read(self, until: float) -> Reply:
+        self._http.response_class = partial(_response, until)  # type: ignore[assignment]
+        try:
+            response = self._http.getresponse()
+            body = _whole(response)
+        except (OSError, HTTPException, ValueError) as error:
+            raise OutcomeUnknown(_reason(error), Phase.AFTER_DOT) from error
+        return Reply(response.status, response.headers, body)
+
+
+class _Timed(io.RawIOBase):
+    """What comes from a socket until a moment of time.monotonic(); then TimeoutError, whatever has come before."""
+
+    def __init__(self, connected: socket.socket, until: float) -> None:
+        self._socket = connected
+        self._until = until
+        self._raw = connected.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401  a buffer of bytes
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("The reply did not end in time.")
+        self._socket.settimeout(left_s)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+    def makefile(self, *_arguments: object) -> io.BufferedReader:
+        """Return what HTTPResponse asks a socket for."""
+        return io.BufferedReader(self)
+
+
+def _whole(response: HTTPResponse) -> bytes:
+    """Return the body; raise HTTPException for a part of one, and for one that is too long."""
+    body = b""
+    while len(body) < LONGEST_REPLY and (piece := response.read(LONGEST_REPLY)):
+        body += piece
+    if response.length or not response.isclosed():
+        raise HTTPException("The reply ended early, or was too long.")
+    return body
+
+
+def _response(until: float, connected: socket.socket, **options: Any) -> HTTPResponse:
+    timed: Any = _Timed(connected, until)  # HTTPResponse asks a socket for its makefile only
+    return HTTPResponse(timed, **options)
+
+
+def _is_closed_by_peer(connected: socket.socket) -> bool:
+    """Tell whether something can be read before anything was asked: the end, or what nobody waits for.
+
+    A TLS server may have sent tickets for later sessions, which are nothing: reading skips them.
+    """
+    connected.setblocking(False)
+    try:
+        connected.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+@cache
+def _verifying() -> ssl.SSLContext:
+    """Return what verifies certificates and hosts by the system's CAs; SSL_CERT_FILE names others."""
+    return ssl.create_default_context()
