@@ -71,17 +71,6 @@ def server_name() -> str:
     return f"{host}:{settings.EMAIL_PORT}"
 
 
-@dataclass(frozen=True)
-class Relay:
-    """A way out."""
-
-    name: str
-
-    def new(self) -> Transport:
-        """Return a new connection to it, not opened yet."""
-        return new()
-
-
 def new() -> Transport:
     """Return a new connection to the first relay, not opened yet."""
     return relays()[0].new()
