@@ -18,7 +18,7 @@ from django.utils import timezone
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
 from workers import task_names
-from workers.mail.models import Act, Email, Resolution, State
+from workers.mail.models import Act, Email, RelayHold, Resolution, State
 from workers.mail.phases import Phase
 from workers.mail.reports import counts
 from workers.mail.sending import runner
@@ -90,6 +90,16 @@ def test_counting_ends_at_ten_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "2+ pending" in told()
     found = json.loads(told("list", "--json"))
     assert (found["counts"]["pending"], found["counted_to"]) == (2, 2)
+
+
+def test_a_relay_that_cannot_be_used_is_named() -> None:
+    """Since when, and what it said; nothing else is wrong with what waits."""
+    RelayHold.objects.create(relay="mx.example:25", reason="It refuses us: 550 5.7.1 \x1b[31m")
+    listed = told()
+    assert "The relay mx.example:25 cannot be used since 20" in listed
+    assert "It refuses us: 550 5.7.1" in listed
+    assert "\x1b" not in listed
+    assert [hold["relay"] for hold in json.loads(told("list", "--json"))["held_relays"]] == ["mx.example:25"]
 
 
 def test_unknown_ones_are_listed_oldest_first_with_what_is_known() -> None:
@@ -201,6 +211,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
     assert printed == {
         "counts": {**dict.fromkeys(COUNTED, 0), "unknown": 1},
         "counted_to": 10_000,
+        "held_relays": [],
         "state": "unknown",
         "has_more": False,
         "emails": [

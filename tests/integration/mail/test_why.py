@@ -1,6 +1,7 @@
 """Why an e-mail waits: each thing that is in its way is said, with until when."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -92,14 +93,14 @@ def test_what_is_not_due_is_said_with_the_last_reply() -> None:
 @pytest.mark.usefixtures("mailer")
 def test_a_held_relay_counts_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose outcome is asked for waits for that relay only."""
-    names = [relays.Relay("first:25"), relays.Relay("second:25")]
-    monkeypatch.setattr(relays, "relays", lambda: tuple(names))
+    configured = [replace(relays.relays()[0], name=name) for name in ("first:25", "second:25")]
+    monkeypatch.setattr(relays, "relays", lambda: tuple(configured))
     RelayHold.objects.create(relay="first:25", reason="It refuses us: 550 5.7.1")
     waiting, asked = email(), email(ask_until=LATER, relay="first:25")
     assert blockers(waiting) == ["turn"]
     assert blockers(asked) == ["asked", "held"]
     assert (why(asked)[0].until, "first:25 is asked" in why(asked)[0].text) == (LATER, True)
-    names.pop()
+    configured.pop()
     [only] = why(waiting)
     assert only.text.startswith("The relay first:25 cannot be used since ")
     assert only.text.endswith("It refuses us: 550 5.7.1")

@@ -9,7 +9,7 @@ from django.utils.text import Truncator
 from rich.text import Text
 
 from workers.cli import terminal
-from workers.mail.models import Act, Email, Suppression
+from workers.mail.models import Act, Email, RelayHold, Suppression
 from workers.mail.reports import counts
 from workers.mail.reports.counts import KindNumbers
 from workers.mail.reports.previews import Preview
@@ -23,14 +23,33 @@ LABELS = {"message_id": "Message-ID", "content_hash": "SHA-256"}
 TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at", "ask_until")
 
 
-def list_text(emails: Sequence[Email], numbers: Mapping[str, int], state: str | None, *, has_more: bool) -> str:
-    """Return the numbers by state, and the e-mails as a table; with their states where these may differ."""
+def list_text(
+    emails: Sequence[Email],
+    numbers: Mapping[str, int],
+    state: str | None,
+    holds: Sequence[RelayHold],
+    *,
+    has_more: bool,
+) -> str:
+    """Return the numbers by state, the held relays, and the e-mails as a table; with states where these may differ."""
     text = "\n".join(f"{number_text(number):>11} {counted}" for counted, number in numbers.items())
+    for hold in holds:
+        text += f"\n\n{terminal.printable(_held(hold))}"
     if emails:
         text += f"\n\n{_table(emails, has_states=state is None)}"
     if has_more:
         text += "More are not shown: --limit 0 shows all."
     return text
+
+
+def _held(hold: RelayHold) -> str:
+    return f"The relay {hold.relay} cannot be used since {_moment(hold.since.isoformat())}. {hold.reason}"
+
+
+def hold_data(hold: RelayHold) -> dict[str, object]:
+    """Return a relay that cannot be used, for machines."""
+    times = {"since": hold.since.isoformat(), "tried_at": hold.tried_at.isoformat()}
+    return {"relay": hold.relay, "reason": hold.reason, **times}
 
 
 def number_text(number: int) -> str:

@@ -11,7 +11,7 @@ from workers.cli.arguments import from_zero, one_of, row_id, utf8
 from workers.cli.suggestions import no_such_word
 from workers.mail import kinds
 from workers.mail.management import email_text
-from workers.mail.models import Email, State
+from workers.mail.models import Email, RelayHold, State
 from workers.mail.reports import counts, searching
 from workers.mail.reports.why import why
 
@@ -54,11 +54,13 @@ class List(Action):
         emails = list(_listed(chosen, kind, to)[: limit + 1 if limit else None])
         shown = emails[:limit] if limit else emails
         numbers = counts.by_state()._asdict()
+        holds = list(RelayHold.objects.order_by("relay"))
         return Answer(
-            text=lambda: email_text.list_text(shown, numbers, chosen, has_more=len(shown) < len(emails)),
+            text=lambda: email_text.list_text(shown, numbers, chosen, holds, has_more=len(shown) < len(emails)),
             data={
                 "counts": numbers,
                 "counted_to": counts.MOST,
+                "held_relays": [email_text.hold_data(hold) for hold in holds],
                 "state": chosen,
                 "has_more": len(shown) < len(emails),
                 "emails": [email_text.as_data(email) for email in shown],

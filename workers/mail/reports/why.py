@@ -68,16 +68,15 @@ def _by_time(email: Email) -> Iterator[Blocker]:
 
 def _by_relays(email: Email) -> Iterator[Blocker]:
     """Yield the holds, if there is no relay without one that it may take."""
-    usable = [relay.name for relay in relays.relays()]
-    if email.ask_until is not None:
-        usable = [name for name in usable if name == email.relay]
-    holds = RelayHold.objects.in_bulk(usable)
+    usable = [relay for relay in relays.relays() if email.ask_until is None or relay.name == email.relay]
+    holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
     if len(holds) == len(usable):
         for hold in holds.values():
             text = f"The relay {hold.relay} cannot be used since {_moment(hold.since)}. {hold.reason}"
             yield Blocker(what="held", text=text)
     if settings.WEIR_MAIL_RATE:
-        paused = Site.objects.filter(name__in=usable, paused_until__gt=timezone.now())
+        places = [relay.place for relay in usable]
+        paused = Site.objects.filter(name__in=places, paused_until__gt=timezone.now())
         for site in paused:
             text = f"The site {site.name} is paused: `manage.py sites resume {site.name}`."
             yield Blocker(what="site paused", text=text, until=site.paused_until)
