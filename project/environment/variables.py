@@ -209,8 +209,8 @@ class Retention(Group):
     )
     WEIR_MAIL_CONTENT_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S,
-        description="How long the content of an e-mail that has ended is kept after it was rendered (30 days). Its row, "
-        "with the content's hash, is kept for ever.",
+        description="How long the content of an e-mail that has ended is kept after it was rendered (30 days). Its "
+        "row, with the content's hash, is kept for ever.",
     )
     WEIR_NOTIFICATION_RETENTION: PositiveSeconds = Field(
         default=90 * DAY_S,

@@ -24,19 +24,14 @@ TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at", "ask_until
 
 
 def list_text(
-    emails: Sequence[Email],
-    numbers: Mapping[str, int],
-    state: str | None,
-    holds: Sequence[RelayHold],
-    *,
-    has_more: bool,
+    emails: Sequence[Email], numbers: Mapping[str, int], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
 ) -> str:
     """Return the numbers by state, the held relays, and the e-mails as a table; with states where these may differ."""
     text = "\n".join(f"{number_text(number):>11} {counted}" for counted, number in numbers.items())
     for hold in holds:
         text += f"\n\n{terminal.printable(_held(hold))}"
     if emails:
-        text += f"\n\n{_table(emails, has_states=state is None)}"
+        text += f"\n\n{_table(emails, has_states=has_states)}"
     if has_more:
         text += "More are not shown: --limit 0 shows all."
     return text

@@ -55,14 +55,15 @@ class List(Action):
         shown = emails[:limit] if limit else emails
         numbers = counts.by_state()._asdict()
         holds = list(RelayHold.objects.order_by("relay"))
+        has_more = len(shown) < len(emails)
         return Answer(
-            text=lambda: email_text.list_text(shown, numbers, chosen, holds, has_more=len(shown) < len(emails)),
+            text=lambda: email_text.list_text(shown, numbers, holds, has_states=chosen is None, has_more=has_more),
             data={
                 "counts": numbers,
                 "counted_to": counts.MOST,
                 "held_relays": [email_text.hold_data(hold) for hold in holds],
                 "state": chosen,
-                "has_more": len(shown) < len(emails),
+                "has_more": has_more,
                 "emails": [email_text.as_data(email) for email in shown],
             },
         )
