@@ -34,8 +34,10 @@ def shipped(number: str, **fields: Any) -> Email:
     """Ship an order; returns its e-mail, with these fields."""
     order = Order.objects.create(number=number, customer_email=f"{number.lower()}@example.com")
     shipping.ship(order.pk)
-    Email.objects.filter(pk=order.shipped_email.pk).update(**fields)
-    return order.shipped_email
+    email = order.shipped_email
+    Email.objects.filter(pk=email.pk).update(**fields)
+    email.refresh_from_db()
+    return email
 
 
 def unknown(number: str, minutes: int = 0, **fields: Any) -> Email:
@@ -183,6 +185,11 @@ def test_those_to_an_address_are_listed_in_any_state() -> None:
 def test_a_kind_that_there_is_not_is_refused_with_what_may_have_been_meant() -> None:
     assert "Did you mean order.shipped?" in refused("list", "--kind", "order.shiped")
     assert json.loads(told("list", "--kind", "order.shipped", "--json"))["emails"] == []
+    assert "There is no kind 'old'" in refused("list", "--kind", "old")
+    old = shipped("A-1", kind="old")
+    assert [it["id"] for it in json.loads(told("list", "--kind", "old", "--state", "pending", "--json"))["emails"]] == [
+        old.pk
+    ]
 
 
 def test_one_is_shown_with_all_that_is_known_and_what_was_said() -> None:
