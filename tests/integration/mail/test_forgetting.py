@@ -140,6 +140,15 @@ def test_the_act_is_kept_with_the_hash() -> None:
     )  # fmt: skip
 
 
+def test_no_address_is_not_the_address_of_those_without_one() -> None:
+    """An e-mail whose recipient is not known keeps its subject and what it is about."""
+    email = queue("1", recipient="", state=State.FAILED, last_reply="550")
+    with pytest.raises(ValueError, match="which address"):
+        forget_recipient("  ", "Ada", "asked")
+    assert Email.objects.get(pk=email.pk).subject == email.subject != ""
+    assert not Suppression.objects.exists()
+
+
 @pytest.mark.parametrize(("who", "why"), [("", "x"), ("Ada", " ")])
 def test_without_who_and_why_nothing_is_forgotten(who: str, why: str) -> None:
     email = queue("1")

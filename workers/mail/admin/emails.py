@@ -11,17 +11,19 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.functional import cached_property
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
+from postgres.short_paginator import ShortPaginator
 from workers.mail import kinds, resolving
 from workers.mail.admin import previews
 from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
-from workers.mail.reports import searching
+from workers.mail.reports import counts, searching
 from workers.mail.reports.why import why
 
 SHOWN = 100  # characters of a text in a list
@@ -53,6 +55,17 @@ class ResolutionInline(ResolutionTabularInline):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:  # noqa: ARG002  as above
         """They are a record."""
         return False
+
+
+class IndexedPaginator(ShortPaginator):
+    """Counts by indexes: where PostgreSQL believes that many match, it would read the table until it has found them."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return how many there are, up to the bound."""
+        with transaction.atomic():
+            counts.by_index()
+            return super().count
 
 
 class KindFilter(admin.SimpleListFilter):
@@ -91,6 +104,7 @@ class EmailAdmin(TableAdmin[Email]):
         "sending_since",
         "sent_at",
     )
+    paginator = IndexedPaginator
     list_filter = ("state", KindFilter)
     search_fields = ("key",)  # for the search box to be there: get_search_results says what is searched
     search_help_text = "how the address begins, the key, or the Message-ID"

@@ -36,10 +36,12 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
        state, relay and the provider's id stay: keys should not be personal.
     4. What is being transmitted is waited for, `wait_s` at most.
 
-    In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `who` or `why` is blank, and
-    RuntimeError inside a transaction.
+    In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
+    blank, and RuntimeError inside a transaction.
     """
     address = _canonical(address)
+    if not address:  # which e-mails have whose recipient was forgotten, or not known yet
+        raise ValueError("Say which address is to be forgotten.")
     with transaction.atomic(durable=True):
         operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, why)
         suppression.forget(address, LISTED_BECAUSE)
