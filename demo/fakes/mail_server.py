@@ -16,6 +16,8 @@ how the server treats the e-mail, as in `late-300.17@example.com`:
 | `refuse` | its recipient is answered with 550 |
 | `refuse-content` | it is answered with 554 after the final dot |
 | `stall-MS` | its recipient is answered MS milliseconds later, and it is accepted |
+
+The sender's address may have the server refuse all e-mails: `says-550-5-4-5@example.com` is answered with 550 5.4.5.
 """
 
 import argparse
@@ -40,6 +42,7 @@ from demo.fakes.files import read_whole_lines, write_whole
 
 HOST = "127.0.0.1"
 MESSAGE_ID = re.compile(rb"^Message-ID:\s*(\S+)", re.MULTILINE | re.IGNORECASE)
+REFUSED_SENDER = re.compile(r"says-(\d{3})-(\d-\d+-\d+)@")
 ACCEPTED = "accepted"
 
 
@@ -64,8 +67,10 @@ class Handler:
     async def handle_MAIL(  # noqa: N802  aiosmtpd's name
         self, _server: SMTP, _session: Session, envelope: Envelope, sender: str, options: list[str]
     ) -> str:
-        """Accept the sender, and note that an e-mail begins."""
+        """Note that an e-mail begins, and accept the sender, or answer it as its address says."""
         self.record.add("began", "")
+        if refusal := REFUSED_SENDER.match(sender):
+            return self._refused(f"{refusal[1]} {refusal[2].replace('-', '.')} So says the sender's address", "")
         envelope.mail_from = sender
         envelope.mail_options.extend(options)
         return "250 OK"

@@ -29,11 +29,23 @@ class Email(Group):
     EMAIL_USE_SSL: Flag = Field(default=False, description="TLS from the first byte, mostly on port 465. Not both.")
     EMAIL_SSL_CERTFILE: str = Field(default="", description="A client's certificate, a PEM file.")
     EMAIL_SSL_KEYFILE: str = Field(default="", description="Its key, a PEM file.")
+    WEIR_MAIL_CA_FILE: str = Field(
+        default="",
+        description="The certificate authorities that may have signed the mail server's certificate, a PEM file; "
+        "empty: the system's.",
+    )
+    WEIR_MAIL_XOAUTH2_TOKEN: str = Field(
+        default="",
+        description="The import path of a function `(user: str, host: str) -> str`, called for each connection, that "
+        "returns an access token. With it, the login is `AUTH XOAUTH2` instead of a password.",
+    )
     EMAIL_FILE_PATH: str = Field(
         default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
     )
     EMAIL_TIMEOUT: PositiveSeconds = Field(
-        default=30.0, description="The longest wait in each step of a conversation with the mail server."
+        default=30.0,
+        description="The longest time of each step that brings a connection to the mail server: the connection itself, "
+        "TLS, its greeting, EHLO, the login.",
     )
     DEFAULT_FROM_EMAIL: str = Field(
         default="webmaster@localhost",
@@ -50,10 +62,20 @@ class Email(Group):
         default="",
         description="How many e-mails the mail server takes, such as `10/s`, over all workers.",
     )
+    WEIR_MAIL_DOMAIN_RATE: Rate = Field(
+        default="",
+        description="How many e-mails each domain of recipients takes, such as `1/s`, over all workers. Empty: as many "
+        "as there are, until its mail server refuses for now.",
+    )
     WEIR_MAIL_LEASE: PositiveSeconds = Field(
         default=120.0,
         description="The time after which an e-mail is taken back from a worker that claimed it, and has not begun to "
         "send it. A worker that lives renews it.",
+    )
+    WEIR_MAIL_COMMAND_TIMEOUT: PositiveSeconds = Field(
+        default=300.0,
+        description="The longest time of each step in which an e-mail is submitted: `MAIL`, `RCPT`, `DATA`, the "
+        "content. Five minutes, says RFC 5321 (4.5.3.2).",
     )
     WEIR_MAIL_REPLY_TIMEOUT: PositiveSeconds = Field(
         default=600.0,
@@ -61,9 +83,9 @@ class Email(Group):
         "RFC 5321 (4.5.3.2.6).",
     )
     WEIR_MAIL_UNKNOWN_AFTER: PositiveSeconds = Field(
-        default=900.0,
+        default=1_800.0,
         description="The time after which an e-mail that a worker began to send, and said no more of, is `unknown`. "
-        "Longer than `2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT`.",
+        "Longer than `2 * WEIR_MAIL_COMMAND_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT`.",
     )
     WEIR_MAIL_MAX_ATTEMPTS: PositiveCount = Field(
         default=20,

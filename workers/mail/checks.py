@@ -1,6 +1,8 @@
 """System checks of the e-mail settings."""
 
 import math
+import ssl
+from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
@@ -13,19 +15,29 @@ from ratelimit.rates import InvalidRate, parse_rate
 from workers.mail.addresses import CannotBeWritten, from_address
 from workers.mail.transports import relay_urls, relays
 
-TIMES = ("WEIR_MAIL_LEASE", "WEIR_MAIL_REPLY_TIMEOUT", "WEIR_MAIL_UNKNOWN_AFTER", "EMAIL_TIMEOUT")
+TIMES = (
+    "WEIR_MAIL_LEASE",
+    "WEIR_MAIL_COMMAND_TIMEOUT",
+    "WEIR_MAIL_REPLY_TIMEOUT",
+    "WEIR_MAIL_UNKNOWN_AFTER",
+    "EMAIL_TIMEOUT",
+)
 RETENTION = "WEIR_MAIL_CONTENT_RETENTION"
 
 
 @register
 def mail_rate_is_a_rate(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E006: WEIR_MAIL_RATE must be readable, also where a settings module or a test sets it."""
+    """weir.E006: WEIR_MAIL_RATE and WEIR_MAIL_DOMAIN_RATE must be readable, also where a settings module sets them."""
+    name = "WEIR_MAIL_DOMAIN_RATE"
     try:
+        if settings.WEIR_MAIL_DOMAIN_RATE:
+            parse_rate(settings.WEIR_MAIL_DOMAIN_RATE)
+        name = "WEIR_MAIL_RATE"
         if settings.WEIR_MAIL_RATE:
             parse_rate(settings.WEIR_MAIL_RATE)
             site_names.canonical(relays.server_name())
     except (InvalidRate, site_names.InvalidSiteName) as error:
-        return [Error(f"WEIR_MAIL_RATE: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
+        return [Error(f"{name}: {error}", hint="Leave it empty for no limit.", id="weir.E006")]
     return []
 
 
@@ -48,12 +60,12 @@ def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E008: WEIR_MAIL_UNKNOWN_AFTER must be longer than a transmission, and the wait for its reply, can take."""
     if not all(_is_time(getattr(settings, name)) for name in TIMES):
         return []  # which is weir.E007
-    longest = 2 * settings.EMAIL_TIMEOUT + settings.WEIR_MAIL_REPLY_TIMEOUT
+    longest = 2 * settings.WEIR_MAIL_COMMAND_TIMEOUT + settings.WEIR_MAIL_REPLY_TIMEOUT
     if longest < settings.WEIR_MAIL_UNKNOWN_AFTER:
         return []
     message = (
-        f"WEIR_MAIL_UNKNOWN_AFTER must be longer than 2 * EMAIL_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT = {longest:g} "
-        f"(seconds), but is {settings.WEIR_MAIL_UNKNOWN_AFTER:g}."
+        f"WEIR_MAIL_UNKNOWN_AFTER must be longer than 2 * WEIR_MAIL_COMMAND_TIMEOUT + WEIR_MAIL_REPLY_TIMEOUT = "
+        f"{longest:g} (seconds), but is {settings.WEIR_MAIL_UNKNOWN_AFTER:g}."
     )
     hint = f"Set it to more than {longest:g}: else an e-mail that is still being sent is called unknown."
     return [Error(message, hint=hint, id="weir.E008")]
@@ -76,6 +88,37 @@ def mail_is_encrypted_in_one_way(**_kwargs: Any) -> list[CheckMessage]:
         hint = "EMAIL_USE_TLS is STARTTLS, mostly on port 587; EMAIL_USE_SSL is TLS from the first byte, on port 465."
         return [Error("EMAIL_USE_TLS and EMAIL_USE_SSL cannot both be true.", hint=hint, id="weir.E010")]
     return []
+
+
+@register
+def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.E016: what WEIR_MAIL_XOAUTH2_TOKEN and WEIR_MAIL_CA_FILE name must be there."""
+    wrong: list[CheckMessage] = []
+    try:
+        if settings.WEIR_MAIL_XOAUTH2_TOKEN:
+            import_string(settings.WEIR_MAIL_XOAUTH2_TOKEN)
+    except Exception as error:  # noqa: BLE001  importing a module runs it, and that may raise anything
+        message = f"WEIR_MAIL_XOAUTH2_TOKEN: {settings.WEIR_MAIL_XOAUTH2_TOKEN!r} cannot be used: {error}."
+        wrong.append(Error(message, hint="Write my_app.module.function.", id="weir.E016"))
+    try:
+        ssl.create_default_context(cafile=settings.WEIR_MAIL_CA_FILE or None)
+    except OSError as error:
+        message = f"WEIR_MAIL_CA_FILE: {settings.WEIR_MAIL_CA_FILE!r} cannot be used: {error}."
+        wrong.append(Error(message, hint="Name a file with certificates in PEM format.", id="weir.E016"))
+    return wrong
+
+
+@register
+def secret_goes_over_tls(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W004: a password or a token should not go over a network in the clear."""
+    has_secret = settings.EMAIL_HOST_USER and (settings.EMAIL_HOST_PASSWORD or settings.WEIR_MAIL_XOAUTH2_TOKEN)
+    if not has_secret or settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL or _is_loopback(settings.EMAIL_HOST):
+        return []
+    message = (
+        f"The password or token of EMAIL_HOST_USER goes to {settings.EMAIL_HOST} in the clear: who listens has it."
+    )
+    hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
+    return [Warning(message, hint=hint, id="weir.W004")]
 
 
 @register
@@ -111,6 +154,15 @@ def _judge_backend(setting: str, path: str) -> list[CheckMessage]:
         "operator, where its error does not say for certain that the e-mail was not accepted."
     )
     return [Warning(message, hint="For SMTP: workers.mail.smtp.EmailBackend.", id="weir.W001")]
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine, by its name alone (RFC 6761, 6.3)."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        name = host.lower().rstrip(".")
+        return name == "localhost" or name.endswith(".localhost")
 
 
 def _is_time(value: float | None) -> bool:

@@ -72,6 +72,48 @@ Email.objects.update_or_create(
     },
 )
 """
+COMPLETE = "--complete-from 2026-11-23T00:00Z --complete-until 2026-11-23T12:00Z"
+EVIDENCE = """
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+from workers.mail.models import Email
+for number in (17, 18):
+    Email.objects.update_or_create(
+        pk=number,
+        defaults={
+            "kind": "order.shipped", "key": str(4694 + number), "state": "unknown", "claim_token": uuid4(),
+            "message_id": f"<order.shipped-{4694 + number}-@example.com>", "phase": "after dot", "sent_at": None,
+            "sending_since": datetime.fromisoformat("2026-11-23T10:42:11+00:00"), "last_reply": "The connection broke.",
+        },
+    )
+Path("mail.log").write_text(
+    "2026-11-23T10:00:00+00:00 mx1 postfix/cleanup[310]: 4Xk1fQ0z9z: message-id=<another@example.com>\\n"
+    "2026-11-23T10:42:12+00:00 mx1 postfix/cleanup[310]: 4Xk2qW1z9z: message-id=<order.shipped-4711-@example.com>\\n"
+    "2026-11-23T10:42:12+00:00 mx1 postfix/qmgr[311]: 4Xk2qW1z9z: from=<a@b>, size=1, nrcpt=1 (queue active)\\n"
+    "2026-11-23T11:30:00+00:00 mx1 postfix/anvil[312]: statistics: max cache size 1 at Nov 23 11:20:00\\n"
+)
+"""
+BOUNCE = """
+from pathlib import Path
+from django.utils import timezone
+from workers.mail.models import Email
+Email.objects.update_or_create(
+    pk=17,
+    defaults={
+        "kind": "order.shipped", "key": "4711", "state": "sent", "message_id": "<order.shipped-4711-@example.com>",
+        "sent_at": timezone.now(), "claim_token": None, "sending_since": None, "recipient": "ada@example.com",
+    },
+)
+for name in ("new", "cur", "tmp"):
+    Path("bounces", name).mkdir(parents=True, exist_ok=True)
+Path("bounces/new/1.mx1").write_text(
+    "Content-Type: multipart/report; boundary=b\\n\\n--b\\nContent-Type: message/delivery-status\\n\\n"
+    "Reporting-MTA: dns; mx1\\n\\nFinal-Recipient: rfc822; ada@example.com\\nAction: failed\\nStatus: 5.1.1\\n"
+    "Diagnostic-Code: smtp; No such user\\n\\n--b\\nContent-Type: text/rfc822-headers\\n\\n"
+    "Message-ID: <order.shipped-4711-@example.com>\\n\\n--b--\\n"
+)
+"""
 MISSPELT = """
 from ratelimit import site_settings
 site_settings.set_rate("api.exmaple.com", "1/s")
@@ -85,6 +127,11 @@ for queue in heartbeats.QUEUES:
 """
 # What a page speaks of is made in Django's shell before the block with this first line: (page, first line) -> code.
 GIVEN = {
+    ("docs/how-to/resolve-unknown.md", "$ python manage.py emails bounces --maildir bounces"): BOUNCE,
+    (
+        "docs/how-to/resolve-unknown.md",
+        f"$ python manage.py emails evidence mail.log {COMPLETE}",
+    ): EVIDENCE,
     (
         "docs/how-to/resolve-unknown.md",
         '$ python manage.py emails resolve 17 --arrived --why "Queue id 4Xk2, delivered 10:42"',

@@ -33,6 +33,7 @@ CUTS_A_FREEZE = 4
 FROZEN_S = 8.0  # on the average: longer than a lease
 MAIL_SETTINGS = {
     "EMAIL_TIMEOUT": 1.5,
+    "WEIR_MAIL_COMMAND_TIMEOUT": 1.5,
     "WEIR_MAIL_REPLY_TIMEOUT": 6.0,
     "WEIR_MAIL_LEASE": 6.0,
     "WEIR_MAIL_UNKNOWN_AFTER": 10.0,

@@ -26,6 +26,7 @@ def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "EMAIL_HOST": mail_server.HOST,
             "EMAIL_PORT": str(running.port),
             "EMAIL_TIMEOUT": "2",
+            "WEIR_MAIL_COMMAND_TIMEOUT": "2",
             "WEIR_MAIL_LEASE": "8",
             "WEIR_MAIL_REPLY_TIMEOUT": "3",
             "WEIR_MAIL_UNKNOWN_AFTER": "8",

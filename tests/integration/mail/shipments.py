@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count, pairwise
@@ -17,6 +17,9 @@ from workers.mail import renderings
 from workers.mail.message import Message
 from workers.mail.models import Email, Rendering
 from workers.mail.sending import runner
+from workers.mail.transports import relays
+from workers.mail.transports.base import Transport
+from workers.mail.transports.relays import Relay
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -82,6 +85,12 @@ def sending_meanwhile() -> Iterator[None]:
     yield
     thread.join(30)
     assert not thread.is_alive()
+
+
+def use(monkeypatch: pytest.MonkeyPatch, transport: Callable[[], Transport]) -> None:
+    """Have the settings name one relay, with transports of the test's own."""
+    relay = Relay(name="the test's", key_lifetime=None, place="", _make=transport)
+    monkeypatch.setattr(relays, "relays", lambda: (relay,))
 
 
 class ConnectedTransport:

@@ -7,7 +7,8 @@ from django.urls import reverse
 
 from tests.integration.fetches.test_admin import act, page
 from tests.integration.mail.test_admin import client_of
-from workers.mail import operators, suppression
+from workers.mail import suppression
+from workers.mail.maintenance import operators
 from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
 from workers.orders.models import SHIPPED
 

@@ -24,6 +24,8 @@ pytestmark = MARKS
 class Fake:
     """A relay of the test's own; `behave` says what becomes of each submission, by how many there were before."""
 
+    place = ""  # no rate
+
     def __init__(self, name: str, behave: Callable[[int], Accepted], key_lifetime: timedelta | None = None) -> None:
         self.name, self._behave, self._key_lifetime = name, behave, key_lifetime
         self.keys: list[str] = []

@@ -24,6 +24,7 @@ from tests.integration.mail.shipments import (
     ship,
     state,
     unrendered,
+    use,
 )
 from tests.waiting import in_time
 from workers.mail import kinds, rendering
@@ -254,7 +255,7 @@ def test_a_connection_that_ends_again_at_once_costs_an_attempt(monkeypatch: pyte
             begin()
             return Accepted("250 OK")
 
-    monkeypatch.setattr(relays, "new", Gone)
+    use(monkeypatch, Gone)
     emails = [ship(), ship()]
     runner.send_due(limit=2)
     assert len(tries) == 3

@@ -17,7 +17,7 @@ from workers.mail.models import Email
 from workers.mail.phases import Phase
 from workers.mail.smtp import EmailBackend
 from workers.mail.transports import relays
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
+from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 from workers.orders.models import Order
 
 pytestmark = MARKS
@@ -64,6 +64,18 @@ def test_the_reply_to_an_accepted_email_is_returned(mail: MailServer) -> None:
     email = ship("cut-after-reply")
     assert submit(email) == "250 OK, and farewell"
     assert accepted(mail, email) == 1
+
+
+@pytest.mark.parametrize(("status", "slows"), [("4.7.28", True), ("4.2.1", False)])
+def test_a_refusal_tells_whether_it_is_the_recipients_domain_that_takes_no_more(
+    settings: LazySettings, status: str, *, slows: bool
+) -> None:
+    """Then others to that domain need not be tried."""
+    email = ship()
+    talk = [*HELLO, b"250 OK\r\n", f"450 {status} Later\r\n".encode(), b"250 OK\r\n", b"221 Bye\r\n"]
+    with scripted_server(settings, talk), pytest.raises(Refused) as raised:
+        submit(email)
+    assert (raised.value.is_permanent, raised.value.slows_domain) == (False, slows)
 
 
 def test_begin_is_called_once_and_right_before_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,13 +135,13 @@ def test_only_a_clear_reply_to_the_dot_says_what_became_of_it(
 
 
 def test_no_reply_in_time_is_unknown(settings: LazySettings) -> None:
-    """The reply to the dot has a time-out of its own, and the other steps theirs."""
+    """The reply to the dot has a time-out of its own, and the steps before it theirs."""
     settings.WEIR_MAIL_REPLY_TIMEOUT = 0.2
     with pytest.raises(OutcomeUnknown, match="timed out") as raised:
         submit(ship("late-2000"))
     assert raised.value.phase == Phase.AFTER_DOT
     settings.WEIR_MAIL_REPLY_TIMEOUT = 30.0
-    settings.EMAIL_TIMEOUT = 0.2
+    settings.WEIR_MAIL_COMMAND_TIMEOUT = 0.2
     with pytest.raises(BrokenOff, match="timed out") as broken:
         submit(ship("stall-2000"))
     assert broken.value.phase == Phase.NOT_BEGUN
@@ -214,13 +226,13 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazyS
 @pytest.mark.parametrize(
     ("replies", "error", "words"),
     [
-        ([b"451 Later\r\n", b"503 What?\r\n", b"503 What?\r\n", b"250 OK\r\n"], Refused, "451 Later"),
+        ([b"451 Later\r\n", b"503 What?\r\n", b"503 What?\r\n", b"221 Bye\r\n"], RelayRefuses, "451 Later"),
         ([b"250 OK\r\n", b"550 Who?\r\n", b"554 Nobody\r\n", b"250 OK\r\n"], Refused, "550 Who?"),
         ([b"250 OK\r\n", b"550 Who?\r\n", b"354 Go ahead\r\n"], Refused, "550 Who?"),
         ([b"250 OK\r\n", b"250 OK\r\n", b"451 Later\r\n", b"250 OK\r\n"], Refused, "451 Later"),
         ([b"250 OK\r\n", b"421 Bye\r\n"], Refused, "421 Bye"),
         ([b"250 OK\r\n", b"250 OK\r\n", b""], BrokenOff, "closed"),
-        ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n"], Unreachable, "530 Who are you?"),
+        ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n", b"221 Bye\r\n"], RelayRefuses, "530 Who are you?"),
     ],
 )
 def test_what_is_refused_at_once_is_refused_as_if_one_by_one(

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from ratelimit import site_settings
 from tests.integration.mail.shipments import MARKS, ship, unrendered
-from workers.mail import operators
+from workers.mail.maintenance import operators
 from workers.mail.models import Email, RelayHold, State
 from workers.mail.phases import Phase
 from workers.mail.reports.why import why

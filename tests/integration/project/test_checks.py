@@ -68,8 +68,14 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("EMAIL_TIMEOUT", None, "weir.E007", "but is None"),
         ("WEIR_MAIL_CONTENT_RETENTION", 0.0, "weir.E007", "greater than 0"),
         ("WEIR_MAIL_MAX_ATTEMPTS", 0, "weir.E007", "at least 1"),
-        ("WEIR_MAIL_UNKNOWN_AFTER", 660.0, "weir.E008", "= 660 (seconds), but is 660"),
-        ("WEIR_MAIL_REPLY_TIMEOUT", 3_600.0, "weir.E008", "= 3660 (seconds)"),
+        ("WEIR_MAIL_UNKNOWN_AFTER", 1_200.0, "weir.E008", "= 1200 (seconds), but is 1200"),
+        ("WEIR_MAIL_COMMAND_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
+        ("WEIR_MAIL_COMMAND_TIMEOUT", 600.0, "weir.E008", "= 1800 (seconds), but is 1800"),
+        ("WEIR_MAIL_XOAUTH2_TOKEN", "token", "weir.E016", "cannot be used"),
+        ("WEIR_MAIL_XOAUTH2_TOKEN", "workers.mail.smtp.token", "weir.E016", "token"),
+        ("WEIR_MAIL_CA_FILE", "/nowhere.pem", "weir.E016", "No such file"),
+        ("WEIR_MAIL_CA_FILE", __file__, "weir.E016", "no certificate"),
+        ("WEIR_MAIL_REPLY_TIMEOUT", 3_600.0, "weir.E008", "= 4200 (seconds)"),
         ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
         ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
         ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
@@ -136,7 +142,8 @@ def test_a_rate_of_the_mail_server_that_can_be_read_is_in_order(settings: LazySe
 
 def test_unknown_begins_after_everything_that_a_transmission_can_take(settings: LazySettings) -> None:
     """The hint says how many seconds that is with these time-outs; more than that is in order."""
-    settings.EMAIL_TIMEOUT, settings.WEIR_MAIL_REPLY_TIMEOUT, settings.WEIR_MAIL_UNKNOWN_AFTER = 10, 30.0, 50.0
+    settings.WEIR_MAIL_COMMAND_TIMEOUT, settings.WEIR_MAIL_REPLY_TIMEOUT = 10.0, 30.0
+    settings.WEIR_MAIL_UNKNOWN_AFTER = 50.0
     [message] = weir_messages()
     assert message.hint == "Set it to more than 50: else an e-mail that is still being sent is called unknown."
     settings.WEIR_MAIL_UNKNOWN_AFTER = 50.1
@@ -175,6 +182,31 @@ def test_a_deployment_says_whom_sites_can_turn_to(user_agent: str, complaints: i
     assert len(found) == complaints
     for message in found:
         assert (message.is_serious(), repr(user_agent) in message.msg) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("EMAIL_HOST_PASSWORD", "secret"), ("WEIR_MAIL_XOAUTH2_TOKEN", "workers.mail.smtp.EmailBackend")],
+)
+def test_a_secret_that_goes_over_a_network_in_the_clear_is_warned_about(
+    name: str, value: str, settings: LazySettings
+) -> None:
+    """A password or a token; not where there is TLS, nor on this machine, nor without a login."""
+    settings.EMAIL_HOST, settings.EMAIL_HOST_USER = "mail.example.com", "shop"
+    assert weir_messages() == []
+    setattr(settings, name, value)
+    [message] = weir_messages()
+    assert (message.id, message.is_serious()) == ("weir.W004", False)
+    assert "mail.example.com in the clear" in message.msg
+    for way in ("EMAIL_USE_TLS", "EMAIL_USE_SSL"):
+        setattr(settings, way, True)
+        assert weir_messages() == []
+        setattr(settings, way, False)
+    for host in ("localhost", "127.0.0.2", "::1", "[::1]", "Mail.Localhost."):
+        settings.EMAIL_HOST = host
+        assert weir_messages() == []
+    settings.EMAIL_HOST, settings.EMAIL_HOST_USER = "192.0.2.1", ""
+    assert weir_messages() == []
 
 
 def test_a_backend_whose_module_breaks_is_an_error(

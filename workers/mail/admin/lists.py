@@ -9,8 +9,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from postgres.admin import ReadOnlyAdmin
-from workers.mail import addresses, kinds, operators, suppression
+from workers.mail import addresses, kinds, suppression
 from workers.mail.admin.reasons import ReasonedAdmin
+from workers.mail.maintenance import operators
 from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import Lower
 
 from postgres import batches
-from workers.mail import addresses, operators, resolving, suppression
+from workers.mail import addresses, resolving, suppression
+from workers.mail.maintenance import operators
 from workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
 
 BATCH = 500  # e-mails

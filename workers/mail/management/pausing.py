@@ -6,7 +6,8 @@ from django.core.management.base import CommandParser
 
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import one_of, utf8
-from workers.mail import kinds, operators
+from workers.mail import kinds
+from workers.mail.maintenance import operators
 from workers.mail.management import email_text, said
 from workers.mail.management.listing import refuse_unknown
 from workers.mail.models import PausedKind

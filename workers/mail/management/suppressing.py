@@ -6,8 +6,8 @@ from django.core.management.base import CommandParser
 
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import at_least_one, row_id, utf8
-from workers.mail import addresses, operators
-from workers.mail.maintenance import forgetting
+from workers.mail import addresses
+from workers.mail.maintenance import forgetting, operators
 from workers.mail.management import email_text, said
 from workers.mail.models import Suppression
 

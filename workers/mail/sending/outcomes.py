@@ -56,11 +56,25 @@ def suppressed(reason: str) -> Outcome:
     return Outcome(state=State.SUPPRESSED, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0)
 
 
-def given_back(reason: str, *, is_settled: bool = True, retry_in_s: float = 1.0) -> Outcome:
+def given_back(reason: str) -> Outcome:
     """Return the outcome of an e-mail that is not to blame: it is tried again soon, and no attempt is counted."""
-    phase = Phase.NOT_BEGUN if is_settled else Phase.BEGUN
+    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=1.0)
+
+
+def waits_for_its_domain(reason: str, retry_in_s: float) -> Outcome:
+    """Return the outcome of an e-mail whose recipient's domain takes no more for now: no attempt is counted."""
+    return Outcome(state=State.PENDING, phase=Phase.NOT_BEGUN, last_reply=reason, attempts=0, retry_in_s=retry_in_s)
+
+
+def asked_in_vain(reason: str) -> Outcome:
+    """Return the outcome of an e-mail whose relay could not be asked now what became of it: it is asked later."""
     return Outcome(
-        state=State.PENDING, phase=phase, last_reply=reason, attempts=0, retry_in_s=retry_in_s, is_settled=is_settled
+        state=State.PENDING,
+        phase=Phase.BEGUN,
+        last_reply=reason,
+        attempts=0,
+        retry_in_s=LONGEST_ASKING_S,
+        is_settled=False,
     )
 
 

@@ -25,7 +25,7 @@ from workers.mail.sending.policy import MOST_SENDERS, Another, Situation
 from workers.mail.sending.sender import Sender
 from workers.mail.sending.source import Held, Source
 from workers.mail.transports import relays as configured
-from workers.mail.transports.base import Unreachable
+from workers.mail.transports.base import RelayRefuses, Unreachable
 from workers.mail.transports.relays import Relay
 
 LOOK_EVERY_S = 0.1
@@ -70,7 +70,7 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
         return SendReport(unknown=given_up, stopped_because=f"DEFAULT_FROM_EMAIL is no good: {error}")
     relays = configured.relays()
     if wait_s := routes.open_for_s(relays):
-        because = f"{_names(relays)} could not be reached lately: it is tried again in {wait_s:.0f} s."
+        because = f"{_names(relays)} could not be reached lately, or refused us: again in {wait_s:.0f} s."
         return SendReport(unknown=given_up, stopped_because=because)
     return _Round(relays, limit, at_most_s).run(given_up)
 
@@ -160,7 +160,7 @@ class _Round:
             self._stop(f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
             if not held or not self._do_others_go_on(sender, held):
-                self._stop(f"{_names(self._relays)} cannot be reached ({error}): check the mail settings.")
+                self._stop(_why_stopped(self._relays, error))
         finally:
             with self._lock:
                 self._senders.remove(sender)
@@ -170,7 +170,10 @@ class _Round:
     def _do_others_go_on(self, sender: Sender, held: Held) -> bool:
         """Leave the e-mail to senders that are connected, if there are: some servers allow one connection only."""
         with self._lock:
-            self._source.put_back(held)
+            if held.email.state == State.CLAIMED:
+                self._source.put_back(held)
+            else:
+                self._given_back += 1
             self._is_one_enough = True
             return any(not other.is_stalled for other in self._senders if other is not sender)
 
@@ -190,3 +193,9 @@ class _Round:
 def _names(relays: tuple[Relay, ...]) -> str:
     names = " and ".join(relay.name for relay in relays)
     return f"The mail server {names}" if len(relays) == 1 else f"None of the relays {names}"
+
+
+def _why_stopped(relays: tuple[Relay, ...], error: Unreachable) -> str:
+    if isinstance(error, RelayRefuses):
+        return f"{_names(relays)} refuses us, whatever the e-mail: {error}"
+    return f"{_names(relays)} cannot be reached ({error}): check the EMAIL_* settings and WEIR_MAIL_RELAYS."

@@ -13,14 +13,15 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from ratelimit import site_settings
+from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
 from workers.mail import renderings
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
-from workers.mail.models import Email
+from workers.mail.models import Email, State
 from workers.mail.phases import Phase
 from workers.mail.rendering import render
-from workers.mail.sending import leases, outcomes
+from workers.mail.sending import domains, leases, outcomes
 from workers.mail.sending.outcomes import History, Outcome
 from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
@@ -29,6 +30,7 @@ from workers.mail.transports.relays import Relay
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
+LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +59,7 @@ class Sender:
                 ready = self._message(held)
             if isinstance(ready, Outcome):
                 return _recorded(held.email, ready)
-            return self._by_some_route(held.email, ready)
+            return self._in_its_turn(held, ready)
         except leases.ClaimLost:
             return None
 
@@ -89,6 +91,21 @@ class Sender:
         except DatabaseError as error:  # of a kind, or of a template
             return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
 
+    def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
+        """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
+        if not held.domain_site:
+            return self._by_some_route(held.email, message)
+        try:
+            turn = throttle(held.domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False)
+            with turn:
+                return self._by_some_route(held.email, message)
+        except SlotTooFar as error:
+            if error.site != held.domain_site:
+                raise
+            again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
+            retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
+            return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
+
     def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
         """Submit it to the first relay that can be used.
 
@@ -96,24 +113,28 @@ class Sender:
         others.
         """
         failure = Unreachable("no relay")
+        was_refused = False
         try:
             for route in self._routes.of(email):
                 try:
+                    route.connect()
+                    was_refused = True
                     return self._by(route, email, message)
-                except NotLately as error:
-                    failure = error
                 except Unreachable as error:
                     failure = error
-                    log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+                    if not isinstance(error, NotLately):
+                        log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+                    if email.state == State.PENDING:  # given back, as it had begun
+                        break
         except RelayIsGone as error:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         if email.ask_until is not None:
-            reason = f"{email.relay}: {failure}"
-            return _recorded(email, outcomes.given_back(reason, is_settled=False, retry_in_s=outcomes.LONGEST_ASKING_S))
+            return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
+        if was_refused and email.state == State.CLAIMED:  # behind all that is due, should it be to blame
+            _give_back(email, failure)
         raise failure
 
     def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
-        route.connect()
         with _turn(route.relay.place), self._busy():
             return _recorded(email, self._submit(route, email, message))
 
@@ -128,18 +149,19 @@ class Sender:
 
         try:
             reply = route.transport.submit(message, begin)
-        except Unreachable as error:  # the relay wants a login that we do not have, or refuses us
+        except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
             route.failed(error)
-            if has_begun:  # and certainly has not accepted it
-                return outcomes.given_back(str(error), is_settled=email.ask_until is None)
+            if has_begun and email.ask_until is not None:
+                return outcomes.asked_in_vain(str(error))
+            if has_begun:
+                _give_back(email, error)
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
             if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
                 route.served = 0
                 route.connect()
                 return self._submit(route, email, message)
-            if isinstance(error, Refused):
-                route.works()
+            _note_refusal(route, email, error)
             return _failed(email, error, route)
         except leases.ClaimLost:
             raise
@@ -149,6 +171,14 @@ class Sender:
         route.works()
         route.served += 1
         return outcomes.accepted(reply)
+
+
+def _note_refusal(route: Route, email: Email, error: Exception) -> None:
+    """Note what a refusal says about others than this e-mail: the relay works, and the domain may take no more."""
+    if isinstance(error, Refused):
+        route.works()
+        if error.slows_domain:
+            domains.back_off(email.recipient)
 
 
 def _question(held: Held, ask_until: datetime) -> Message | Outcome:
@@ -170,6 +200,12 @@ def _rendered(email: Email) -> Message:
         renderings.note(email, rendered)
         email.save(update_fields=renderings.NOTED)
         return renderings.message(email, renderings.store(email, rendered))
+
+
+def _give_back(email: Email, error: Unreachable) -> None:
+    """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
+    leases.record(email, outcomes.given_back(str(error)))
+    email.state = State.PENDING
 
 
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
@@ -194,7 +230,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
     if isinstance(error, DatabaseError) and not begun:  # from `begin`, so it is not transmitted
-        return outcomes.given_back(reason, is_settled=email.ask_until is None)
+        return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:
         return _failed(email, OutcomeUnknown(reason, Phase.BEGUN), begun)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from workers.mail import suppression
 from workers.mail.models import Email, Rendering
-from workers.mail.sending import leases
+from workers.mail.sending import domains, leases
 
 BATCH = 50
 READ_AHEAD = 4 * 1024 * 1024  # bytes of content that are kept in memory
@@ -23,6 +23,7 @@ class Held:
     email: Email
     rendering: Rendering | None = None  # None: it was not rendered yet
     suppressed_because: str = ""
+    domain_site: str = ""  # whose slot it needs, if its recipient's domain is paced
 
 
 class Source:
@@ -84,8 +85,16 @@ class Source:
         claimed = leases.claim(batch, self._tokens[-1])
         if not claimed:
             self._tokens.pop()
-        because = suppression.reasons({email.recipient for email in claimed})
-        self._waiting.extend(Held(email, suppressed_because=because.get(email.recipient, "")) for email in claimed)
+        recipients = {email.recipient for email in claimed}
+        because, sites = suppression.reasons(recipients), domains.paced(recipients)
+        self._waiting.extend(
+            Held(
+                email,
+                suppressed_because=because.get(email.recipient, ""),
+                domain_site=sites.get(email.recipient, ""),
+            )
+            for email in claimed
+        )
         self.are_many = len(claimed) == BATCH
         if self._left is not None:
             self._left -= len(claimed)

@@ -5,66 +5,117 @@ is accepted; once it is out, only the server's reply tells, and without a reply 
 """
 
 import re
+import smtplib
 import socket
+import ssl
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.core.mail.backends import smtp
+from django.utils.module_loading import import_string
 
 from workers.mail.message import Message
 from workers.mail.phases import Phase
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, Unreachable
+from workers.mail.transports import extensions, replies
+from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from workers.mail.transports.connection import Connection, Reply, TlsConnection, as_bytes
+from workers.mail.transports.replies import Step, Verdict
 
-GO_AHEAD = range(354, 355)
+ENVELOPE = (Step.MAIL, Step.RCPT, Step.DATA)
 ACCEPTED = range(200, 300)
-REFUSED = range(400, 600)
-STEPS = {"mail": ACCEPTED, "rcpt": ACCEPTED, "data": GO_AHEAD}  # and the replies that let us go on
-CLOSING = 421
-OUT_OF_STEP = 503  # the conversation is to blame, not the e-mail
-AUTHENTICATION = frozenset({530, 534, 535, 538})  # RFC 4954: in reply to MAIL, our login is refused, not the e-mail
-Reply = tuple[int, bytes]
+GO_AHEAD = 354
 _LEADING_DOT = re.compile(rb"^\.", re.MULTILINE)
 
 
 class EmailBackend(smtp.EmailBackend):
-    """Django's SMTP backend, set by the same EMAIL_* settings, and a `base.Transport`."""
+    """Django's SMTP backend, set by the same EMAIL_* settings and some of Weir's, and a `base.Transport`."""
 
     key_lifetime: timedelta | None = None
     connection: Any
     _partial_connection: Any
+    _has_carried = False  # an e-mail, over this connection
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection, as far as we know."""
         return self.connection is not None
 
+    @property
+    def connection_class(self) -> type[Connection]:
+        """The class of its connections, each of whose steps ends in time."""
+        return TlsConnection if self.use_ssl else Connection
+
+    @cached_property
+    def ssl_context(self) -> ssl.SSLContext:
+        """Whose certificates are trusted, and our own one. Unlike Django's, it trusts some where there is one."""
+        context = ssl.create_default_context(cafile=settings.WEIR_MAIL_CA_FILE or None)
+        if self.ssl_certfile or self.ssl_keyfile:
+            context.load_cert_chain(self.ssl_certfile or "", self.ssl_keyfile)
+        return context
+
+    def open(self) -> bool | None:
+        """Connect, with TLS and login as the settings say. See Django's."""
+        if self.connection:
+            return False
+        try:
+            token = _token(self.username, self.host)
+            password, self.password = self.password, "" if token else self.password
+            try:
+                is_new: bool | None = super().open()
+            finally:
+                self.password = password
+            if is_new and token:
+                self.connection.login_by_token(self.username, token)
+        except OSError:
+            self._abandon()
+            if not self.fail_silently:
+                raise
+            return None
+        return is_new
+
     def connect(self) -> None:
-        """Connect, with TLS and login as the settings say. Raises Unreachable."""
+        """Connect, with TLS and login as the settings say, EMAIL_TIMEOUT for each step.
+
+        Raises RelayRefuses if the server does not let us in, and Unreachable.
+        """
+        self._has_carried = False
         try:
             self.open()
             self.connection.ehlo_or_helo_if_needed()
-        except OSError as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
+        except smtplib.SMTPResponseException as error:
+            self._abandon()
+            said = f"{error.smtp_code} {as_bytes(error.smtp_error).decode(errors='replace')}"
+            is_refusal = replies.judge(Step.ENTRY, error.smtp_code, "") == Verdict.HELD
+            raise (RelayRefuses if is_refusal else Unreachable)(said) from error
+        except ssl.SSLCertVerificationError as error:
+            self._abandon()
+            raise Unreachable(
+                f"The certificate of {self.host} is not accepted: {error.verify_message}. WEIR_MAIL_CA_FILE names the "
+                "authorities that are trusted, and EMAIL_HOST must be a name in the certificate."
+            ) from error
+        except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
             self._abandon()
             raise Unreachable(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Say QUIT and close the connection. Errors of that mean nothing, and are not raised."""
-        with suppress(OSError):  # by then it is known whether an e-mail was accepted
+        with suppress(OSError), self._aside():  # by then it is known whether an e-mail was accepted
             super().close()
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
-        """Submit one e-mail over the open connection; see `base.Transport`.
+        """Submit one e-mail over the open connection; see `base.Transport`. `replies` says what replies mean.
 
-        1. MAIL, RCPT, DATA: refusals are certain. 2. `begin`. 3. The content. 4. The dot. 5. The reply, for which the
-        mail server has WEIR_MAIL_REPLY_TIMEOUT.
+        1. MAIL, RCPT, DATA, each with its reply in WEIR_MAIL_COMMAND_TIMEOUT: refusals are certain. 2. `begin`.
+        3. The content and the dot, together in WEIR_MAIL_COMMAND_TIMEOUT. 4. The reply, in WEIR_MAIL_REPLY_TIMEOUT.
         """
         try:
             self._ask_to_send(message)
             begin()
-        except Refused:
+        except (Refused, Unreachable):
             raise
         except OSError as error:
             self._abandon()
@@ -72,28 +123,25 @@ class EmailBackend(smtp.EmailBackend):
         except BaseException:
             self._abandon()  # it may wait for content that will not come
             raise
-        code, said = self._transmit(message.content)
-        if code in ACCEPTED:
-            return Accepted(_text(code, said))
-        if code in REFUSED:
-            raise self._refusal(code, said, Phase.AFTER_DOT)
-        self._abandon()
-        raise OutcomeUnknown(f"The mail server said: {_text(code, said)}", Phase.AFTER_DOT)
+        reply = self._transmit(message.content)
+        self._expect(Step.CONTENT, reply)
+        self._has_carried = True
+        return Accepted(_text(reply))
 
     def _transmit(self, content: bytes) -> Reply:
         """Send the content and the dot, and return the reply. Raises BrokenOff and OutcomeUnknown."""
         server, phase = self.connection, Phase.BEFORE_DOT
         try:
-            server.send(_with_dots_doubled(content))
-            phase = Phase.AFTER_DOT  # noted first: an exception may come between any two instructions
-            try:
-                server.send(b".\r\n")
-            except OSError:
-                phase = Phase.BEFORE_DOT  # it is not on its way: the kernel did not take it
-                raise
-            server.sock.settimeout(settings.WEIR_MAIL_REPLY_TIMEOUT)
-            reply: Reply = server.getreply()
-            server.sock.settimeout(self.timeout)
+            with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
+                server.send(_with_dots_doubled(content))
+                phase = Phase.AFTER_DOT  # noted first: an exception may come between any two instructions
+                try:
+                    server.send(b".\r\n")
+                except OSError:
+                    phase = Phase.BEFORE_DOT  # it is not on its way: the kernel did not take it
+                    raise
+            with server.step(settings.WEIR_MAIL_REPLY_TIMEOUT):
+                reply: Reply = server.getreply()
         except OSError as error:
             self._abandon()
             reason = f"{type(error).__name__}: {error}"
@@ -106,47 +154,83 @@ class EmailBackend(smtp.EmailBackend):
     def _ask_to_send(self, message: Message) -> None:
         """Go as far as the server's 354, after which it waits for the content.
 
-        Raises Refused, BrokenOff and Unreachable.
+        Raises Refused, BrokenOff, Unreachable and RelayRefuses.
         """
         server = self.connection
+        try:
+            parameters = extensions.parameters(message, server.esmtp_features)
+        except extensions.CannotBeTaken as error:  # the server is not asked what it has answered
+            raise Refused(str(error), Phase.NOT_BEGUN, is_permanent=True) from error
         server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
-        options = f" size={len(message.content)}" if server.has_extn("size") else ""
-        options += " body=8bitmime" if server.has_extn("8bitmime") else ""
-        commands = (f"mail FROM:<{message.from_address}>{options}", f"rcpt TO:<{message.recipient}>", "data")
-        replies = self._say_at_once(commands) if server.has_extn("pipelining") else map(server.docmd, commands)
-        for step, reply in zip(STEPS, replies, strict=False):
-            self._expect(step, reply)
+        commands = (f"mail FROM:<{message.from_address}>{parameters}", f"rcpt TO:<{message.recipient}>", "data")
+        said = self._say_at_once(commands) if server.has_extn("pipelining") else map(self._say, commands)
+        is_utf8 = extensions.needs_utf8(message)
+        for step, reply in zip(ENVELOPE, said, strict=False):
+            self._expect(step, reply, is_utf8=is_utf8)
+
+    def _say(self, command: str) -> Reply:
+        with self.connection.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
+            self.connection.send(f"{command}\r\n".encode())
+            reply: Reply = self.connection.getreply()
+        return reply
 
     def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
         """Send the commands at once (RFC 2920), and return the replies."""
-        server, replies = self.connection, []
-        server.send("".join(f"{command}\r\n" for command in commands))
+        server, said = self.connection, []
+        server.send("".join(f"{command}\r\n" for command in commands).encode())
         for _ in commands:
-            replies.append(server.getreply())
-            if replies[-1][0] == CLOSING:
-                return replies
-        if replies[-1][0] in GO_AHEAD and any(code not in ACCEPTED for code, _ in replies[:-1]):
+            with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
+                said.append(server.getreply())
+            if said[-1][0] == replies.CLOSING:
+                return said
+        if said[-1][0] == GO_AHEAD and any(code not in ACCEPTED for code, _ in said[:-1]):
             self._abandon()  # it waits for content although it has refused the recipient
-        return replies
+        return said
 
-    def _expect(self, step: str, reply: Reply) -> None:
-        code, said = reply
-        if step == "mail" and code in AUTHENTICATION:
-            raise Unreachable(f"The mail server said: {_text(code, said)}")
-        if code in REFUSED and code != OUT_OF_STEP:
-            raise self._refusal(code, said, Phase.NOT_BEGUN)
-        if code not in STEPS[step]:
-            self._abandon()
-            raise BrokenOff(f"The mail server said: {_text(code, said)}", Phase.NOT_BEGUN)
+    def _expect(self, step: Step, reply: Reply, *, is_utf8: bool = False) -> None:
+        """Return if the reply lets us go on. Else raise what it means; the connection is ready for more, or closed."""
+        code, text = reply[0], _text(reply)
+        verdict = replies.judge(step, code, reply[1].decode(errors="replace"), is_utf8=is_utf8)
+        if verdict == Verdict.GO_ON:
+            return
+        if verdict in {Verdict.LATER, Verdict.DOMAIN_LATER, Verdict.NEVER}:
+            self._put_in_step(code)
+            raise Refused(
+                text,
+                Phase.AFTER_DOT if step == Step.CONTENT else Phase.NOT_BEGUN,
+                is_permanent=verdict == Verdict.NEVER,
+                slows_domain=verdict == Verdict.DOMAIN_LATER,
+            )
+        if verdict == Verdict.HELD:
+            self.close()
+            raise RelayRefuses(text)
+        self._abandon()
+        self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
 
-    def _refusal(self, code: int, said: bytes, phase: Phase) -> Refused:
-        """Return the refusal; the connection is ready for the next e-mail, or closed."""
+    def _raise_break(self, step: Step, text: str, *, is_away: bool) -> NoReturn:
+        """Raise what it means that the conversation is over."""
+        if step == Step.CONTENT:
+            raise OutcomeUnknown(f"The mail server said: {text}", Phase.AFTER_DOT)
+        if is_away and not self._has_carried:
+            raise Unreachable(text)
+        raise BrokenOff(f"The mail server said: {text}", Phase.NOT_BEGUN)  # another connection may do
+
+    def _put_in_step(self, code: int) -> None:
+        """Make the connection ready for the next e-mail, or close it."""
         try:
-            if self.connection and (code == CLOSING or self.connection.rset()[0] not in ACCEPTED):
+            if code == replies.CLOSING:
                 self._abandon()
+            elif self.connection:
+                with self._aside():
+                    if self.connection.rset()[0] not in ACCEPTED:
+                        self._abandon()
         except OSError:
             self._abandon()
-        return Refused(_text(code, said), phase, is_permanent=code >= 500)  # noqa: PLR2004  RFC 5321, 4.2.1
+
+    def _aside(self) -> AbstractContextManager[object]:
+        """Have what is said beside the e-mail, whose outcome is not recorded yet, take no longer than a step of it."""
+        server = self.connection
+        return server.step(min(server.timeout, settings.WEIR_MAIL_COMMAND_TIMEOUT)) if server else nullcontext()
 
     def _abandon(self) -> None:
         """Close the connection without QUIT."""
@@ -155,11 +239,24 @@ class EmailBackend(smtp.EmailBackend):
         self.connection = self._partial_connection = None
 
 
+def _token(user: str, host: str) -> str:
+    """Return the access token for a login, "" if there is no function that gives one. Raises SMTPException."""
+    path = settings.WEIR_MAIL_XOAUTH2_TOKEN
+    if not path or not user:
+        return ""
+    try:
+        return str(import_string(path)(user, host))
+    except Exception as error:  # an app's code may raise anything
+        message = f"{path}, which WEIR_MAIL_XOAUTH2_TOKEN names, gave no token: {type(error).__name__}: {error}"
+        raise smtplib.SMTPException(message) from error
+
+
 def _with_dots_doubled(content: bytes) -> bytes:
     """Return the content as it is transmitted (RFC 5321, 4.5.2), ending with a line break."""
     doubled = _LEADING_DOT.sub(b"..", content)
     return doubled if doubled.endswith(b"\r\n") else doubled + b"\r\n"
 
 
-def _text(code: int, said: bytes) -> str:
+def _text(reply: Reply) -> str:
+    code, said = reply
     return f"{code} {said.decode(errors='replace')}"

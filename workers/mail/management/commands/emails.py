@@ -2,6 +2,8 @@ from typing import ClassVar
 
 from workers.cli.actions import ActionCommand
 from workers.mail.kinds import UnknownKind
+from workers.mail.management.bounces import Bounces
+from workers.mail.management.evidence import Evidence
 from workers.mail.management.listing import List, Show
 from workers.mail.management.pausing import Kinds, Pause, Resume
 from workers.mail.management.previewing import PreviewAction
@@ -21,6 +23,8 @@ class Command(ActionCommand):
         Resolve(),
         Cancel(),
         Correct(),
+        Evidence(),
+        Bounces(),
         Kinds(),
         Pause(),
         Resume(),

@@ -1,0 +1,230 @@
+"""Delivery reports have their effect: on the e-mail, on the suppression list, and on the application that listens."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import OperationalError
+from django.utils import timezone
+
+from tests.integration.mail import shipments
+from workers.mail import suppression
+from workers.mail.bounces import handling
+from workers.mail.models import Act, Email, Resolution, State
+from workers.mail.phases import Phase
+from workers.mail.signals import email_bounced
+
+pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
+
+Heard = list[tuple[int, str, str]]
+
+
+def came_to(state: State) -> Email:
+    """Return an e-mail in this state."""
+    email = shipments.ship()
+    fields: dict[str, Any] = {"state": state, "relay": "mx1:25"}
+    if state == State.SENT:
+        fields["sent_at"] = timezone.now()
+    elif state == State.UNKNOWN:
+        known = {"phase": Phase.AFTER_DOT, "last_reply": "gone"}
+        fields |= {"claim_token": uuid4(), "sending_since": timezone.now(), **known}
+    elif state == State.FAILED:
+        fields["last_reply"] = "550 no"
+    Email.objects.filter(pk=email.pk).update(**fields)
+    email.refresh_from_db()
+    return email
+
+
+def report(email: Email, *, status: str = "5.1.1", action: str = "failed", to: str = "", about: str = "") -> bytes:
+    address = to or email.recipient
+    return f"""\
+From: MAILER-DAEMON@mx1
+Content-Type: multipart/report; report-type=delivery-status; boundary="b1"
+
+--b1
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx1
+
+Final-Recipient: rfc822; {address}
+Action: {action}
+Status: {status}
+Diagnostic-Code: smtp; 550 {status} <{address}>: User unknown
+
+--b1
+Content-Type: text/rfc822-headers
+
+Message-ID: {about or email.message_id}
+
+--b1--
+""".encode()
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    """What an application hears."""
+    told: Heard = []
+
+    def hear(*, email: Email, report: Any, **_arguments: Any) -> None:
+        told.append((email.pk, Email.objects.get(pk=email.pk).state, report.status))
+
+    email_bounced.connect(hear, weak=False)
+    yield told
+    email_bounced.disconnect(hear)
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Pipe an e-mail into the command; returns what it prints."""
+
+    def pipe(content: bytes, *arguments: str) -> str:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        return told("-", *arguments)
+
+    return pipe
+
+
+def told(*arguments: str) -> str:
+    output = StringIO()
+    call_command("emails", "bounces", *arguments, stdout=output)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize("state", [State.SENT, State.UNKNOWN])
+def test_what_came_back_is_bounced_the_application_hears_it_and_the_address_is_suppressed(
+    piped: Callable[..., str], heard: Heard, state: State
+) -> None:
+    """Status and reason are kept, without the address."""
+    email = came_to(state)
+    text = piped(report(email))
+    assert shipments.state(email)[0] == State.BOUNCED
+    assert email.last_reply == "5.1.1 550 5.1.1 <<recipient>>: User unknown"
+    resolution = Resolution.objects.get()
+    assert (resolution.act, resolution.who, resolution.state) == (Act.BOUNCED, handling.WHO, state)
+    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+    assert suppression.reasons([email.recipient])
+    assert f"-: E-mail {email.pk}: failed. 5.1.1" in text
+    assert "Read: 1. Bounced: 1." in text
+
+
+def test_a_report_that_comes_again_changes_nothing(piped: Callable[..., str], heard: Heard) -> None:
+    """Mail servers repeat themselves, and so does a reader that was killed before it marked the report."""
+    email = came_to(State.SENT)
+    piped(report(email))
+    text = piped(report(email))
+    assert "Nothing was changed." in text
+    assert len(heard) == Resolution.objects.count() == 1
+
+
+@pytest.mark.parametrize("state", [State.PENDING, State.FAILED])
+def test_what_no_mail_server_has_cannot_come_back(piped: Callable[..., str], state: State) -> None:
+    """An e-mail that waits goes out all the same."""
+    email = came_to(state)
+    assert "Nothing was changed." in piped(report(email))
+    assert shipments.state(email)[0] == state
+
+
+@pytest.mark.parametrize("action", ["delayed", "delivered", "relayed", "expanded"])
+def test_what_is_no_failure_is_only_told(piped: Callable[..., str], heard: Heard, action: str) -> None:
+    """The e-mail stays sent."""
+    email = came_to(State.SENT)
+    assert f"E-mail {email.pk}: {action}." in piped(report(email, action=action, status="4.4.1"))
+    assert shipments.state(email)[0] == State.SENT
+    assert heard == []
+
+
+def test_only_an_address_that_does_not_exist_is_suppressed(piped: Callable[..., str]) -> None:
+    """A full mailbox may have room tomorrow."""
+    email = came_to(State.SENT)
+    piped(report(email, status="5.2.2"))
+    assert shipments.state(email)[0] == State.BOUNCED
+    assert not suppression.reasons([email.recipient])
+
+
+@pytest.mark.parametrize(
+    ("forged", "words"),
+    [
+        ({"about": "<order.shipped-1-000000000000@example.com>"}, "is no Message-ID of ours"),
+        ({"about": "<>"}, "is no Message-ID of ours"),
+        ({"to": "mallory@elsewhere.example"}, "it was not sent to that address"),
+    ],
+)
+def test_a_report_is_believed_only_with_a_message_id_of_ours_and_the_recipients_address(
+    piped: Callable[..., str], heard: Heard, forged: dict[str, str], words: str
+) -> None:
+    """Anybody can write one; only who got the e-mail knows the random part."""
+    email = came_to(State.SENT)
+    assert words in piped(report(email, **forged))
+    assert shipments.state(email)[0] == State.SENT
+    assert heard == []
+
+
+def test_the_address_is_recognised_in_any_case_of_letters(piped: Callable[..., str]) -> None:
+    """Mail servers on the way may change it."""
+    email = came_to(State.SENT)
+    piped(report(email, to=email.recipient.upper()))
+    assert shipments.state(email)[0] == State.BOUNCED
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("new", "cur", "tmp"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_a_maildir_is_read_to_its_end_and_people_find_what_is_no_report(folder: Path) -> None:
+    """What was handled is seen; what is not believed, or is an answer of a customer, is flagged."""
+    email = came_to(State.SENT)
+    (folder / "new" / "1.a").write_bytes(report(email))
+    (folder / "new" / "2.a").write_bytes(b"Subject: Where is my order?\n\nDear shop,\n")
+    (folder / "cur" / "3.a:2,").write_bytes(report(email, about="<x@y>"))
+    data = json.loads(told("--maildir", str(folder), "--json"))
+    assert (data["read"], data["bounced"]) == (3, 1)
+    assert [each["name"] for each in data["emails"]] == ["1.a", "2.a", "3.a:2,"]
+    assert sorted(path.name for path in (folder / "cur").iterdir()) == ["1.a:2,S", "2.a:2,FS", "3.a:2,FS"]
+    assert json.loads(told("--maildir", str(folder), "--json"))["read"] == 0
+
+
+@pytest.mark.parametrize("error", [OperationalError("gone"), RuntimeError("a receiver's mistake")])
+def test_what_could_not_be_handled_is_read_again(
+    folder: Path, piped: Callable[..., str], heard: Heard, error: Exception
+) -> None:
+    """Nothing is written then, the report stays new, and a pipe asks the mail server to try again later."""
+    email = came_to(State.SENT)
+    (folder / "new" / "1.a").write_bytes(report(email))
+
+    def fail(**_arguments: Any) -> None:
+        raise error
+
+    email_bounced.connect(fail, weak=False)
+    try:
+        with pytest.raises(SystemExit) as of_maildir:
+            told("--maildir", str(folder))
+        with pytest.raises(SystemExit) as of_pipe:
+            piped(report(email))
+        assert of_maildir.value.code == of_pipe.value.code == 75
+    finally:
+        email_bounced.disconnect(fail)
+    assert shipments.state(email)[0] == State.SENT
+    assert not Resolution.objects.exists()
+    assert not suppression.reasons([email.recipient])
+    heard.clear()
+    told("--maildir", str(folder))
+    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+
+
+@pytest.mark.parametrize("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])
+def test_what_names_no_reports_is_refused(arguments: tuple[str, ...]) -> None:
+    """In one sentence."""
+    with pytest.raises(CommandError, match=r"Name a Maildir|is no Maildir|No such file"):
+        told(*arguments)

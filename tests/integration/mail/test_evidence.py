@@ -1,0 +1,219 @@
+"""Logs settle unknown e-mails: the rows, the audit, and what is left alone."""
+
+import io
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from tests.integration.mail import shipments
+from workers.mail import resolving
+from workers.mail.evidence import settling, verdicts
+from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
+from workers.mail.models import Act, Email, Resolution, State
+from workers.mail.phases import Phase
+from workers.mail.sending import leases
+from workers.mail.sending.outcomes import Outcome as Sent
+
+pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]
+
+SINCE = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+COMPLETE = ("--complete-from", "2026-11-20T00:00+00:00", "--complete-until", "2026-11-21T00:00+00:00")
+AROUND = """\
+Nov 20 11:00:00 mx1 postfix/anvil[9]: statistics: max connection rate 1/60s
+Nov 20 12:05:00 mx1 postfix/cleanup[9]: FFFFFF1: message-id=<other@example.com>
+Nov 20 13:00:00 mx1 postfix/anvil[9]: statistics: max connection rate 1/60s
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "mail.log"
+    path.write_text(AROUND)
+    return path
+
+
+def unknown(since: datetime = SINCE, relay: str = "") -> Email:
+    """Return an e-mail that became unknown by an attempt that began then."""
+    email = shipments.ship()
+    known = {"phase": Phase.AFTER_DOT, "last_reply": "gone", "claimed_by": "mail-1:77", "relay": relay}
+    Email.objects.filter(pk=email.pk).update(
+        state=State.UNKNOWN, claim_token=uuid4(), sending_since=since, attempts=1, **known
+    )
+    email.refresh_from_db()
+    return email
+
+
+def accept(log: Path, email: Email) -> str:
+    """Have the log accept the e-mail; returns the line that proves it."""
+    proof = f"Nov 20 12:00:02 mx1 postfix/qmgr[7]: A{email.pk:06}: from=<a@b>, size=1, nrcpt=1 (queue active)"
+    named = f"Nov 20 12:00:01 mx1 postfix/cleanup[6]: A{email.pk:06}: message-id={email.message_id}"
+    log.write_text(f"{named}\n{proof}\n{log.read_text()}")
+    return proof
+
+
+def told(log: object, *arguments: str) -> str:
+    output = StringIO()
+    files = log if isinstance(log, list) else [log]
+    call_command("emails", "evidence", *map(str, files), "--zone", "UTC", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def settle(log: Path, *, apply: bool) -> settling.Report:
+    vouched = Vouched(complete_from=SINCE - timedelta(hours=1), complete_until=SINCE + timedelta(hours=1))
+    return settling.settle([str(log)], vouched, UTC, apply=apply)
+
+
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(log: Path) -> None:
+    """It is the default."""
+    arrived, lost, late = unknown(), unknown(), unknown(SINCE + timedelta(hours=1))
+    proof = accept(log, arrived)
+    before = list(Email.objects.order_by("pk").values())
+    text = told(log, *COMPLETE)
+    assert f"E-mail {arrived.pk}: accepted, it would be sent. {proof}" in text
+    assert f"E-mail {lost.pk}: not accepted, it would be sent again. It is not in the logs" in text
+    assert f"E-mail {late.pk}: still unknown. The logs have no line of it" in text
+    assert "1 accepted, 1 not accepted, 1 still unknown." in text
+    assert "mx1: 5 lines from 2026-11-20 11:00:00 until 2026-11-20 13:00:00 UTC." in text
+    assert "--apply does it" in text
+    assert list(Email.objects.order_by("pk").values()) == before
+    assert not Resolution.objects.exists()
+
+
+def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> None:
+    """Accepted is sent, what certainly was not accepted goes out again, all else waits for an operator."""
+    arrived, lost, late = unknown(), unknown(), unknown(SINCE + timedelta(hours=1))
+    proof = accept(log, arrived)
+    text = told(log, *COMPLETE, "--apply", "--who", "Ada")
+    assert [shipments.state(each)[0] for each in (arrived, lost, late)] == [State.SENT, State.PENDING, State.UNKNOWN]
+    assert arrived.sent_at == SINCE
+    said = {each.email_id: (each.act, each.who, each.why) for each in Resolution.objects.all()}
+    assert said.keys() == {arrived.pk, lost.pk}
+    assert said[arrived.pk] == (Act.ARRIVED, "Ada", proof)
+    assert said[lost.pk][:2] == (Act.RESEND, "Ada")
+    assert "the logs are complete from 2026-11-20 11:55:00 UTC until 2026-11-20 12:35:00 UTC" in said[lost.pk][2]
+    assert f"E-mail {lost.pk}: not accepted, it is sent again." in text
+    assert told(log, *COMPLETE, "--apply").startswith(f"E-mail {late.pk}: still unknown")
+
+
+def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
+    """Without a word on it they are those of the relay that the settings name."""
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
+    first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
+    told(log, *COMPLETE, "--apply")
+    assert [shipments.state(each)[0] for each in (first, second)] == [State.PENDING, State.UNKNOWN]
+    told(log, *COMPLETE, "--apply", "--relay", "mx2:25")
+    assert shipments.state(second)[0] == State.PENDING
+
+
+def test_the_proof_is_kept_without_the_recipients_address(log: Path) -> None:
+    """Resolutions are kept for longer than addresses."""
+    email = unknown()
+    accept(log, email)
+    line = f"A{email.pk:06}: to=<{email.recipient.upper()}>, status=sent (250 2.1.5 <{email.recipient}> OK)"
+    log.write_text(re.sub(r"qmgr\[7\]: .* \(queue active\)", f"smtp[8]: {line}", log.read_text()))
+    told(log, "--apply")
+    why = email.resolutions.get().why
+    assert "to=<<recipient>>, status=sent (250 2.1.5 <<recipient>> OK)" in why
+
+
+def test_without_a_word_on_completeness_nothing_is_sent_again(log: Path) -> None:
+    """A log alone cannot show that it has all lines."""
+    arrived, lost = unknown(), unknown()
+    accept(log, arrived)
+    text = told(log, "--apply")
+    assert [shipments.state(each)[0] for each in (arrived, lost)] == [State.SENT, State.UNKNOWN]
+    assert "nobody says that they are complete (--complete-from, --complete-until)" in text
+
+
+def test_machines_read_the_same_and_stdin_is_a_log(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One JSON object; lines that are not understood are counted."""
+    email = unknown()
+    proof = accept(log, email)
+    content = b"what is this\n" + log.read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+    data = json.loads(told("-", "--json"))
+    assert data["emails"] == [
+        {"id": email.pk, "message_id": email.message_id, "outcome": "accepted", "why": proof, "resolved": False}
+    ]
+    assert data["counts"] == {"accepted": 1, "not accepted": 0, "still unknown": 0}
+    assert (data["logs"]["lines"], data["logs"]["not_understood"], data["logs"]["samples"]) == (6, 1, ["what is this"])
+
+
+@pytest.mark.parametrize("apply", [True, False])
+def test_a_file_that_cannot_be_read_ends_it_before_anything_is_resolved(log: Path, apply: bool) -> None:
+    """One sentence, and no row is changed."""
+    email = unknown()
+    accept(log, email)
+    with pytest.raises(CommandError, match=r"none\.log: No such file or directory\."):
+        told([log, log.parent / "none.log"], *["--apply"] * apply)
+    assert shipments.state(email)[0] == State.UNKNOWN
+
+
+def by_a_late_worker(email: Email) -> None:
+    assert leases.record(email, Sent(state=State.FAILED, phase=Phase.AFTER_DOT, last_reply="554 no", attempts=1))
+
+
+def by_an_operator(email: Email) -> None:
+    resolving.resolve(email.pk, Act.ARRIVED, "Ada", "she has it")
+
+
+def by_another_attempt(email: Email) -> None:
+    Email.objects.filter(pk=email.pk).update(sending_since=SINCE + timedelta(minutes=20), claim_token=uuid4())
+
+
+@pytest.mark.parametrize("meanwhile", [by_a_late_worker, by_an_operator, by_another_attempt])
+def test_whoever_is_faster_counts(log: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: object) -> None:
+    """Between the reading of the logs and the row, a worker may report, an operator resolve, another attempt begin."""
+    email = unknown()
+    assert callable(meanwhile)
+
+    def judge_then(*_arguments: object) -> Verdict:
+        meanwhile(email)
+        return Verdict(outcome=Outcome.NOT_ACCEPTED, why="It is not in the logs.")
+
+    monkeypatch.setattr(settling, "judge", judge_then)
+    (judged,) = settle(log, apply=True).judged
+    assert not judged.resolved
+    assert shipments.state(email)[0] != State.PENDING
+    assert not Resolution.objects.filter(who=settling.WHO).exists()
+
+
+def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From `begin`, for WEIR_MAIL_UNKNOWN_AFTER: no worker that lives takes longer."""
+    email = unknown(relay="mx1:25")
+    asked: list[Attempt] = []
+
+    def note(attempt: Attempt, *arguments: object) -> Verdict:
+        asked.append(attempt)
+        return verdicts.judge(attempt, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(settling, "judge", note)
+    settle(log, apply=False)
+    bare = email.message_id.strip("<>")
+    assert asked == [Attempt(message_id=bare, relay="mx1:25", since=SINCE, until=SINCE + timedelta(minutes=30))]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--complete-from", "noon", "must be a time such as 2026-11-23T17:20"),
+        ("--zone", "Atlantis", "must be a time zone such as Europe/Berlin"),
+        ("--who", " ", "it must not be blank"),
+        ("--who", "a" * 255, "254 characters at most"),
+        ("--clock-error", "-5", "--clock-error"),
+    ],
+)
+def test_what_is_typed_wrongly_is_refused(log: Path, option: str, value: str, words: str) -> None:
+    """One sentence that says what is expected."""
+    with pytest.raises(CommandError, match=words):
+        told(log, f"{option}={value}")

@@ -1,0 +1,125 @@
+"""A relay that refuses us, whatever the e-mail: no e-mail pays for that."""
+
+import pytest
+from django.conf import LazySettings
+
+from demo.fakes.mail_server import MailServer
+from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state, unrendered
+from tests.integration.mail.test_sending import due_again
+from workers.mail.models import Email, State
+from workers.mail.sending import routes, runner
+from workers.orders.models import Order
+
+pytestmark = MARKS
+HELLO = [b"220 mail.example\r\n", b"250 mail.example\r\n"]
+OK = b"250 OK\r\n"
+GO_AHEAD = [OK, OK, b"354 Go ahead\r\n"]
+
+
+def ship_many(number: int) -> None:
+    """Have so many e-mails be due, in two statements."""
+    orders = Order.objects.bulk_create(
+        Order(number=f"R-{index}", customer_email=f"plain.r{index}@customers.example") for index in range(number)
+    )
+    like = unrendered(ship())
+    Email.objects.bulk_create(
+        Email(
+            kind=like.kind,
+            key=str(order.pk),
+            recipient=order.customer_email,
+            context={"order_id": order.pk},
+            message_id=f"<r-{order.pk}@shop.example>",
+        )
+        for order in orders
+    )
+
+
+@pytest.mark.parametrize("status", ["550-5-4-5", "452-4-3-1", "450-4-7-1", "550-5-7-1"])
+def test_a_sender_who_is_refused_costs_no_email_and_no_attempt(
+    mail: MailServer, settings: LazySettings, status: str
+) -> None:
+    """All wait, at two tries a round; the round says why, and the server is left alone. Then all are sent."""
+    ship_many(299)
+    friendly, settings.DEFAULT_FROM_EMAIL = settings.DEFAULT_FROM_EMAIL, f"says-{status}@shop.example"
+    before = len(mail.events())
+    report = runner.send_due()
+    assert "refuses us, whatever the e-mail" in report.stopped_because
+    assert status.replace("-", " ", 1).replace("-", ".") in report.stopped_because
+    assert (report.sent, report.failed, report.postponed, report.unknown) == (0, 0, 0, 0)
+    for _ in range(3):
+        runner.send_due()
+    assert "again in" in runner.send_due().stopped_because
+    assert set(Email.objects.values_list("state", "attempts")) == {(State.PENDING, 0)}
+    began = [event for event in mail.events()[before:] if event.event == "began"]
+    assert len(began) <= 2 * 3
+    tried = Email.objects.exclude(last_reply="")
+    assert 0 < len(tried) <= len(began)
+    assert {status[:3] in email.last_reply for email in tried} == {True}
+    settings.DEFAULT_FROM_EMAIL = friendly
+    routes.forget_failures()
+    due_again()
+    assert runner.send_due().sent == 300
+
+
+def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: LazySettings, mail: MailServer) -> None:
+    """One that the relay would refuse for ever, such as to a domain that it does not relay to, stops no other."""
+    first, second = ship(), ship()
+    refusing = [*HELLO, OK, b"554 5.7.1 Relay access denied\r\n", b"221 Bye\r\n"]
+    port = settings.EMAIL_PORT
+    with scripted_server(settings, refusing):
+        report = runner.send_due()
+    assert "Relay access denied" in report.stopped_because
+    assert report.given_back == len([first, second])
+    assert [state(first), state(second)] == [(State.PENDING, 0)] * 2
+    assert first.next_attempt_at > second.next_attempt_at
+    settings.EMAIL_PORT = port
+    assert runner.send_due(limit=1).sent == 1
+    assert accepted(mail, second) == 1
+
+
+def test_a_refusal_of_us_after_the_dot_is_certain_too(settings: LazySettings) -> None:
+    """The e-mail is pending again, not left in `sending`."""
+    email = ship()
+    talk = [*HELLO, *GO_AHEAD, b"550 5.4.5 Daily sending quota exceeded\r\n", b"221 Bye\r\n"]
+    with scripted_server(settings, talk):
+        report = runner.send_due()
+    assert "5.4.5 Daily sending quota exceeded" in report.stopped_because
+    assert state(email) == (State.PENDING, 0)
+
+
+def test_a_refusal_counts_for_the_circuit_breaker_and_opens_it(settings: LazySettings) -> None:
+    """Three in a row; then one try at a time."""
+    ship()
+    refusing = [*HELLO, b"550 5.4.5 Daily sending quota exceeded\r\n", b"221 Bye\r\n"]
+    with scripted_server(settings, *[refusing] * 3):
+        for _ in range(3):
+            assert "refuses us" in runner.send_due().stopped_because
+            due_again()
+    assert "could not be reached lately, or refused us" in runner.send_due().stopped_because
+
+
+def test_a_server_that_leaves_after_some_emails_costs_no_attempt(settings: LazySettings) -> None:
+    """421 in reply to MAIL on a connection that has carried one: the e-mail goes over the next connection, at once."""
+    emails = [ship(), ship()]
+    first = [*HELLO, *GO_AHEAD, OK, b"421 too many messages in this connection\r\n"]
+    with scripted_server(settings, first, [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]):
+        report = runner.send_due()
+    assert (report.sent, report.stopped_because) == (2, "")
+    assert {state(email) for email in emails} == {(State.SENT, 1)}
+
+
+def test_a_server_that_leaves_at_once_costs_no_attempt(settings: LazySettings) -> None:
+    """421 in reply to the first MAIL of a connection: all wait."""
+    email = ship()
+    with scripted_server(settings, [*HELLO, b"421 4.3.2 Service shutting down\r\n"]):
+        assert "shutting down" in runner.send_due().stopped_because
+    assert state(email) == (State.PENDING, 0)
+
+
+def test_an_email_that_is_too_large_fails_alone(settings: LazySettings) -> None:
+    """By the server's reply to MAIL; the next one is sent over the same connection."""
+    large, small = ship(), ship()
+    talk = [*HELLO, b"552 5.3.4 Message size exceeds fixed limit\r\n", OK, *GO_AHEAD, OK, b"221 Bye\r\n"]
+    with scripted_server(settings, talk):
+        runner.send_due()
+    assert [state(large), state(small)] == [(State.FAILED, 1), (State.SENT, 1)]

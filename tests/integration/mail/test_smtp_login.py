@@ -1,0 +1,142 @@
+"""Logins: by password, and by an access token (XOAUTH2)."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail as django_mail
+
+from tests.integration.mail import tls_servers
+from tests.integration.mail.shipments import scripted_server
+from tests.integration.mail.test_smtp_tls import submit
+from tests.integration.mail.tls_servers import HOST, Received
+from workers.mail.transports.base import RelayRefuses, Unreachable
+
+HELLO = [b"220 mail.example\r\n", b"250-mail.example\r\n250 AUTH PLAIN XOAUTH2\r\n"]
+WELCOME = b"235 2.7.0 Welcome\r\n"
+SENT = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n", b"250 OK\r\n", b"221 Bye\r\n"]
+CHALLENGE = base64.b64encode(json.dumps({"status": "401", "schemes": "bearer"}).encode())
+PASSWORD = "secret"  # noqa: S105  of the test's own server
+asked: list[tuple[str, str]] = []
+
+
+def token(user: str, host: str) -> str:
+    """Return a token, as an application's function does."""
+    asked.append((user, host))
+    return f"token-{len(asked)}"
+
+
+def no_token(user: str, host: str) -> NoReturn:
+    """Fail, as an application's function may."""
+    raise KeyError(user, host)
+
+
+@pytest.fixture(autouse=True)
+def _by_token(settings: LazySettings) -> None:
+    settings.EMAIL_HOST_USER = "shop@example.com"
+    settings.WEIR_MAIL_XOAUTH2_TOKEN = f"{__name__}.token"
+    asked.clear()
+
+
+def said(line: bytes) -> str:
+    """Return what a client's AUTH line says."""
+    return base64.b64decode(line.split()[-1]).decode()
+
+
+def test_a_login_by_token_asks_for_one_and_says_it(settings: LazySettings) -> None:
+    """As Google and Microsoft describe it; a new one for each connection, and no password."""
+    settings.EMAIL_HOST_PASSWORD = PASSWORD
+    with scripted_server(settings, *[[*HELLO, WELCOME, *SENT]] * 2) as heard:
+        assert [submit(), submit()] == ["250 OK"] * 2
+    logins = [line for line in heard if line.startswith(b"AUTH")]
+    assert [line.split()[1] for line in logins] == [b"XOAUTH2"] * 2
+    assert [said(line) for line in logins] == [f"user=shop@example.com\1auth=Bearer token-{n}\1\1" for n in (1, 2)]
+    assert asked == [("shop@example.com", HOST)] * 2
+
+
+def test_djangos_own_emails_log_in_by_token_too(settings: LazySettings) -> None:
+    """The backend is one for all."""
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
+    with scripted_server(settings, [*HELLO, WELCOME, *SENT]) as heard:
+        assert django_mail.send_mail("Hello", "there", None, ["jo@customers.example"]) == 1
+    assert any(line.startswith(b"AUTH XOAUTH2") for line in heard)
+
+
+def test_a_token_that_is_refused_holds_all_emails_and_the_reason_is_told(settings: LazySettings) -> None:
+    """The challenge with the reason is answered by an empty line; then comes the refusal."""
+    refusing = [*HELLO, b"334 " + CHALLENGE + b"\r\n", b"535 5.7.8 Username and Password not accepted\r\n"]
+    with scripted_server(settings, refusing) as heard, pytest.raises(RelayRefuses) as raised:
+        submit()
+    assert heard[-1] == b"\r\n"
+    assert "535 5.7.8 Username and Password not accepted" in str(raised.value)
+    assert '"status": "401"' in str(raised.value)
+    assert "token-1" not in str(raised.value)
+
+
+def test_a_login_that_fails_for_now_makes_the_server_unreachable(settings: LazySettings) -> None:
+    """RFC 4954, 6: 454."""
+    failing = [*HELLO, b"454 4.7.0 Temporary authentication failure\r\n"]
+    with scripted_server(settings, failing), pytest.raises(Unreachable, match=r"454 4\.7\.0") as raised:
+        submit()
+    assert not isinstance(raised.value, RelayRefuses)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (f"{__name__}.no_token", "gave no token: KeyError"),
+        (f"{__name__}.nowhere", "gave no token: ImportError"),
+        ("nowhere", "gave no token: ImportError"),
+    ],
+)
+def test_a_function_that_gives_no_token_makes_the_server_unreachable(
+    settings: LazySettings, path: str, words: str
+) -> None:
+    """Whatever it raises: the sentence names the function. No connection is opened."""
+    settings.WEIR_MAIL_XOAUTH2_TOKEN = path
+    with pytest.raises(Unreachable, match=words) as raised:
+        submit()
+    assert path in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("connection", "words"),
+    [
+        ([HELLO[0], b"250-mail.example\r\n250 AUTH PLAIN LOGIN\r\n"], "offers no AUTH XOAUTH2"),
+        ([*HELLO, b"334 A\r\n"], "base64"),
+    ],
+)
+def test_a_server_without_xoauth2_gets_no_token(settings: LazySettings, connection: list[bytes], words: str) -> None:
+    """Nor does one that answers nonsense make more of it."""
+    with scripted_server(settings, connection), pytest.raises(Unreachable, match=words):
+        submit()
+
+
+@contextmanager
+def password_server(settings: LazySettings, received: Received) -> Iterator[None]:
+    """Run a server that wants a login by password; the settings name it."""
+    settings.WEIR_MAIL_XOAUTH2_TOKEN = ""
+    settings.EMAIL_HOST_USER = "shop"
+    with tls_servers.running(received, authenticator=received.log_in, auth_require_tls=False) as port:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = HOST, port
+        yield
+
+
+def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: LazySettings) -> None:
+    """As Django's backend does it."""
+    received = Received()
+    with password_server(settings, received):
+        settings.EMAIL_HOST_PASSWORD = PASSWORD
+        assert submit() == "250 OK"
+        settings.EMAIL_HOST_PASSWORD = PASSWORD[::-1]
+        with pytest.raises(RelayRefuses, match="535"):
+            submit()
+        settings.EMAIL_HOST_PASSWORD = f"{PASSWORD}\N{SNOWMAN}"
+        with pytest.raises(Unreachable, match="UnicodeEncodeError"):
+            submit()
+    assert received.logins[0][1:] == (b"shop", PASSWORD.encode())
+    assert len(received.emails) == 1

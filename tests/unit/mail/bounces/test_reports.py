@@ -1,0 +1,259 @@
+"""What is a delivery report, and what it says: reports of Postfix, Exchange, Exim, qmail, and junk."""
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.mail.bounces import reports
+from workers.mail.bounces.reports import ReportAction, parse
+from workers.mail.bounces.statuses import is_of_a_dead_address
+
+OURS = "<order.shipped-4711-0a1b2c3d4e5f@example.com>"
+STATUS = """\
+Reporting-MTA: dns; relay.example
+Arrival-Date: Mon, 23 Nov 2026 18:08:58 +0000 (UTC)
+
+Final-Recipient: rfc822; ada@customers.example
+Original-Recipient: rfc822;ada@customers.example
+Action: failed
+Status: 5.1.1
+Remote-MTA: dns; mx.customers.example
+Diagnostic-Code: smtp; 550 5.1.1 <ada@customers.example>: Recipient address
+    rejected: User unknown
+"""
+RETURNED = f"""\
+Received: from web (web [10.0.0.1]) by relay.example
+Subject: Your order
+Message-ID: {OURS}
+From: shop@example.com
+"""
+
+
+def report(
+    status: str = STATUS,
+    returned: str = RETURNED,
+    *,
+    returned_type: str = "text/rfc822-headers",
+    status_type: str = "message/delivery-status",
+    top: str = "multipart/report; report-type=delivery-status",
+    headers: str = "",
+) -> bytes:
+    """Return a report as Postfix writes it."""
+    return f"""\
+From: MAILER-DAEMON@relay.example
+To: shop@example.com
+Subject: Undelivered Mail Returned to Sender
+{headers}MIME-Version: 1.0
+Content-Type: {top}; boundary="b1"
+
+--b1
+Content-Type: text/plain; charset=utf-8
+
+This is the mail system at host relay.example. Message-ID: <not-this@one>
+
+--b1
+Content-Type: {status_type}
+
+{status}
+--b1
+Content-Type: {returned_type}
+
+{returned}
+--b1--
+""".encode("utf-8", "surrogateescape")
+
+
+def test_a_report_of_postfix_is_read() -> None:
+    """RFC 3464, with the header of what is returned."""
+    (found,) = parse(report())
+    assert found == reports.Report(
+        message_id=OURS,
+        recipient="ada@customers.example",
+        addresses=frozenset({"ada@customers.example"}),
+        action=ReportAction.FAILED,
+        status="5.1.1",
+        diagnostic="550 5.1.1 <ada@customers.example>: Recipient address rejected: User unknown",
+        reporting_mta="relay.example",
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"returned_type": "message/rfc822", "returned": f"{RETURNED}\nDear Ada,\n"},
+        {"returned_type": "message/global-headers", "status_type": "message/global-delivery-status"},
+        {"returned_type": "text/rfc822-headers; charset=x-unknown"},
+        {"returned": RETURNED.replace("Message-ID: ", "Message-Id:\n ")},
+        {"returned": RETURNED.replace("Subject: Your order", "Subject: \udcff\udcfe")},
+        {"top": "multipart/report"},
+        {"top": "multipart/mixed"},
+        {"headers": "Auto-Submitted: auto-replied\n"},
+        {"status": STATUS.replace("\n\n", "\n \n")},
+        {"status": STATUS.replace("Action: failed", "Action: Failed (really)")},
+        {"status": STATUS.replace("Action: failed\n", "")},
+        {"status": STATUS.replace("Status: 5.1.1\n", "")},
+        {"status": f"{STATUS}\n\n\n"},
+    ],
+)
+def test_it_is_read_in_whatever_form_it_comes(options: dict[str, str]) -> None:
+    """With the whole e-mail, without a charset that anybody knows, with fields missing."""
+    (found,) = parse(report(**options))
+    assert (found.message_id, found.action, found.status) == (OURS, ReportAction.FAILED, "5.1.1")
+    assert found.recipient == "ada@customers.example"
+
+
+def test_a_status_in_base64_and_with_other_ends_of_lines_is_read() -> None:
+    """As some gateways send it, against RFC 3464."""
+    encoded = base64.encodebytes(STATUS.encode()).decode()
+    of_gateway = report(status=encoded, status_type="message/delivery-status\nContent-Transfer-Encoding: base64")
+    for content in (of_gateway, report().replace(b"\n", b"\r\n")):
+        (found,) = parse(content)
+        assert (found.message_id, found.status) == (OURS, "5.1.1")
+
+
+@pytest.mark.parametrize(
+    ("field", "recipient", "spelt"),
+    [
+        ("Original-Recipient: rfc822;ada+2Bshop@x.example", "ada+shop@x.example", "ada+shop@x.example"),
+        ("Original-Recipient: rfc822;ada+shop@x.example", "ada+shop@x.example", "ada+shop@x.example"),
+        ("Original-Recipient: rfc822;ada+AB@x.example", "ada\xab@x.example", "ada+ab@x.example"),
+        ("Final-Recipient: rfc822; <Ada@X.example>", "Ada@X.example", "ada@x.example"),
+        ("Final-Recipient: utf-8; ad\\x{E9}@x.example", "adé@x.example", "adé@x.example"),
+        ("Final-Recipient: ada@x.example", "ada@x.example", "ada@x.example"),
+    ],
+)
+def test_a_recipient_is_read_as_it_may_be_spelt(field: str, recipient: str, spelt: str) -> None:
+    """RFC 3461 and 6533 escape letters; others do not, so both spellings count."""
+    (found,) = parse(report(f"Reporting-MTA: dns; a\n\n{field}\nAction: failed\nStatus: 5.1.1\n"))
+    assert found.recipient == recipient
+    assert spelt in found.addresses
+
+
+def test_each_recipient_and_each_action_is_told() -> None:
+    """One report may be about several; the original recipient counts before the one it was forwarded to."""
+    status = "Reporting-MTA: dns; a\n\n" + "\n".join(
+        f"Original-Recipient: rfc822;{action}@a.example\nFinal-Recipient: rfc822;x@b.example\nAction: {action}\n"
+        for action in ReportAction
+    )
+    found = parse(report(status))
+    assert [each.action for each in found] == list(ReportAction)
+    assert [each.recipient for each in found] == [f"{action}@a.example" for action in ReportAction]
+    assert all("x@b.example" in each.addresses for each in found)
+
+
+EXIM = f"""\
+X-Failed-Recipients: ada@customers.example,
+  bob@customers.example
+Auto-Submitted: auto-generated
+From: Mail Delivery System <Mailer-Daemon@mx>
+Content-Type: text/plain; charset=x-unknown
+
+This message was created automatically by mail delivery software.
+
+A message that you sent could not be delivered to one or more of its
+recipients. This is a permanent error. The following address(es) failed:
+
+  ada@customers.example
+    host mx.customers.example [1.2.3.4]
+    SMTP error from remote mail server after RCPT TO:<ada@customers.example>:
+    550 5.1.1 No such user
+  bob@customers.example
+    retry timeout exceeded
+
+------ This is a copy of the message, including all the headers. ------
+
+Return-path: <shop@example.com>
+{RETURNED}
+"""
+QMAIL = f"""\
+From: MAILER-DAEMON@mx
+Subject: failure notice
+
+Hi. This is the qmail-send program at mx.
+I'm afraid I wasn't able to deliver your message to the following addresses.
+This is a permanent error; I've given up. Sorry it didn't work out.
+
+<ada@customers.example>:
+550 no mailbox here by that name
+
+--- Below this line is a copy of the message.
+
+Return-Path: <shop@example.com>
+{RETURNED}
+"""
+
+
+def test_plain_reports_of_exim_and_qmail_are_read() -> None:
+    """Those that are no MIME name the recipients in a header or in a text of a known form."""
+    ada, bob = parse(EXIM.encode())
+    assert (ada.message_id, ada.recipient, ada.status, ada.action) == (OURS, "ada@customers.example", "5.1.1", "failed")
+    assert ada.diagnostic.endswith("550 5.1.1 No such user")
+    assert (bob.message_id, bob.recipient, bob.status) == (OURS, "bob@customers.example", "")
+    assert bob.diagnostic == "retry timeout exceeded"
+    (found,) = parse(QMAIL.encode())
+    assert (found.message_id, found.recipient, found.status) == (OURS, "ada@customers.example", "5.0.0")
+
+
+INNER = report().decode().replace("b1", "b2")
+NESTED = report(status_type="text/plain", returned_type="message/rfc822", returned=INNER)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0\xff" * 1_000,
+        b"Subject: Thanks!\n\nMessage-ID: " + OURS.encode(),
+        b"Subject: Out of office\nAuto-Submitted: auto-replied\nIn-Reply-To: " + OURS.encode() + b"\n\nI am away.\n",
+        b"X-Failed-Recipients: a@b\nAuto-Submitted: auto-replied (vacation)\n\nI am away.\n",
+        report(status_type="message/disposition-notification"),
+        report(status="Version: 1\nFeedback-Type: abuse\n", status_type="message/feedback-report"),
+        report(status="Reporting-MTA: dns; a\n"),
+        report(status="junk"),
+        NESTED,
+    ],
+)
+def test_what_is_no_delivery_report_gives_none(content: bytes) -> None:
+    """Answers, auto-replies, receipts, complaints, junk; nor is a report that somebody returns a report about us."""
+    assert parse(content) == []
+
+
+@pytest.mark.parametrize("depth", [50, 5_000])
+def test_what_is_nested_deeply_is_no_report_and_no_error(depth: int) -> None:
+    """A parser that descends would run out of stack."""
+    nested = "".join(f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(depth))
+    returned = "Content-Type: message/rfc822\n\n" * depth
+    assert parse(nested.encode()) == parse(returned.encode()) == []
+
+
+def test_of_ten_megabytes_only_the_beginning_is_looked_at() -> None:
+    """There stands what matters."""
+    content = report(returned_type="message/rfc822", returned=f"{RETURNED}\n" + "x" * 76 + ("\n" + "y" * 76) * 140_000)
+    (found,) = parse(content)
+    assert found.message_id == OURS
+    late = report().replace(b"This is the mail system", b"x" * reports.LOOKED_AT)
+    assert parse(late) == []
+
+
+@given(st.data())
+def test_no_damage_is_an_error(data: Any) -> None:
+    """Whatever bytes are lost or changed on the way."""
+    content = bytearray(data.draw(st.sampled_from([report(), EXIM.encode(), QMAIL.encode()])))
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=20))
+    for found in parse(bytes(content)):
+        assert found.action in ReportAction
+
+
+@pytest.mark.parametrize(
+    ("status", "is_dead"),
+    [("5.1.1", True), ("5.1.2", True), ("5.1.10", True), ("5.2.1", True), ("4.1.1", False), ("5.2.2", False),
+     ("5.7.1", False), ("5.1.8", False), ("5.0.0", False), ("", False)],
+)  # fmt: skip
+def test_only_an_address_that_does_not_exist_is_dead(status: str, is_dead: bool) -> None:
+    """Not a full mailbox, a policy, or an objection to the sender."""
+    assert is_of_a_dead_address(status) is is_dead

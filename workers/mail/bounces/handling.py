@@ -1,0 +1,72 @@
+"""A delivery report is believed, or not, and has its effect.
+
+Anybody can send a report, so one is believed only if it names a Message-ID of ours: the random part of it was told to
+nobody but the mail servers on the way and the recipient. The recipient, who may forge a report about an e-mail to them,
+can do so by refusing it as well. If the report names an address, it must be the e-mail's own: else it is about somebody
+to whom the recipient forwards, and says nothing of the address that we write to.
+"""
+
+import re
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from postgres.texts import storable
+from workers.mail import resolving, suppression
+from workers.mail.bounces.reports import Report, ReportAction
+from workers.mail.bounces.statuses import is_of_a_dead_address
+from workers.mail.models import Act, Email
+from workers.mail.signals import email_bounced
+
+WHO = "delivery report"
+LONGEST_WHY = 1_000  # characters that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """What became of a report."""
+
+    sentence: str
+    believed: bool
+    bounced: bool = False
+
+
+def handle(report: Report) -> Handled:
+    """Check a report and give it its effect, in one transaction.
+
+    An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
+    `signals.email_bounced` hear of it; and an address that does not exist is suppressed. All other reports are only
+    told. One that comes again, also at once, changes nothing. Raises what a receiver raises, and then changes nothing.
+    """
+    email = Email.objects.filter(message_id=report.message_id).first() if report.message_id else None
+    if email is None:
+        return Handled(f"Not believed: {report.message_id or 'it'} is no Message-ID of ours.", believed=False)
+    said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
+    if report.addresses and email.recipient.lower() not in report.addresses:
+        return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
+    if report.action is not ReportAction.FAILED:
+        return Handled(said, believed=True)
+    try:
+        _bounce(email, report)
+    except resolving.CannotBeResolved as error:
+        return Handled(f"Nothing was changed. {error} {said}", believed=True)
+    return Handled(said, believed=True, bounced=True)
+
+
+def _bounce(email: Email, report: Report) -> None:
+    """Note that the e-mail came back. Raises resolving.CannotBeResolved, and what a receiver raises."""
+    why = _reason(report, email)
+    with transaction.atomic():
+        email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
+        if is_of_a_dead_address(report.status) and email.recipient:
+            suppression.suppress(email.recipient, f"E-mail {email.pk} came back: {why}")
+        email_bounced.send(sender=Email, email=email, report=report)
+
+
+def _reason(report: Report, email: Email) -> str:
+    """Return status and diagnostic, without the address: what is written down is kept for longer than addresses."""
+    status = "" if report.diagnostic.startswith(report.status) else report.status
+    said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."
+    for address in filter(None, (email.recipient, *report.addresses)):
+        said = re.sub(re.escape(address), "<recipient>", said, flags=re.IGNORECASE)
+    return storable(said, LONGEST_WHY)

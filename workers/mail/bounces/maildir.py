@@ -1,0 +1,43 @@
+"""A Maildir from which each e-mail is handled, and marked as seen only then: a kill in between loses none.
+
+The format is qmail's (https://cr.yp.to/proto/maildir.html): what came lies in `new`, and who looks at
+it moves it to `cur`, with its flags behind `:2,`.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+SEEN = "S"
+FLAGGED = "F"
+_INFO = ":2,"
+
+
+class NoMaildir(ValueError):
+    """The folder is no Maildir; the message names what is missing."""
+
+
+def unseen(folder: Path) -> Iterator[Path]:
+    """Yield the e-mails that have not been marked, the oldest names first. Raises NoMaildir."""
+    for name in ("new", "cur"):
+        if not (folder / name).is_dir():
+            raise NoMaildir(f"{folder} is no Maildir: it has no folder {name}.")
+    for name in ("new", "cur"):
+        for path in sorted((folder / name).iterdir()):
+            if not path.name.startswith(".") and SEEN not in path.name.partition(_INFO)[2]:
+                yield path
+
+
+def read(path: Path, most: int) -> bytes | None:
+    """Return the first bytes of an e-mail; None if another reader has moved it meanwhile."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return file.read(most)
+    return None
+
+
+def mark(path: Path, *, for_people: bool) -> None:
+    """Move it to `cur` as seen; `for_people` also flags it. Two readers at once, and a second time, do no harm."""
+    unique, _, flags = path.name.partition(_INFO)
+    added = {SEEN, *(FLAGGED if for_people else "")}
+    with suppress(FileNotFoundError):
+        path.rename(path.parent.parent / "cur" / f"{unique}{_INFO}{''.join(sorted({*flags} | added))}")

@@ -1,0 +1,83 @@
+"""What a line of Postfix's log says.
+
+What proves what is read from Postfix's source (3.7 and later). `cleanup` logs a Message-ID as soon as it has read that
+header (`cleanup_message.c`). It commits the queue file by its mode and fsync (`mail_stream.c`), before `smtpd` answers
+the dot, and wakes `qmgr`, which reads committed files only and logs "queue active". So any line of `qmgr`, or of a
+delivery agent, proves that the e-mail is in the queue for good, whatever the client has heard; the line of `cleanup`
+alone does not. "Lost connection after DATA" is logged where the dot was not read (`smtpd.c`, SMTPD_AFTER_DATA), and
+"after END-OF-MESSAGE" where it was: that one proves nothing.
+"""
+
+import re
+
+from workers.mail.evidence.lines import Line
+from workers.mail.evidence.signs import OTHER, Said, Sign, bare
+
+# Hexadecimal, or with enable_long_queue_ids of digits and consonants. All words of its own texts have other letters, or
+# too few.
+_QUEUE_ID = re.compile(
+    r"(?P<warning>warning: )?(?P<id>NOQUEUE|[0-9A-F]{6,}|[0-9B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]{10,}): (?P<text>.*)",
+    re.DOTALL,
+)
+_MESSAGE_ID = "message-id="
+# They see an e-mail while it comes in.
+RECEIVING = frozenset({"smtpd", "qmqpd", "pickup", "postscreen", "tlsproxy", "anvil", "trivial-rewrite", "cleanup"})
+# They see committed queue files only. `relay` and `retry` are what master.cf calls further ones.
+DELIVERING = frozenset({"qmgr", "nqmgr", "oqmgr", "bounce", "postsuper"}) | frozenset(
+    {"smtp", "lmtp", "local", "virtual", "pipe", "error", "discard", "relay", "retry"}
+)
+OTHERS = frozenset({"scache", "tlsmgr", "postlog", "postlogd", "showq", "flush", "verify", "dnsblog", "proxymap"})
+OF_THE_SERVER = frozenset({"master", "postfix-script"})
+PROGRAMS = RECEIVING | DELIVERING | OTHERS | OF_THE_SERVER
+# What cleanup and smtpd do to an e-mail once its content comes. Before it, one recipient may be refused, and not all.
+_ACTION = re.compile(r"(?:milter-|proxy-)?(?P<what>reject|discard): (?P<where>\S+)", re.IGNORECASE)
+_BEFORE_CONTENT = frozenset({"CONNECT", "HELO", "EHLO", "MAIL", "RCPT", "VRFY", "ETRN", "AUTH", "STARTTLS"})
+_LEFT = re.compile(r"(?:lost connection|timeout|too many errors) after (?:DATA|BDAT)\b")
+_WRITE_ERROR = re.compile(r"queue file size limit exceeded|write queue file|queue file write error")
+
+
+def is_postfix(line: Line) -> bool:
+    """Tell whether a program of Postfix wrote this line: `postfix/qmgr`, or `postfix-out/qmgr` of another instance."""
+    return bool(line.instance) and line.program in PROGRAMS
+
+
+def read(line: Line) -> Said:
+    """Return what the line says. `Said.queue_id` is empty where the client left that this process serves."""
+    if line.program in OF_THE_SERVER:
+        return _of_the_server(line.text)
+    found = _QUEUE_ID.match(line.text)
+    if found:
+        if not found["warning"] and line.program in DELIVERING:
+            return Said(Sign.ACCEPTED, found["id"])
+        return _of_what_comes_in(line.program, found["id"], found["text"])
+    if line.program == "smtpd" and _LEFT.match(line.text):
+        return Said(Sign.REFUSED)
+    return OTHER
+
+
+def _of_the_server(text: str) -> Said:
+    if text.startswith("daemon started"):
+        return Said(Sign.STARTED)
+    if text.startswith("terminating on signal") and not text.startswith("terminating on signal 9"):
+        return Said(Sign.STOPPED)
+    return OTHER
+
+
+def _of_what_comes_in(program: str, queue_id: str, text: str) -> Said:
+    if program == "cleanup" and text.startswith(_MESSAGE_ID):
+        value = text.removeprefix(_MESSAGE_ID).strip()
+        return Said(Sign.NAMED, queue_id, bare(value), whole=value.endswith(">"))
+    if text.startswith(("client=", "uid=")):
+        return Said(Sign.BEGUN, queue_id)
+    return Said(_sign_of_receiving(text), queue_id)
+
+
+def _sign_of_receiving(text: str) -> Sign:
+    """Return what smtpd or cleanup did to the e-mail."""
+    if action := _ACTION.match(text):
+        if action["what"].lower() == "discard":
+            return Sign.DISCARDED
+        return Sign.OTHER if action["where"].rstrip(":").upper() in _BEFORE_CONTENT else Sign.REFUSED
+    if text.startswith("removed (canceled)") or _WRITE_ERROR.match(text):  # the first is of Postfix 3.10
+        return Sign.REFUSED
+    return Sign.DISCARDED if text.startswith("removed (discarded)") else Sign.OTHER

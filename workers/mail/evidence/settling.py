@@ -1,0 +1,108 @@
+"""Unknown e-mails are settled by what logs prove.
+
+Without a word on it, the logs are taken for those of the one relay that the settings name.
+
+Safe beside mailers and operators: an e-mail is resolved only if it is still `unknown` by the attempt that was judged,
+which is looked at again with its row locked. What a late worker reports first counts, and so does
+what an operator says.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, tzinfo
+
+from django.conf import settings
+from django.db import transaction
+
+from postgres.texts import storable
+from workers.mail import resolving
+from workers.mail.evidence import files, reading
+from workers.mail.evidence.reading import Logs
+from workers.mail.evidence.signs import bare
+from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
+from workers.mail.models import Act, Email, State
+from workers.mail.transports import relays
+
+WHO = "evidence"
+MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
+LONGEST_WHY = 2_000  # characters that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An unknown e-mail, and what the logs prove of it."""
+
+    id: int
+    message_id: str
+    sending_since: datetime
+    verdict: Verdict
+    resolved: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What was read, and what was judged."""
+
+    logs: Logs
+    judged: list[Judged] = field(default_factory=list)
+    more: bool = False  # there are more unknown e-mails than are judged at once
+
+    def counts(self) -> Counter[Outcome]:
+        """Return how many there are of each outcome."""
+        return Counter(each.verdict.outcome for each in self.judged)
+
+
+def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool = False, who: str = WHO) -> Report:
+    """Judge all unknown e-mails by these log files, and with `apply` resolve those of which something is proven.
+
+    What was accepted becomes `sent`, what was certainly not accepted is sent again, all else stays as it is. Times
+    without a zone are in `zone`. Raises files.CannotBeRead, before anything is resolved.
+    """
+    unknown = _unknown()
+    known = relays.relays()
+    if not vouched.relays and len(known) == 1:
+        vouched = replace(vouched, relays=[known[0].name])
+    with files.opened(list(names)) as opened:
+        logs = reading.read(opened, {bare(email.message_id) for email in unknown}, zone)
+    report = Report(logs, more=len(unknown) > MOST)
+    for judged in _judged(unknown[:MOST], logs, vouched):
+        report.judged.append(_resolved(judged, who) if apply else judged)
+    return report
+
+
+def _unknown() -> list[Email]:
+    columns = ("pk", "message_id", "sending_since", "relay", "recipient")
+    return list(Email.objects.unknown().only(*columns)[: MOST + 1])
+
+
+def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[Judged]:
+    longest = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
+    for email in unknown:
+        since = email.sending_since
+        if since is not None:  # as a constraint demands
+            until = since + longest
+            attempt = Attempt(message_id=bare(email.message_id), relay=email.relay, since=since, until=until)
+            verdict = judge(attempt, logs, vouched)
+            why = _without_address(verdict.why, email.recipient)
+            yield Judged(email.pk, email.message_id, since, replace(verdict, why=why))
+
+
+def _without_address(line: str, address: str) -> str:
+    """Return the line without the recipient's address: what is written down is kept for longer than addresses."""
+    return re.sub(re.escape(address), "<recipient>", line, flags=re.IGNORECASE) if address else line
+
+
+def _resolved(judged: Judged, who: str) -> Judged:
+    """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
+    if judged.verdict.outcome is Outcome.STILL_UNKNOWN:
+        return judged
+    with transaction.atomic():
+        # The same attempt: between reading and now it may have been sent again, and be unknown again.
+        same = Email.objects.filter(pk=judged.id, state=State.UNKNOWN, sending_since=judged.sending_since)
+        if same.select_for_update().first() is None:
+            return judged
+        act = Act.ARRIVED if judged.verdict.outcome is Outcome.ACCEPTED else Act.RESEND
+        resolving.resolve(judged.id, act, who, storable(judged.verdict.why, LONGEST_WHY))
+    return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)

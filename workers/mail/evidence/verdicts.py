@@ -1,0 +1,136 @@
+"""What logs prove of one e-mail: a pure function.
+
+A log proves what it has. What it does not have proves something only if the log has everything, which no log can show:
+lines that are missing cannot be seen. So whoever asks must vouch for a time in which the log is complete; what the log
+itself shows against that (it begins too late, ends too early, says that lines were lost) outweighs the vouching.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from workers.mail.evidence.reading import Life, Logs
+
+CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
+
+
+class Outcome(StrEnum):
+    """What became of an e-mail."""
+
+    ACCEPTED = "accepted"
+    NOT_ACCEPTED = "not accepted"
+    STILL_UNKNOWN = "still unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """The attempt to send an e-mail of which the outcome is unknown, by the database's clock."""
+
+    message_id: str  # without < and >
+    relay: str  # to which it went; empty for one of an earlier release
+    since: datetime
+    until: datetime  # when it had ended for certain
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vouched:
+    """What whoever asks knows and the logs cannot show."""
+
+    complete_from: datetime | None = None  # the logs have every line of every host from here
+    complete_until: datetime | None = None  # to here
+    clock_error: timedelta = CLOCK_ERROR
+    queue_empty: bool = False  # the mail server's queue was seen empty, after the last line
+    survived_crashes: bool = False  # what keeps the log is no part of the mail server, and did not crash
+    relays: Collection[str] = ()  # the logs are those of these relays
+    hosts: Collection[str] = ()  # as the logs name the mail servers; without any, all that are in them
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What is proven, and by what."""
+
+    outcome: Outcome
+    why: str  # a sentence, or the line of the log that proves it
+
+
+def judge(attempt: Attempt, logs: Logs, vouched: Vouched) -> Verdict:
+    """Return what the logs prove of this attempt. What was accepted is accepted, whatever else they have or lack."""
+    since = attempt.since - vouched.clock_error
+    lives = sorted(logs.lives.get(attempt.message_id, ()), key=_named_at)
+    now = [life for life in lives if _named_at(life) >= since]
+    if proof := next((life.proof for life in now if life.accepted), None):
+        return Verdict(outcome=Outcome.ACCEPTED, why=proof)
+    doubts = (_of_lives, _of_coverage)
+    if doubt := next((why for doubt in doubts for why in doubt(attempt, logs, vouched, lives)), None):
+        return Verdict(outcome=Outcome.STILL_UNKNOWN, why=doubt)
+    return Verdict(outcome=Outcome.NOT_ACCEPTED, why=_why_not_accepted(attempt, vouched, now))
+
+
+def _of_lives(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
+    """Yield what the lines that name the e-mail leave open."""
+    since = attempt.since - vouched.clock_error
+    for life in lives:
+        if life.accepted:
+            yield f"An earlier attempt was accepted, before this one began: {life.proof}"
+        elif _named_at(life) >= since and not life.refused and not vouched.queue_empty:
+            yield (
+                f"Queue id {life.queue_id}: the content came in, and the log says neither that the queue has it nor "
+                "that it was refused. If the queue is empty now (postqueue -p), say --queue-empty."
+            )
+    if mention := logs.mentions.get(attempt.message_id):
+        yield f"A line may mean it, and does not name it exactly: {mention}"
+
+
+def _of_coverage(attempt: Attempt, logs: Logs, vouched: Vouched, lives: Collection[Life]) -> Iterator[str]:
+    """Yield why the absence of a line proves nothing."""
+    since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
+    found = f"The logs have {'no line that accepts it' if lives else 'no line of it'}, which proves nothing: "
+    if attempt.relay and attempt.relay not in vouched.relays:
+        yield f"{found}it went to {attempt.relay}, and nobody says that these are its logs (--relay)."
+    if vouched.complete_from is None or vouched.complete_until is None:
+        yield f"{found}nobody says that they are complete (--complete-from, --complete-until)."
+    elif not vouched.complete_from <= since <= until <= vouched.complete_until:
+        yield f"{found}they would have to be complete from {_at(since)} until {_at(until)}."
+    hosts = vouched.hosts or sorted(logs.coverage)
+    if not hosts:
+        yield f"{found}no line of a mail server was understood."
+    for host in hosts:
+        yield from (f"{found}{why}" for why in _of_host(host, logs, since, until, vouched))
+
+
+def _of_host(host: str, logs: Logs, since: datetime, until: datetime, vouched: Vouched) -> Iterator[str]:
+    name = host or "the mail server"
+    coverage = logs.coverage.get(host)
+    if coverage is None:
+        yield f"no line of {name} was found."
+        return
+    if coverage.first > since:
+        yield f"those of {name} begin at {_at(coverage.first)}, after {_at(since)}."
+    if coverage.last < until:
+        yield f"those of {name} end at {_at(coverage.last)}, before {_at(until)}."
+    if not coverage.names_something(since, until):
+        yield f"{name} logged no Message-ID at all from {_at(since)} until {_at(until)}."
+    for gap in coverage.all_gaps():
+        if gap.touches(since, until) and not (gap.crash and vouched.survived_crashes):
+            yield f"lines of {name} may be missing from {_at(gap.since)} until {_at(gap.until)}: {gap.why}."
+    if any(since <= moment <= until for moment in logs.discards.get(host, ())):
+        yield f"{name} accepted e-mails and discarded them then, perhaps this one."
+
+
+def _why_not_accepted(attempt: Attempt, vouched: Vouched, lives: Collection[Life]) -> str:
+    since, until = attempt.since - vouched.clock_error, attempt.until + vouched.clock_error
+    period = f"the logs are complete from {_at(since)} until {_at(until)}"
+    if proof := next((life.proof for life in lives if life.refused), None):
+        return f"It was not accepted, and {period}: {proof}"
+    if lives:
+        return f"The content came in, the queue did not keep it, and {period}: {next(iter(lives)).line}"
+    return f"It is not in the logs, and {period}."
+
+
+def _named_at(life: Life) -> datetime:
+    return life.named_at or life.since
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}"

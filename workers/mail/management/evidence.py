@@ -1,0 +1,209 @@
+"""`manage.py emails evidence`: unknown e-mails are settled by the mail server's logs."""
+
+import argparse
+from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.core.management.base import CommandParser
+
+from workers.cli import terminal
+from workers.cli.actions import Action, Answer
+from workers.cli.arguments import duration
+from workers.mail.evidence import settling
+from workers.mail.evidence.reading import Logs
+from workers.mail.evidence.settling import Judged, Report
+from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
+from workers.mail.models import Resolution
+
+LONGEST_WHO: int = Resolution._meta.get_field("who").max_length or 0  # noqa: SLF001  documented, in spite of its name
+DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
+TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}
+
+
+class Evidence(Action):
+    """What the mail server's logs prove."""
+
+    name = "evidence"
+    help = "settle unknown e-mails by the mail server's logs; without --apply, only say what they prove"
+    description = (
+        "Read logs of Postfix or Exim, plain or packed by gzip, bzip2 or xz, in any order, and say of each unknown "
+        "e-mail what they prove: it was accepted (a line shows it), or it was certainly not accepted (the logs are "
+        "complete and have nothing), or it is still unknown. The logs may be missing lines that nobody can see: say "
+        "with --complete-from and --complete-until for which time you vouch that they have all lines of all your mail "
+        "servers. Without these two, nothing is called not accepted."
+    )
+    examples = (
+        "evidence /var/log/mail.log /var/log/mail.log.1.gz",
+        "evidence --complete-from 2026-11-22T00:00 --complete-until 2026-11-23T12:00 /var/log/mail.log* --apply",
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", help="a log of a mail server; - is stdin")
+        parser.add_argument(
+            "--apply", action="store_true", help="accepted ones become sent, those that were not are sent again"
+        )
+        parser.add_argument(
+            "--who", type=_name, default=settling.WHO, metavar="NAME", help="who says so, for the audit"
+        )
+        _add_vouching(parser)
+        parser.add_argument(
+            "--zone",
+            type=_zone,
+            metavar="ZONE",
+            help="of times that name none, such as Europe/Berlin; default: local",
+        )
+
+    def run(self, *, files: list[str], apply: bool, who: str, zone: tzinfo | None, **options: Any) -> Answer:
+        local = zone or local_zone()
+        vouched = Vouched(
+            complete_from=_in_zone(options["complete_from"], local),
+            complete_until=_in_zone(options["complete_until"], local),
+            clock_error=options["clock_error"],
+            queue_empty=options["queue_empty"],
+            survived_crashes=options["log_survived_crashes"],
+            relays=tuple(options["relays"] or ()),
+            hosts=tuple(options["hosts"] or ()),
+        )
+        report = settling.settle(files, vouched, local, apply=apply, who=who)
+        return Answer(text=lambda: "\n".join(_lines(report, apply=apply)), data=_data(report, apply=apply))
+
+
+def _add_vouching(parser: CommandParser) -> None:
+    for name, end in (("--complete-from", "from"), ("--complete-until", "until")):
+        parser.add_argument(
+            name,
+            type=_moment,
+            metavar="TIME",
+            help=f"you vouch that nothing is missing {end} here: 2026-11-23T17:20",
+        )
+    parser.add_argument(
+        "--queue-empty",
+        action="store_true",
+        help="the mail server's queue was empty afterwards (postqueue -p)",
+    )
+    parser.add_argument(
+        "--log-survived-crashes",
+        action="store_true",
+        help="where the mail server was started without a stop, no line is missing: another process kept the log",
+    )
+    parser.add_argument(
+        "--relay",
+        dest="relays",
+        action="append",
+        metavar="HOST:PORT",
+        help="the logs are those of this relay, once for each; default: the one that the settings name",
+    )
+    parser.add_argument(
+        "--host",
+        dest="hosts",
+        action="append",
+        metavar="HOST",
+        help="a mail server by its name in the logs, once for each; default: all that are in them",
+    )
+    parser.add_argument(
+        "--clock-error",
+        type=duration,
+        default=CLOCK_ERROR,
+        metavar="TIME",
+        help="by which the clocks of database and mail server may differ (default 5m)",
+    )
+
+
+def _lines(report: Report, *, apply: bool) -> Iterator[str]:
+    yield from (_line(judged, apply=apply) for judged in report.judged)
+    counts = report.counts()
+    yield ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome) + "."
+    yield from _of_logs(report.logs)
+    if report.more:
+        yield f"There are more than {settling.MOST:,} unknown e-mails: run it again."
+    if not apply and counts.total() > counts[Outcome.STILL_UNKNOWN]:
+        yield "Nothing was changed: --apply does it."
+
+
+def _line(judged: Judged, *, apply: bool) -> str:
+    outcome = judged.verdict.outcome
+    words = DONE if judged.resolved else TO_DO
+    effect = f", {words[outcome]}" if outcome in words else ""
+    if apply and effect and not judged.resolved:
+        effect = ", but it is no longer unknown: somebody was faster"
+    return terminal.printable(f"E-mail {judged.id}: {outcome}{effect}. {judged.verdict.why}")
+
+
+def _of_logs(logs: Logs) -> Iterator[str]:
+    yield f"{logs.lines:,} lines were read; {logs.of_other_programs:,} are of other programs."
+    for host, coverage in sorted(logs.coverage.items()):
+        first, last = (f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for moment in (coverage.first, coverage.last))
+        yield terminal.printable(
+            f"{host or 'The mail server'}: {coverage.lines:,} lines from {first} until {last} UTC."
+        )
+    if logs.not_understood:
+        yield f"{logs.not_understood:,} lines were not understood, such as:"
+        yield from (f"  {terminal.printable(sample)}" for sample in logs.samples)
+
+
+def _data(report: Report, *, apply: bool) -> dict[str, object]:
+    logs, counts = report.logs, report.counts()
+    return {
+        "applied": apply,
+        "counts": {outcome.value: counts[outcome] for outcome in Outcome},
+        "more": report.more,
+        "emails": [
+            {
+                "id": judged.id,
+                "message_id": judged.message_id,
+                "outcome": judged.verdict.outcome.value,
+                "why": terminal.printable(judged.verdict.why),
+                "resolved": judged.resolved,
+            }
+            for judged in report.judged
+        ],
+        "logs": {
+            "lines": logs.lines,
+            "of_other_programs": logs.of_other_programs,
+            "not_understood": logs.not_understood,
+            "samples": [terminal.printable(sample) for sample in logs.samples],
+            "hosts": {
+                host: {"lines": coverage.lines, "first": coverage.first.isoformat(), "last": coverage.last.isoformat()}
+                for host, coverage in sorted(logs.coverage.items())
+            },
+        },
+    }
+
+
+def _moment(text: str) -> datetime:
+    """Return the time, for argparse."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a time such as 2026-11-23T17:20, not {text!r}") from None
+
+
+def _zone(text: str) -> tzinfo:
+    """Return the time zone, for argparse."""
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise argparse.ArgumentTypeError(f"must be a time zone such as Europe/Berlin, not {text!r}") from None
+
+
+def _name(text: str) -> str:
+    """Return the name of who settles e-mails, for argparse."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it must not be blank")
+    if len(text.strip()) > LONGEST_WHO:
+        raise argparse.ArgumentTypeError(f"it must have {LONGEST_WHO} characters at most")
+    return text.strip()
+
+
+def local_zone() -> tzinfo:
+    """Return the operating system's zone, with its summer time."""
+    try:
+        return ZoneInfo("localtime")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return datetime.now().astimezone().tzinfo or UTC
+
+
+def _in_zone(moment: datetime | None, zone: tzinfo) -> datetime | None:
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=zone)

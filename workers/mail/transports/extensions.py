@@ -1,0 +1,51 @@
+"""What an e-mail needs of a server's extensions, and so what MAIL says: RFC 1870 (SIZE), 6152 (8BITMIME), 6531."""
+
+import re
+from collections.abc import Mapping
+
+from workers.mail.message import Message
+
+_NO_PART_OF_AN_ADDRESS = re.compile(r"[\x00-\x20\x7f<>]")  # RFC 5321, 4.1.2: each would end the address, or the command
+
+
+class CannotBeTaken(ValueError):
+    """The server cannot take this e-mail, as it said before it was asked; the message says why."""
+
+
+def needs_utf8(message: Message) -> bool:
+    """Tell whether addresses or headers have letters beyond ASCII; headers inside of the body are not looked at."""
+    head, _, _ = message.content.partition(b"\r\n\r\n")
+    return not (message.recipient.isascii() and message.from_address.isascii() and head.isascii())
+
+
+def parameters(message: Message, offered: Mapping[str, str]) -> str:
+    """Return the parameters of MAIL for an e-mail; `offered` is what EHLO listed, in small letters.
+
+    An e-mail of ASCII letters only needs no extension, and names none but its size. Raises CannotBeTaken.
+    """
+    if any(_NO_PART_OF_AN_ADDRESS.search(address) for address in (message.from_address, message.recipient)):
+        raise CannotBeTaken("An address has a space, a control character, < or > in it.")
+    said = [*_size(message, offered)]
+    is_utf8 = needs_utf8(message)
+    if is_utf8 and "smtputf8" not in offered:
+        raise CannotBeTaken(
+            "An address or a header has letters beyond ASCII, and the mail server does not offer SMTPUTF8."
+        )
+    if is_utf8 or not message.content.isascii():
+        if "8bitmime" not in offered:
+            raise CannotBeTaken("The e-mail has bytes beyond ASCII, and the mail server does not offer 8BITMIME.")
+        said.append("BODY=8BITMIME")
+    if is_utf8:
+        said.append("SMTPUTF8")
+    return "".join(f" {parameter}" for parameter in said)
+
+
+def _size(message: Message, offered: Mapping[str, str]) -> list[str]:
+    """Return SIZE, if it is offered: with line breaks, without what the dots need (RFC 1870, 5)."""
+    if "size" not in offered:
+        return []
+    size = len(message.content) + (0 if message.content.endswith(b"\r\n") else 2)
+    limit, *_ = [*offered["size"].split(), ""]
+    if limit.isdecimal() and 0 < int(limit) < size:  # RFC 1870, 4: 0 is no limit
+        raise CannotBeTaken(f"The e-mail has {size} bytes, and the mail server takes {limit} at most.")
+    return [f"SIZE={size}"]
