@@ -93,7 +93,7 @@ def test_a_mail_server_that_cannot_be_reached_is_an_error_that_says_what_to_do()
         call_command("send_emails", stdout=output)
     happened, _, to_do = str(stop.value).partition("): ")
     assert happened.startswith("The mail server 127.0.0.1:1 cannot be reached (ConnectionRefusedError: ")
-    assert to_do == "check the mail settings. 2 e-mails wait."
+    assert to_do == "check the EMAIL_* settings and WEIR_MAIL_RELAYS. 2 e-mails wait."
     assert output.getvalue() == "2 were taken and not tried: they wait as before.\n"
     assert states() == ["pending", "pending"]
     assert set(Email.objects.values_list("attempts", flat=True)) == {0}
