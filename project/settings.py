@@ -186,6 +186,7 @@ CELERY_TASK_ROUTES = {
     task_names.PURGE_NOTIFICATIONS: {"queue": "maintenance"},
     task_names.PURGE_FETCHES: {"queue": "maintenance"},
     task_names.EXPIRE_NOTIFICATIONS: {"queue": "maintenance"},
+    task_names.PURGE_EMAILS: {"queue": "maintenance"},
     task_names.FETCH_BATCH: {"queue": "fetch"},
     task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
@@ -223,6 +224,7 @@ WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
 WEIR_USER_KEY = env.WEIR_USER_KEY
 WEIR_USER_FOREIGN_KEY = env.WEIR_USER_FOREIGN_KEY
 WEIR_NOTIFICATION_RETENTION = env.WEIR_NOTIFICATION_RETENTION
+WEIR_MAIL_CONTENT_RETENTION = env.WEIR_MAIL_CONTENT_RETENTION
 WEIR_UNREAD_CAP = env.WEIR_UNREAD_CAP
 WEIR_FETCH_TIMEOUT = env.WEIR_FETCH_TIMEOUT
 WEIR_FETCH_CONNECT_TIMEOUT = env.WEIR_FETCH_CONNECT_TIMEOUT

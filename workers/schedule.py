@@ -59,6 +59,12 @@ SCHEDULE = (
         queue="mail",
     ),
     Entry(
+        name="weir: purge e-mails",
+        task=task_names.PURGE_EMAILS,
+        every=timedelta(minutes=10),
+        queue="maintenance",
+    ),
+    Entry(
         name="weir: heartbeat default",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),

@@ -15,6 +15,7 @@ SETTLE_UNREAD = "unread.settle"
 PURGE_NOTIFICATIONS = "unread.purge"
 EXPIRE_NOTIFICATIONS = "unread.expire"
 SEND_EMAILS = "mail.send_emails"
+PURGE_EMAILS = "mail.purge"
 HEARTBEAT = "workers.heartbeat"
 
 # Those that beat sends: each run does all that is due.
@@ -30,5 +31,6 @@ TICKS = frozenset(
         PURGE_NOTIFICATIONS,
         EXPIRE_NOTIFICATIONS,
         SEND_EMAILS,
+        PURGE_EMAILS,
     }
 )

@@ -207,6 +207,11 @@ class Retention(Group):
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S, description="How long results are kept after their end (30 days)."
     )
+    WEIR_MAIL_CONTENT_RETENTION: PositiveSeconds = Field(
+        default=30 * DAY_S,
+        description="How long the content of an e-mail that has ended is kept after it was rendered (30 days). Its "
+        "row, with the content's hash, is kept for ever.",
+    )
     WEIR_NOTIFICATION_RETENTION: PositiveSeconds = Field(
         default=90 * DAY_S,
         description="How long notifications are kept after they were read (90 days). Unread ones are kept for ever.",

@@ -22,6 +22,7 @@ TIMES = (
     "WEIR_MAIL_UNKNOWN_AFTER",
     "EMAIL_TIMEOUT",
 )
+RETENTION = "WEIR_MAIL_CONTENT_RETENTION"
 
 
 @register
@@ -45,7 +46,7 @@ def mail_times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E007: time-outs and the number of attempts must be positive, whatever sets them."""
     wrong = [
         Error(f"{name} must be greater than 0 (seconds), but is {getattr(settings, name)}.", id="weir.E007")
-        for name in TIMES
+        for name in (*TIMES, RETENTION)
         if not _is_time(getattr(settings, name))
     ]
     if settings.WEIR_MAIL_MAX_ATTEMPTS < 1:

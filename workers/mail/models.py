@@ -32,6 +32,8 @@ class State(models.TextChoices):
 
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
+# Ends that say that something went wrong, or that somebody did not want it.
+UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
 # Ends that an operator may have sent again.
 RESENDABLE = (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
 
@@ -169,6 +171,12 @@ class Email(models.Model):
             ),
             # Lists of a state, the oldest first; nearly all e-mails are sent.
             models.Index(fields=["state", "created_at", "id"], condition=~Q(state=State.SENT), name="email_not_sent"),
+            # How many of a kind, and which, were not sent.
+            models.Index(
+                fields=["kind", "state", "created_at", "id"],
+                condition=Q(state__in=[s.value for s in UNSENT]),
+                name="email_unsent_of_kind",
+            ),
             # The admin's list of a kind, the newest first.
             models.Index(fields=["kind", "id"], name="email_kind"),
             # Search by address, or by how it begins.
@@ -190,10 +198,8 @@ class Rendering(models.Model):
     rendered_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        indexes: ClassVar = [
-            # Retention.
-            models.Index(fields=["rendered_at"], name="rendering_rendered_at"),
-        ]
+        # Retention.
+        indexes: ClassVar = [models.Index(fields=["rendered_at"], name="rendering_rendered_at")]
 
     def __str__(self) -> str:
         return f"rendering of e-mail {self.pk}"
@@ -262,3 +268,31 @@ class RelayHold(models.Model):
 
     def __str__(self) -> str:
         return f"{self.relay}: {self.reason}"
+
+
+class MailAct(models.Model):
+    """What an operator did that is about no single e-mail. Never changed."""
+
+    class What(models.TextChoices):
+        PAUSE = "pause", "paused the kind"
+        RESUME = "resume", "resumed the kind"
+        SUPPRESS = "suppress", "put the address on the suppression list"
+        RELEASE = "release", "took the address off the suppression list"
+        FORGET = "forget", "had the address forgotten"
+
+    acted_at = models.DateTimeField(db_default=Now())
+    what = models.CharField(max_length=10, choices=What)
+    about = models.CharField(max_length=100, help_text="the kind, or the hash of the address")
+    who = models.CharField(max_length=254)
+    why = models.TextField()
+
+    class Meta:
+        verbose_name = "act"
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=~Q(who="") & ~Q(why=""), name="mail_act_says_who_and_why"),
+        ]
+        # What was done about a kind, or an address.
+        indexes: ClassVar = [models.Index(fields=["about", "id"], name="mail_act_about")]
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.get_what_display()}"

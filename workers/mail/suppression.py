@@ -34,5 +34,16 @@ def suppress(address: str, why: str, *, keep_address: bool = True) -> bool:
 
 def release(address: str) -> bool:
     """Take an address off the list; False if it was not there."""
-    deleted, _ = Suppression.objects.filter(address_hash=address_hash(address)).delete()
+    return release_hash(address_hash(address))
+
+
+def release_hash(hashed: str) -> bool:
+    """Take an address off the list by its hash: the address itself may have been forgotten."""
+    deleted, _ = Suppression.objects.filter(address_hash=hashed).delete()
     return bool(deleted)
+
+
+def forget(address: str, why: str) -> None:
+    """Put an address on the list, or leave it there, by its hash only, in the caller's transaction."""
+    if not suppress(address, why, keep_address=False):
+        Suppression.objects.filter(address_hash=address_hash(address)).update(address="", why=why)

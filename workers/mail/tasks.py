@@ -1,9 +1,10 @@
-"""The task of the mailers."""
+"""The tasks of e-mails."""
 
 from celery import shared_task
 
 from workers import task_names
 from workers.mail import outbox
+from workers.mail.maintenance import purge
 from workers.mail.sending import runner
 
 TURN_S = 2.0  # after which the rest is left to the next task, so that a worker that is to stop can
@@ -14,3 +15,9 @@ def send_emails() -> None:
     """Send the e-mails that are due; safe to run twice, together, or late, and may be killed anywhere."""
     if runner.send_due(at_most_s=TURN_S).is_out_of_time:
         outbox.wake_mailer()
+
+
+@shared_task(name=task_names.PURGE_EMAILS)
+def purge_emails() -> None:
+    """Delete old contents of e-mails; safe to run twice, together, or late, and may be killed anywhere."""
+    purge.purge(within_s=purge.WITHIN_S)

@@ -15,8 +15,9 @@ from postgres import short_paginator
 from tests.integration.conftest import Message
 from tests.integration.fetches.test_admin import act, page
 from workers import task_names
-from workers.mail import admin, resolving
-from workers.mail.models import Email, Resolution, State
+from workers.mail import resolving
+from workers.mail.admin import emails as admin
+from workers.mail.models import Act, Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -91,7 +92,7 @@ def test_emails_are_listed_newest_first_and_filtered_by_state(admin_client: Clie
 def test_an_emails_page_shows_it_with_its_resolutions_and_has_no_form(admin_client: Client) -> None:
     """All that is known of it, and all that was said about it; nothing there can be saved, added or deleted."""
     email = unknown("A-1")
-    resolving.resolve(email.pk, arrived=False, who="Ada", why="The mail server lost its queue")
+    resolving.resolve(email.pk, Act.RESEND, who="Ada", why="The mail server lost its queue")
     Email.objects.update(last_reply="451 later")
     shown = page(admin_client, f"{EMAIL}_change", email.pk)
     assert all(
@@ -125,7 +126,7 @@ def test_nothing_is_resolved_before_it_is_confirmed(admin_client: Client) -> Non
     asked = act(admin_client, EMAIL, "arrived", chosen.pk, waiting.pk)
     for text in ("A-1", "after dot", "TimeoutError: timed out &lt;b&gt;", "mail-1:77", "It arrived: 1 e-mail"):
         assert text in asked
-    left_alone = asked.index("Only unknown e-mails can be said to have arrived.")
+    left_alone = asked.index("That can be done only where the state is unknown.")
     assert asked.index("A-1") < left_alone < asked.index("A-2")
     assert f'name="_selected_action" value="{chosen.pk}"' in asked
     assert f'name="_selected_action" value="{waiting.pk}"' not in asked
@@ -139,8 +140,8 @@ def test_sending_again_warns_and_takes_failed_ones_too(admin_client: Client) -> 
     chosen = [unknown("A-1").pk, failed("A-2").pk]
     asked = act(admin_client, EMAIL, "send_again", *chosen, shipped("A-3").pk)
     assert "may get it twice" in asked
-    assert "Send again: 2 e-mails" in asked
-    left_alone = asked.index("Only unknown and failed e-mails can be sent")
+    assert "Send it again: 2 e-mails" in asked
+    left_alone = asked.index("That can be done only where the state is unknown or failed or")
     assert asked.index("A-1") < asked.index("A-3")
     assert asked.index("A-2") < left_alone < asked.index("A-3")
     assert State.PENDING not in {states()[key] for key in chosen}
@@ -158,7 +159,7 @@ def test_what_arrived_is_sent_with_who_said_so_and_an_entry_in_the_log(admin_cli
     """Confirmed with a reason: the row, the resolution, and Django's log say the same."""
     emails = [unknown("A-1"), unknown("A-2")]
     said = confirm(admin_client, "arrived", " It is in the log. ", *(email.pk for email in emails))
-    assert "2 e-mails are said to have arrived." in said
+    assert "2 e-mails: it arrived." in said
     assert set(states().values()) == {State.SENT}
     resolutions = set(Resolution.objects.values_list("email_id", "arrived", "who", "why"))
     assert resolutions == {(email.pk, True, "admin", "It is in the log.") for email in emails}
@@ -171,10 +172,10 @@ def test_what_is_sent_again_is_pending_and_a_worker_hears_of_it(admin_client: Cl
     """One e-mail, in the singular."""
     email = failed("A-1")
     messages.clear()
-    assert "1 e-mail is to be sent again." in confirm(admin_client, "send_again", "Address corrected", email.pk)
+    assert "1 e-mail: send it again." in confirm(admin_client, "send_again", "Address corrected", email.pk)
     assert states() == {email.pk: State.PENDING}
     assert messages == [(task_names.SEND_EMAILS, ())]
-    assert LogEntry.objects.get().change_message == "Send again: Address corrected"
+    assert LogEntry.objects.get().change_message == "Send it again: Address corrected"
 
 
 @pytest.mark.parametrize("why", ["", " \n "])
@@ -194,9 +195,9 @@ def test_who_was_resolved_meanwhile_is_named_and_left_alone(admin_client: Client
     """Also where the list's filter does not show it any more; the others are resolved."""
     first, second = unknown("A-1"), unknown("A-2")
     assert "It arrived: 2 e-mails" in act(admin_client, EMAIL, "arrived", first.pk, second.pk)
-    resolving.resolve(first.pk, arrived=False, who="Ada", why="I was faster")
+    resolving.resolve(first.pk, Act.RESEND, who="Ada", why="I was faster")
     said = confirm(admin_client, "arrived", "seen", first.pk, second.pk, 4_711, state__exact="unknown")
-    assert "1 e-mail is said to have arrived." in said
+    assert "1 e-mail: it arrived." in said
     assert f"E-mail {first.pk} is pending: only unknown ones can have arrived." in said
     assert "There is no e-mail 4711." in said
     assert states() == {first.pk: State.PENDING, second.pk: State.SENT}
@@ -248,7 +249,7 @@ def test_more_than_a_page_is_resolved_in_parts(admin_client: Client, monkeypatch
     asked = act(admin_client, EMAIL, "arrived", *ids)
     assert "At most 2 e-mails are resolved at once" in asked
     assert "It arrived: 2 e-mails" in asked
-    assert "2 e-mails are said" in confirm(admin_client, "arrived", "seen", *ids)
+    assert "2 e-mails: it arrived" in confirm(admin_client, "arrived", "seen", *ids)
 
 
 class Outline(HTMLParser):
@@ -273,13 +274,13 @@ def test_the_confirmation_can_be_used_with_keyboard_and_screen_reader(admin_clie
     asked = Outline(whole.partition('id="content"')[2])  # without Django's own header and navigation
     assert len(asked.all("table")) == len(asked.all("caption")) == 2
     scopes = [header.get("scope") for header in asked.all("th")]
-    assert scopes == 2 * (["col"] * 9 + ["row"])
+    assert scopes == 2 * (["col"] * 10 + ["row"])
     [field] = asked.all("textarea")
     assert (field["id"], field["aria-describedby"]) == ("id_why", "id_why_helptext")
     assert "required" in field
     assert {"for": "id_why"} in asked.all("label")
     assert [control["value"] for control in asked.all("input") if control.get("type") == "submit"] == [
-        "Send again: 1 e-mail"
+        "Send it again: 1 e-mail"
     ]
     [back] = [link for link in asked.all("a") if link.get("class") == "closelink"]
     assert back["href"] == reverse(EMAILS)

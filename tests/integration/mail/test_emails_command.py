@@ -18,8 +18,9 @@ from django.utils import timezone
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
 from workers import task_names
-from workers.mail.models import Email, Resolution, State
+from workers.mail.models import Act, Email, RelayHold, Resolution, State
 from workers.mail.phases import Phase
+from workers.mail.reports import counts
 from workers.mail.sending import runner
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -33,8 +34,10 @@ def shipped(number: str, **fields: Any) -> Email:
     """Ship an order; returns its e-mail, with these fields."""
     order = Order.objects.create(number=number, customer_email=f"{number.lower()}@example.com")
     shipping.ship(order.pk)
-    Email.objects.filter(pk=order.shipped_email.pk).update(**fields)
-    return order.shipped_email
+    email = order.shipped_email
+    Email.objects.filter(pk=email.pk).update(**fields)
+    email.refresh_from_db()
+    return email
 
 
 def unknown(number: str, minutes: int = 0, **fields: Any) -> Email:
@@ -65,38 +68,55 @@ def refused(*arguments: object) -> str:
 # --- the list -----------------------------------------------------------------------------------------
 
 
-def test_every_state_is_counted_also_those_without_e_mails() -> None:
-    """Nobody has to know which states there are."""
-    assert told().split() == [word for state in State for word in ("0", state.value)]
+COUNTED = [state.value for state in State if state != State.SENT]
+
+
+def test_every_state_is_counted_but_what_was_sent() -> None:
+    """Nobody has to know which states there are; of those sent there are too many to count."""
+    assert sorted(told().split()) == sorted(word for state in COUNTED for word in ("0", state))
     shipped("A-1")
     shipped("A-2")
     failed("A-3")
-    lines = [line.split() for line in told().splitlines()]
-    assert lines == [
-        ["2", "pending"], ["0", "claimed"], ["0", "sending"], ["0", "sent"], ["1", "failed"], ["0", "unknown"],
-    ]  # fmt: skip
+    shipped("A-4", state=State.SENT, sent_at=Now())
+    lines = {tuple(line.split()) for line in told().splitlines()}
+    assert lines == {("0", state) for state in COUNTED} - {("0", "pending"), ("0", "failed")} | {
+        ("2", "pending"), ("1", "failed"),
+    }  # fmt: skip
+
+
+def test_counting_ends_at_ten_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said, to people by a plus, to machines by where it ended."""
+    monkeypatch.setattr(counts, "MOST", 2)
+    for number in range(3):
+        shipped(f"A-{number}")
+    assert "2+ pending" in told()
+    found = json.loads(told("list", "--json"))
+    assert (found["counts"]["pending"], found["counted_to"]) == (2, 2)
+
+
+def test_a_relay_that_cannot_be_used_is_named() -> None:
+    """Since when, and what it said; nothing else is wrong with what waits."""
+    RelayHold.objects.create(relay="mx.example:25", reason="It refuses us: 550 5.7.1 \x1b[31m")
+    listed = told()
+    assert "The relay mx.example:25 cannot be used since 20" in listed
+    assert "It refuses us: 550 5.7.1" in listed
+    assert "\x1b" not in listed
+    assert [hold["relay"] for hold in json.loads(told("list", "--json"))["held_relays"]] == ["mx.example:25"]
 
 
 def test_unknown_ones_are_listed_oldest_first_with_what_is_known() -> None:
-    """Each has a line with its kind, label, recipient, phase, last reply, worker, and age."""
-    young = unknown("A-1", 5, last_reply="reset by peer")
-    old = unknown("A-2", 125, phase=Phase.BEGUN, last_reply="no word", claimed_by="mail-2:8")
+    """Each has a line with its kind, key, recipient, phase, last reply, worker, and age."""
+    young = unknown("A-1", 5, last_reply="reset", subject="first")
+    old = unknown("A-2", 125, phase=Phase.BEGUN, last_reply="silence", claimed_by="mail-2:8", subject="second")
     shipped("A-3")
     *_, header, first, second = told().splitlines()
-    assert header.split() == ["id", "kind", "label", "recipient", "phase", "last", "reply", "worker", "age"]
+    assert header.split() == ["id", "kind", "key", "recipient", "subject", "phase", "last", "reply", "worker", "age"]
     assert first.split() == [
-        str(old.pk),
-        "order.shipped",
-        "A-2",
-        "a-2@example.com",
-        "begun",
-        "no",
-        "word",
-        "mail-2:8",
-        "2h",
-        "05m",
-    ]
-    assert second.split()[:6] == [str(young.pk), "order.shipped", "A-1", "a-1@example.com", "after", "dot"]
+        str(old.pk), "order.shipped", old.key, "a-2@example.com", "second", "begun", "silence", "mail-2:8", "2h", "05m",
+    ]  # fmt: skip
+    assert second.split()[:7] == [
+        str(young.pk), "order.shipped", young.key, "a-1@example.com", "first", "after", "dot",
+    ]  # fmt: skip
     assert second.split()[-2:] == ["5m", "00s"]
 
 
@@ -115,7 +135,7 @@ def test_what_a_mail_server_leaves_unknown_is_listed(
         assert (email["recipient"], email["phase"]) == ("cut-accepted.1@example.com", "after dot")
         assert [email["message_id"]] == list(server.received())
         told("resolve", email["id"], "--arrived", "--why", "it is in the mail server's log")
-        assert json.loads(told("list", "--json"))["counts"]["sent"] == 1
+        assert [it["id"] for it in json.loads(told("list", "--state", "sent", "--json"))["emails"]] == [email["id"]]
         assert runner.send_due().sent == 0
 
 
@@ -124,15 +144,15 @@ def test_failed_ones_are_listed_where_they_are_asked_for() -> None:
     email = failed("A-1")
     unknown("A-2")
     assert "There is no such recipient" not in told()
-    listed = told("list", "--state", "failed").splitlines()
-    assert listed[-1].split()[:3] == [str(email.pk), "order.shipped", "A-1"]
-    assert "550 There is no such recipient" in listed[-1]
-    assert not [line for line in listed if "A-2" in line]
+    listed = " ".join(told("list", "--state", "failed").split())
+    assert f"{email.pk} order.shipped {email.key} a-1@example.com" in listed
+    assert "550 There is" in listed
+    assert "a-2@example.com" not in listed
 
 
 @pytest.mark.parametrize("state", ["pending", "sending", "sent"])
 def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
-    """The oldest first; how an e-mail looks that only waits can be seen, too."""
+    """The oldest first, of those sent the newest; how an e-mail looks that only waits can be seen, too."""
     fields: dict[str, dict[str, Any]] = {
         "pending": {},
         "sending": {"sending_since": Now(), "claim_token": uuid4()},
@@ -141,8 +161,35 @@ def test_the_e_mails_of_any_state_are_listed(state: str) -> None:
     first, second = (shipped(number, state=state, **fields[state]) for number in ("A-1", "A-2"))
     failed("A-3")
     found = json.loads(told("list", "--state", state, "--json"))
-    assert [email["id"] for email in found["emails"]] == [first.pk, second.pk]
-    assert "A-2" in told("list", "--state", state)
+    in_order = [second.pk, first.pk] if state == "sent" else [first.pk, second.pk]
+    assert [email["id"] for email in found["emails"]] == in_order
+    assert "a-2@example.com" in told("list", "--state", state)
+
+
+def test_those_to_an_address_are_listed_in_any_state() -> None:
+    """Or to addresses that begin so, in whatever case, also of one state or kind; the table says each one's state."""
+    first, second, other = failed("Kim-1"), shipped("kim-2"), shipped("Ada-1")
+
+    def found(*arguments: str) -> list[int]:
+        return [email["id"] for email in json.loads(told("list", "--json", *arguments))["emails"]]
+
+    assert found("--to", "KIM-1@example.com") == [first.pk]
+    assert found("--to", "kim") == [first.pk, second.pk]
+    assert found("--to", "kim", "--state", "pending", "--kind", "order.shipped") == [second.pk]
+    assert found("--to", "%") == []
+    listed = told("list", "--to", "kim")
+    assert "failed" in listed.splitlines()[-2] or "failed" in listed.partition("recipient")[2]
+    assert str(other.pk) not in listed.split()
+
+
+def test_a_kind_that_there_is_not_is_refused_with_what_may_have_been_meant() -> None:
+    assert "Did you mean order.shipped?" in refused("list", "--kind", "order.shiped")
+    assert json.loads(told("list", "--kind", "order.shipped", "--json"))["emails"] == []
+    assert "There is no kind 'old'" in refused("list", "--kind", "old")
+    old = shipped("A-1", kind="old")
+    assert [it["id"] for it in json.loads(told("list", "--kind", "old", "--state", "pending", "--json"))["emails"]] == [
+        old.pk
+    ]
 
 
 def test_one_is_shown_with_all_that_is_known_and_what_was_said() -> None:
@@ -151,14 +198,14 @@ def test_one_is_shown_with_all_that_is_known_and_what_was_said() -> None:
     told("resolve", email.pk, "--resend", "--why", "Not in the log", "--who", "Ada")
     text = told("show", email.pk)
     lines = dict(line.strip().split("  ", 1) for line in text.splitlines()[1:])
-    assert {name: lines[name].strip() for name in ("state", "label", "recipient", "Message-ID")} == {
-        "state": "pending", "label": "A-1", "recipient": "a-1@example.com", "Message-ID": email.message_id,
+    assert {name: lines[name].strip() for name in ("state", "key", "recipient", "Message-ID")} == {
+        "state": "pending", "key": email.key, "recipient": "a-1@example.com", "Message-ID": email.message_id,
     }  # fmt: skip
     assert "Ada: send it again. Not in the log" in text
     assert "\x1b" not in text
     of = json.loads(told("show", email.pk, "--json"))
     assert (of["state"], of["attempts"], of["sent_at"]) == ("pending", 0, None)
-    assert [(said["who"], said["arrived"], said["was"]) for said in of["resolutions"]] == [("Ada", False, "unknown")]
+    assert [(said["who"], said["did"], said["was"]) for said in of["resolutions"]] == [("Ada", "resend", "unknown")]
     assert refused("show", email.pk + 1) == f"There is no e-mail {email.pk + 1}."
 
 
@@ -169,15 +216,19 @@ def test_the_list_for_machines_has_all_fields() -> None:
     age_s = printed["emails"][0].pop("age_s")
     assert 600 <= age_s < 660
     assert printed == {
-        "counts": {"pending": 0, "claimed": 0, "sending": 0, "sent": 0, "failed": 0, "unknown": 1},
+        "counts": {**dict.fromkeys(COUNTED, 0), "unknown": 1},
+        "counted_to": 10_000,
+        "held_relays": [],
         "state": "unknown",
+        "has_more": False,
         "emails": [
             {
                 "id": email.pk,
                 "kind": "order.shipped",
+                "state": "unknown",
                 "key": email.key,
-                "label": "A-1",
                 "recipient": "a-1@example.com",
+                "subject": "Your order A-1 is on its way",
                 "message_id": email.message_id,
                 "attempts": 1,
                 "phase": "after dot",
@@ -196,19 +247,20 @@ def test_ages_are_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch
     assert 600 <= json.loads(told("list", "--json"))["emails"][0]["age_s"] < 660
 
 
-def test_the_oldest_are_kept_and_the_rest_is_counted() -> None:
-    """With more than the limit, how many are not shown is said; 0 shows all."""
-    for number in range(3):
-        unknown(f"A-{number}", number)
-    assert [email["label"] for email in json.loads(told("list", "--json", "--limit", 2))["emails"]] == ["A-2", "A-1"]
-    assert told("list", "--limit", 2).endswith("1 of 3, less old, are not shown: --limit 0 shows all.\n")
+def test_the_oldest_are_kept_and_that_there_are_more_is_said() -> None:
+    """0 shows all."""
+    emails = [unknown(f"A-{number}", number) for number in range(3)]
+    found = json.loads(told("list", "--json", "--limit", 2))
+    assert [email["id"] for email in found["emails"]] == [emails[2].pk, emails[1].pk]
+    assert found["has_more"]
+    assert told("list", "--limit", 2).endswith("More are not shown: --limit 0 shows all.\n")
     assert len(json.loads(told("list", "--json", "--limit", 0))["emails"]) == 3
     assert "not shown" not in told("list", "--limit", 3)
 
 
 def test_what_others_wrote_cannot_steer_the_terminal_or_hide_a_column() -> None:
     """Control characters are replaced, markup is literal, and long texts are folded or cut, so that all fits."""
-    order = Order.objects.create(number="[red]A-1", customer_email="x" * 242 + "@example.com")
+    order = Order.objects.create(number="[red]A-1", customer_email=f"{'x' * 60}@example.com")
     shipping.ship(order.pk)
     Email.objects.update(
         state=State.UNKNOWN, claim_token=uuid4(), sending_since=Now() - timedelta(days=2), phase=Phase.AFTER_DOT,
@@ -232,7 +284,7 @@ def test_what_arrived_is_sent_and_who_said_so_and_why_is_kept() -> None:
     assert printed == f"E-mail {email.pk}: it arrived.\n"
     assert Email.objects.get().state == State.SENT
     resolution = Resolution.objects.get()
-    assert (resolution.arrived, resolution.who, resolution.why) == (True, "Ada", "The customer has it")
+    assert (resolution.done, resolution.who, resolution.why) == (Act.ARRIVED, "Ada", "The customer has it")
     assert (resolution.phase, resolution.last_reply) == (Phase.AFTER_DOT, REPLY)
 
 
@@ -272,7 +324,7 @@ def test_each_is_resolved_by_itself_and_what_could_not_be_is_said_at_the_end() -
         (["--arrived", "--why", "seen", "--who", ""], "--who: it must not be blank"),
         (["--arrived", "--why", "seen", "--who", "x" * 255], "--who: it must have 254 characters at most"),
         (["--arrived"], "--why"),
-        (["--why", "seen"], "one of the arguments --arrived --resend is required"),
+        (["--why", "seen"], "one of the arguments --arrived --resend --give-up is required"),
         (["--arrived", "--resend", "--why", "seen"], "not allowed with argument"),
     ],
 )
@@ -282,6 +334,39 @@ def test_bad_input_is_refused_and_changes_nothing(arguments: list[str], sentence
     assert sentence in refused("resolve", email.pk, *arguments)
     assert Email.objects.get().state == State.UNKNOWN
     assert not Resolution.objects.exists()
+
+
+def test_an_unknown_one_can_be_given_up() -> None:
+    """It is not sent again, and nobody says that it arrived."""
+    email = unknown("A-1")
+    assert told("resolve", email.pk, "--give-up", "--why", "The customer was called") == (
+        f"E-mail {email.pk}: it stays unsent.\n"
+    )
+    assert Email.objects.get().state == State.FAILED
+
+
+def test_what_waits_is_cancelled_and_what_was_sent_is_not() -> None:
+    """With who did it, and why; the others are named."""
+    waiting, sent = shipped("A-1"), shipped("A-2", state=State.SENT, sent_at=Now())
+    sentence = f"E-mail {sent.pk} is sent: only pending or claimed ones can be cancelled."
+    assert refused("cancel", waiting.pk, sent.pk, "--why", "The order was cancelled", "--who", "Ada") == sentence
+    assert Email.objects.get(pk=waiting.pk).state == State.CANCELLED
+    said = Resolution.objects.get()
+    assert (said.email_id, said.done, said.who) == (waiting.pk, Act.CANCEL, "Ada")
+
+
+def test_one_that_was_not_accepted_is_rendered_anew_to_another_address() -> None:
+    """A bad address changes nothing."""
+    email = failed("A-1")
+    Order.objects.update(number="B-1")
+    assert refused("correct", email.pk, "--to", "no address", "--why", "x") == "'no address' is no e-mail address."
+    assert Email.objects.get().state == State.FAILED
+    printed = told("correct", email.pk, "--to", "Kim <kim@example.com>", "--why", "A typing mistake")
+    assert printed == f"E-mail {email.pk}: it is rendered anew, and sent.\n"
+    assert Email.objects.values_list("state", "recipient", "recipient_name").get() == (
+        State.PENDING, "kim@example.com", "Kim",
+    )  # fmt: skip
+    assert "Your order B-1 is on its way" in told("preview", email.pk)
 
 
 def test_a_failed_one_cannot_be_said_to_have_arrived() -> None:

@@ -93,7 +93,7 @@ def test_a_mail_server_that_cannot_be_reached_is_an_error_that_says_what_to_do()
         call_command("send_emails", stdout=output)
     happened, _, to_do = str(stop.value).partition("): ")
     assert happened.startswith("The mail server 127.0.0.1:1 cannot be reached (ConnectionRefusedError: ")
-    assert to_do == "check the EMAIL_* settings. 2 e-mails wait."
+    assert to_do == "check the EMAIL_* settings and WEIR_MAIL_RELAYS. 2 e-mails wait."
     assert output.getvalue() == "2 were taken and not tried: they wait as before.\n"
     assert states() == ["pending", "pending"]
     assert set(Email.objects.values_list("attempts", flat=True)) == {0}
@@ -155,8 +155,8 @@ def test_a_dry_run_says_what_would_be_sent_and_what_cannot_be(server: MailServer
     shown = "no address\N{REPLACEMENT CHARACTER}[31m"
     reason = r"There is a line break or a control character in the address: 'no address\x1b[31m'."
     assert send_emails_lines("--dry-run") == [
-        f"would be sent: {good.pk}: order.shipped A-1 to a@example.com",
-        f"cannot be written: {broken.pk}: order.shipped A-2 to {shown}: {reason}",
+        f"would be sent: {good.pk}: order.shipped {good.key} to a@example.com",
+        f"cannot be written: {broken.pk}: order.shipped {broken.key} to {shown}: {reason}",
         "1 e-mail would be sent, 1 cannot be written.",
     ]
     assert list(Email.objects.order_by("pk").values()) == before
@@ -168,7 +168,10 @@ def test_a_dry_run_needs_no_mail_server_and_says_the_same_again() -> None:
     assert send_emails_lines("--dry-run") == ["0 e-mails would be sent, 0 cannot be written."]
     [email] = ship("a@example.com")
     for _ in range(2):
-        assert send_emails_lines("--dry-run")[0] == f"would be sent: {email.pk}: order.shipped A-1 to a@example.com"
+        assert (
+            send_emails_lines("--dry-run")[0]
+            == f"would be sent: {email.pk}: order.shipped {email.key} to a@example.com"
+        )
     assert states() == [State.PENDING]
 
 

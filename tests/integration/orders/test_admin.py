@@ -6,14 +6,14 @@ import psycopg
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
 from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
-from workers.mail import resolving
-from workers.mail.models import Email, State
+from workers.mail.models import Act, Email, Resolution, State
 from workers.mail.phases import Phase
 from workers.orders import admin, shipping
 from workers.orders.models import Order
@@ -50,7 +50,7 @@ def test_orders_are_listed_found_and_filtered(admin_client: Client) -> None:
 
 
 def test_an_order_is_added_changed_and_then_only_looked_at(admin_client: Client) -> None:
-    """Until it is shipped; no form sets the time of that."""
+    """Until its e-mail is on its way; no form sets the time of shipping."""
     values = {"number": "A-1", "customer_email": "old@example.com", "shipped_at_0": "2026-01-01", "_save": "Save"}
     assert "DatabaseDefault" not in page(admin_client, f"{ORDER}_add")
     assert admin_client.post(reverse(f"{ORDER}_add"), values).status_code == 302
@@ -61,23 +61,29 @@ def test_an_order_is_added_changed_and_then_only_looked_at(admin_client: Client)
         assert admin_client.post(change, {**values, "customer_email": address}).status_code == 302
     assert Order.objects.get().customer_email == "new@example.com"
     shipping.ship(added.pk)
+    Email.objects.update(state=State.SENT, sent_at=Now())
     assert 'name="_save"' not in page(admin_client, f"{ORDER}_change", added.pk)
     assert admin_client.post(change, values).status_code == 403
     assert admin_client.post(reverse(f"{ORDER}_delete", args=[added.pk]), {"post": "yes"}).status_code == 403
     assert Order.objects.get().customer_email == "new@example.com"
 
 
-def test_the_address_of_a_failed_email_can_be_put_right(admin_client: Client) -> None:
-    """And nothing else of an order that is shipped; when the e-mail waits again, it cannot be changed any more."""
-    failed_one = shipped("A-1")
-    refused = {"state": State.FAILED, "phase": Phase.NOT_BEGUN, "last_reply": "550 no such recipient"}
-    Email.objects.update(**refused)
-    change = reverse(f"{ORDER}_change", args=[failed_one.pk])
+REFUSED = {"state": State.FAILED, "phase": Phase.NOT_BEGUN, "last_reply": "550 no such recipient"}
+
+
+@pytest.mark.parametrize("fields", [REFUSED, {}], ids=["failed", "pending"])
+def test_the_address_of_an_email_that_was_not_accepted_can_be_put_right(
+    fields: dict[str, Any], admin_client: Client
+) -> None:
+    """And nothing else of an order that is shipped: the e-mail goes to that address, and says who corrected it."""
+    order = shipped("A-1")
+    Email.objects.update(**fields)
     values = {"number": "B-1", "customer_email": "right@example.com", "_save": "Save"}
-    assert admin_client.post(change, values).status_code == 302
+    assert admin_client.post(reverse(f"{ORDER}_change", args=[order.pk]), values).status_code == 302
     assert Order.objects.values_list("number", "customer_email").get() == ("A-1", "right@example.com")
-    resolving.resolve(failed_one.shipped_email.pk, arrived=False, who="kim", why="The address is right now")
-    assert admin_client.post(change, values).status_code == 403
+    assert Email.objects.values_list("state", "recipient").get() == (State.PENDING, "right@example.com")
+    said = Resolution.objects.get()
+    assert (said.done, said.who, said.why) == (Act.CORRECT, "admin", "The order's address was corrected.")
 
 
 def test_an_order_that_is_shipped_while_its_form_is_saved_stays_shipped(

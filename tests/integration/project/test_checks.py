@@ -66,6 +66,7 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("WEIR_MAIL_LEASE", math.inf, "weir.E007", "but is inf"),
         ("EMAIL_TIMEOUT", 0.0, "weir.E007", "greater than 0"),
         ("EMAIL_TIMEOUT", None, "weir.E007", "but is None"),
+        ("WEIR_MAIL_CONTENT_RETENTION", 0.0, "weir.E007", "greater than 0"),
         ("WEIR_MAIL_MAX_ATTEMPTS", 0, "weir.E007", "at least 1"),
         ("WEIR_MAIL_UNKNOWN_AFTER", 1_200.0, "weir.E008", "= 1200 (seconds), but is 1200"),
         ("WEIR_MAIL_COMMAND_TIMEOUT", 0.0, "weir.E007", "greater than 0"),

@@ -72,7 +72,10 @@ def test_the_help_says_the_exit_statuses(name: str) -> None:
         ("sites pause", "the following arguments are required: HOST. "),
         ("fetches list --state faild", "There is no state 'faild'. Did you mean failed? The states are queued, "),
         ("emails list --state unknwon", "There is no state 'unknwon'. Did you mean unknown? The states are pending, "),
-        ("emails resolv 7", "There is no action 'resolv'. Did you mean resolve? The actions are list, show, resolve. "),
+        (
+            "emails resolv 7",
+            "There is no action 'resolv'. Did you mean resolve? The actions are list, show, resolve, cancel, ",
+        ),
         ("sites --verbosiyt 1 list", "there is no option --verbosiyt. Did you mean --verbosity? "),
         ("emails resolve 7 --arived --why x", "there is no option --arived. Did you mean --arrived? "),
         ("check_heartbeat --proccess=beat", "there is no option --proccess. Did you mean --process? "),

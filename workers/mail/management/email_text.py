@@ -1,38 +1,70 @@
 """E-mails as people and as machines read them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from django.utils.text import Truncator
 from rich.text import Text
 
 from workers.cli import terminal
-from workers.mail.models import Act, Email
+from workers.mail.models import Act, Email, RelayHold, Suppression
+from workers.mail.reports import counts
+from workers.mail.reports.counts import KindNumbers
+from workers.mail.reports.previews import Preview
+from workers.mail.reports.why import Blocker
 
 COLUMNS = ("id", "kind", "key", "recipient", "subject", "phase", "last reply", "worker", "age")
-NEVER_FOLDED = ("id", "phase", "age")
+NEVER_FOLDED = ("id", "phase", "age", "state")
 SHOWN_SUBJECT = 60  # characters
 SHOWN = 200  # characters of a reply in the table; --json has all of them
 LABELS = {"message_id": "Message-ID", "content_hash": "SHA-256"}
-TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at")
+TIMES = ("created_at", "next_attempt_at", "sending_since", "sent_at", "ask_until")
 
 
-def list_text(emails: Sequence[Email], counts: Mapping[str, int], state: str) -> str:
-    """Return the numbers by state, and the e-mails of this state as a table."""
-    text = "\n".join(f"{number:>11,} {counted}" for counted, number in counts.items())
+def list_text(
+    emails: Sequence[Email], numbers: Mapping[str, int], holds: Sequence[RelayHold], *, has_states: bool, has_more: bool
+) -> str:
+    """Return the numbers by state, the held relays, and the e-mails as a table; with states where these may differ."""
+    text = "\n".join(f"{number_text(number):>11} {counted}" for counted, number in numbers.items())
+    for hold in holds:
+        text += f"\n\n{terminal.printable(_held(hold))}"
     if emails:
-        text += f"\n\n{_table(emails)}"
-    if (hidden := counts[state] - len(emails)) > 0:
-        text += f"{hidden:,} of {counts[state]:,}, less old, are not shown: --limit 0 shows all."
+        text += f"\n\n{_table(emails, has_states=has_states)}"
+    if has_more:
+        text += "More are not shown: --limit 0 shows all."
     return text
 
 
-def _table(emails: Sequence[Email]) -> str:
-    table = terminal.table(*COLUMNS, numbers=("id", "age"))
+def _held(hold: RelayHold) -> str:
+    return f"The relay {hold.relay} cannot be used since {_moment(hold.since.isoformat())}. {hold.reason}"
+
+
+def hold_data(hold: RelayHold) -> dict[str, object]:
+    """Return a relay that cannot be used, for machines."""
+    times = {"since": hold.since.isoformat(), "tried_at": hold.tried_at.isoformat()}
+    return {"relay": hold.relay, "reason": hold.reason, **times}
+
+
+def number_text(number: int) -> str:
+    """Return a number that was counted up to counts.MOST."""
+    return f"{number:,}+" if number >= counts.MOST else f"{number:,}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with what it counts."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _table(emails: Sequence[Email], *, has_states: bool) -> str:
+    columns = ("id", "state", *COLUMNS[1:]) if has_states else COLUMNS
+    table = terminal.table(*columns, numbers=("id", "age"))
     for column in table.columns:
         column.no_wrap = column.header in NEVER_FOLDED
     for email in emails:
         texts = (
+            *([email.state] if has_states else []),
             email.kind,
             email.key,
             email.recipient,
@@ -53,6 +85,7 @@ def as_data(email: Email) -> dict[str, object]:
     """Return an e-mail of the list for machines."""
     return {
         "id": email.pk,
+        "state": email.state,
         "kind": email.kind,
         "key": email.key,
         "recipient": email.recipient,
@@ -66,14 +99,19 @@ def as_data(email: Email) -> dict[str, object]:
     }
 
 
-def details(email: Email) -> dict[str, object]:
-    """Return all that is known of one e-mail, for machines, with what operators said about it."""
+def details(email: Email, blockers: Sequence[Blocker]) -> dict[str, object]:
+    """Return all that is known of one e-mail, for machines: what it waits for, and what was said about it."""
     times = ((name, getattr(email, name)) for name in TIMES)
     return {
         **as_data(email),
-        "state": email.state,
-        **{name: getattr(email, name) for name in ("language", "priority", "content_hash", "relay", "provider_id")},
+        **{
+            name: getattr(email, name)
+            for name in ("language", "priority", "content_hash", "content_size", "renderings", "relay", "provider_id")
+        },
         **{name: moment and moment.isoformat() for name, moment in times},
+        "waits_for": [
+            {"what": it.what, "text": it.text, "until": it.until and it.until.isoformat()} for it in blockers
+        ],
         "resolutions": [
             {
                 "at": said.resolved_at.isoformat(),
@@ -91,9 +129,19 @@ def details(email: Email) -> dict[str, object]:
 def as_text(of: dict[str, object]) -> str:
     """Return what `details` says, on a screen; without what there is not."""
     lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
-    said = of["resolutions"] if isinstance(of["resolutions"], list) else []
+    waits = (f"  waits  {it['text']}{_until(it['until'])}" for it in _listed(of, "waits_for"))
+    said = _listed(of, "resolutions")
     resolutions = (f"  {_moment(each['at'])}  {each['who']}: {Act(each['did']).label}. {each['why']}" for each in said)
-    return "\n".join([f"e-mail {of['id']}", *terminal.fields(lines), *map(terminal.printable, resolutions)])
+    return "\n".join([f"e-mail {of['id']}", *terminal.fields(lines), *map(terminal.printable, (*waits, *resolutions))])
+
+
+def _listed(of: dict[str, object], name: str) -> list[dict[str, Any]]:
+    listed = of[name]
+    return listed if isinstance(listed, list) else []
+
+
+def _until(moment: object) -> str:
+    return f" (until {_moment(moment)})" if moment else ""
 
 
 def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
@@ -103,6 +151,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "next attempt", _moment(of["next_attempt_at"]) if of["state"] == "pending" else ""
     yield "transmitted", _moment(of["sending_since"])
     yield "sent", _moment(of["sent_at"])
+    yield "asked until", _moment(of["ask_until"])
     for name in ("phase", "last_reply", "relay", "provider_id", "worker"):
         yield name.replace("_", " "), str(of[name])
 
@@ -114,3 +163,70 @@ def _moment(moment: object) -> str:
 def _age_s(email: Email) -> float:
     age_s: float = vars(email)["age"].total_seconds()
     return max(0.0, age_s)
+
+
+def kinds_text(kinds: Sequence[KindNumbers]) -> str:
+    """Return the kinds as a table, and below it who paused which, and why."""
+    table = terminal.table("kind", "waiting", "unknown", "failed", "", numbers=("waiting", "unknown", "failed"))
+    for kind in kinds:
+        numbers = (number_text(number) for number in (kind.waiting, kind.unknown, kind.failed))
+        remark = "paused" if kind.paused_at else "" if kind.is_registered else "no app registers it"
+        table.add_row(kind.kind, *numbers, remark)
+    paused = (
+        f"{kind.kind}: paused by {kind.who} since {_moment(kind.paused_at.isoformat())}. {kind.why}"
+        for kind in kinds
+        if kind.paused_at
+    )
+    return "\n".join([terminal.rendered(table).rstrip("\n"), *map(terminal.printable, paused)])
+
+
+def kind_data(kind: KindNumbers) -> dict[str, object]:
+    """Return a kind for machines."""
+    paused = {"at": kind.paused_at.isoformat(), "who": kind.who, "why": kind.why} if kind.paused_at else None
+    numbers = {"waiting": kind.waiting, "unknown": kind.unknown, "failed": kind.failed}
+    return {"kind": kind.kind, "is_registered": kind.is_registered, "paused": paused, **numbers}
+
+
+def suppressed_text(entries: Sequence[Suppression], *, has_more: bool) -> str:
+    """Return a page of the suppression list as a table."""
+    if not entries:
+        return "No address is on the suppression list."
+    table = terminal.table("address", "id", "since", "why", numbers=("id",))
+    for column in table.columns:
+        column.no_wrap = column.header in {"id", "since"}
+    for entry in entries:
+        name, why = (Text(terminal.printable(text)) for text in (entry.address or entry.address_hash, entry.why))
+        table.add_row(name, str(entry.pk), f"{entry.since:%Y-%m-%d}", why)
+    more = f"More are on the list: --before {entries[-1].pk} goes on." if has_more else ""
+    return terminal.rendered(table) + more
+
+
+def suppression_data(entry: Suppression) -> dict[str, object]:
+    """Return an entry of the suppression list for machines."""
+    return {
+        "id": entry.pk,
+        "address": entry.address or None,
+        "address_hash": entry.address_hash,
+        "since": entry.since.isoformat(),
+        "why": entry.why,
+    }
+
+
+def preview_text(preview: Preview) -> str:
+    """Return headers, text and files of an e-mail, on a screen."""
+    headers = [f"{name}: {value}" for name, value in preview.headers]
+    files = [f"[{part.name}: {part.content_type}, {counted(part.size, 'byte')}]" for part in preview.attachments]
+    text = preview.text.replace("\r\n", "\n").rstrip("\n").split("\n")
+    note = [] if preview.is_stored else ["(rendered now, not stored)"]
+    return "\n".join(map(terminal.printable, [*note, *headers, "", *text, *([""] if files else []), *files]))
+
+
+def preview_data(preview: Preview) -> dict[str, object]:
+    """Return an e-mail's parts for machines."""
+    return {
+        "is_stored": preview.is_stored,
+        "headers": [list(header) for header in preview.headers],
+        "text": preview.text,
+        "html": preview.html or None,
+        "attachments": [asdict(part) for part in preview.attachments],
+    }

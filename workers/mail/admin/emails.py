@@ -1,21 +1,30 @@
 """The operators' page of e-mails, where the unknown and the failed ones are resolved."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.functional import cached_property
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
-from workers.mail import resolving, searching
+from postgres.short_paginator import ShortPaginator
+from workers.mail import kinds, resolving
+from workers.mail.admin import previews
+from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
+from workers.mail.reports import counts, searching
+from workers.mail.reports.why import why
 
 SHOWN = 100  # characters of a text in a list
 MOST_RESOLVED = 100  # as many as a person may look at on one page
@@ -48,13 +57,33 @@ class ResolutionInline(ResolutionTabularInline):
         return False
 
 
-class Reason(forms.Form):
-    """What an operator must say to resolve e-mails."""
+class IndexedPaginator(ShortPaginator):
+    """Counts by indexes: where PostgreSQL believes that many match, it would read the table until it has found them."""
 
-    why = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 80}),
-        help_text="What you found out, and where: it is kept with each e-mail.",
-    )
+    @cached_property
+    def count(self) -> int:
+        """Return how many there are, up to the bound."""
+        with transaction.atomic():
+            counts.by_index()
+            return super().count
+
+
+class KindFilter(admin.SimpleListFilter):
+    """The kinds that apps have registered: to ask which ones there are in the table would read all of it."""
+
+    title = parameter_name = "kind"
+
+    def lookups(
+        self,
+        request: HttpRequest,  # noqa: ARG002  Django's signature
+        model_admin: "admin.ModelAdmin[Email]",  # noqa: ARG002  as above
+    ) -> list[tuple[str, str]]:
+        """Return the kinds."""
+        return [(name, name) for name in kinds.names()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Email]) -> QuerySet[Email]:  # noqa: ARG002  as above
+        """Return those of the kind."""
+        return queryset.filter(kind=self.value()) if self.value() else queryset
 
 
 @admin.register(Email)
@@ -75,7 +104,8 @@ class EmailAdmin(TableAdmin[Email]):
         "sending_since",
         "sent_at",
     )
-    list_filter = ("state", "kind")
+    paginator = IndexedPaginator
+    list_filter = ("state", KindFilter)
     search_fields = ("key",)  # for the search box to be there: get_search_results says what is searched
     search_help_text = "how the address begins, the key, or the Message-ID"
     fields = (
@@ -88,6 +118,7 @@ class EmailAdmin(TableAdmin[Email]):
         "context",
         "priority",
         "state",
+        "waits_for",
         "message_id",
         "content_hash",
         "relay",
@@ -102,10 +133,32 @@ class EmailAdmin(TableAdmin[Email]):
         "phase",
         "last_reply",
     )
+    readonly_fields = ("waits_for",)
     inlines = (ResolutionInline,)
     ordering = ("-pk",)
     sortable_by = ()
     actions = ("arrived", "send_again", "give_up", "cancel", "render_anew")
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the pages that show what is transmitted."""
+        page = self.admin_site.admin_view(partial(previews.page, site=self.admin_site))
+        frame = self.admin_site.admin_view(previews.frame)
+        own = [
+            path("<int:email_id>/preview/", page, name="mail_email_preview"),
+            path("<int:email_id>/preview/html/", frame, name="mail_email_preview_html"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, object] | None = None,
+    ) -> HttpResponse:
+        """Link what is transmitted, for users that may read it."""
+        may_read = {"may_read": request.user.has_perm(previews.MAY_READ)}
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **may_read})
 
     def get_search_results(
         self,
@@ -132,11 +185,17 @@ class EmailAdmin(TableAdmin[Email]):
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         """Tell whether the user may use the actions."""
-        return request.user.has_perm("mail.resolve_email")
+        return request.user.has_perm(MAY_ACT)
 
     def has_view_permission(self, request: HttpRequest, obj: Email | None = None) -> bool:
         """Users that may resolve e-mails may see them."""
         return super().has_view_permission(request, obj) or self.has_resolve_permission(request)
+
+    @admin.display(description="waits for")
+    def waits_for(self, email: Email) -> str:
+        """Return what is in its way."""
+        blockers = ((it.text, f" (until {it.until:%Y-%m-%d %H:%M:%S} UTC)" if it.until else "") for it in why(email))
+        return format_html_join(mark_safe("<br>"), "{}{}", blockers) or "-"
 
     @admin.display(description="last reply")
     def short_reply(self, email: Email) -> str:

@@ -1,0 +1,159 @@
+"""What operators ask is answered by indexes, among 200,000 e-mails: no list, search or count reads the table."""
+
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from postgres import short_paginator, statements
+from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
+from workers.mail import kinds
+from workers.mail.maintenance import forgetting
+from workers.mail.models import Email
+from workers.mail.reports import counts
+
+ROWS = 200_000
+FILL = f"""
+    INSERT INTO mail_email (kind, key, message_id, recipient, state, attempts, claimed_by, phase, last_reply, sent_at,
+        next_attempt_at)
+    SELECT CASE WHEN n %% 50000 = 0 THEN 'order.shipped' ELSE 'news' END, n, '<' || n || '@shop.example>',
+        'kim.' || n || '@customers.example', state, 0, '', '', 'x', CASE WHEN state = 'sent' THEN now() END,
+        now() + n * interval '1 second'
+    FROM (
+        SELECT n, CASE WHEN n %% 10 = 0 THEN 'failed' WHEN n %% 10 = 1 THEN 'pending' ELSE 'sent' END AS state
+        FROM generate_series(1, {ROWS}) AS n
+    ) AS numbered;
+    INSERT INTO mail_rendering (email_id, from_address, content, rendered_at)
+    SELECT id, '', 'x', now() - interval '40 days' + id * interval '1 second' FROM mail_email WHERE id %% 10 > 7
+"""
+# What a list, a page with its count, and a search may look at.
+LISTED, COUNTED = 200, 11_000
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def _many(shared_rows: None) -> None:  # noqa: ARG001  must come first
+    """One in ten failed, one in ten waits; four are of another kind, all of them failed."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE mail_email CASCADE")
+        cursor.execute(FILL.replace("%%", "%"))
+        cursor.execute("VACUUM ANALYZE mail_email, mail_rendering")
+
+
+def read_by(call: Callable[[], object]) -> int:
+    """Return how many e-mails its queries look at; none may read the table in its own order."""
+    with CaptureQueriesContext(connection) as captured:
+        call()
+    asked = [query["sql"] for query in captured if 'FROM "mail_email"' in query["sql"]]
+    assert asked
+    read = []
+    for text in asked:
+        is_count = "COUNT(*)" in text
+        with connection.cursor() as cursor:  # counting sets it for its transaction, which is the test's here
+            cursor.execute(f"SET LOCAL enable_seqscan = {'off' if is_count else 'on'}")
+        scans = {node["Node Type"] for node in explain(text) if node.get("Relation Name") == "mail_email"}
+        assert "Seq Scan" not in scans, text
+        read.append(rows_read_by(text, "mail_email"))
+    return max(read)
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "--state failed",
+        "--state sent",
+        "--state pending --kind order.shipped",
+        "--state failed --kind order.shipped",
+        "--state failed --kind news",
+        "--state sent --kind news",
+        "--to kim",
+        "--to kim.4711@customers.example",
+        "--to kim.4711 --state sent",
+        "--to kim.4711 --kind news",
+    ],
+)
+def test_a_list_reads_what_it_shows(arguments: str) -> None:
+    """Of any state and kind, and to any address."""
+
+    def listed() -> None:
+        call_command("emails", "list", *arguments.split(), stdout=StringIO())
+
+    assert read_by(listed) <= LISTED
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"state__exact": "failed"},
+        {"state__exact": "unknown"},
+        {"kind": "order.shipped"},
+        {"kind": "order.shipped", "state__exact": "failed"},
+        {"q": "kim.4711"},
+        {"q": "4711"},
+        {"q": "<4711@shop.example>"},
+        {"q": "nobody"},
+    ],
+)
+def test_a_page_of_the_admin_counts_no_further_than_its_bound(query: dict[str, str]) -> None:
+    """And finds by indexes what it shows."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    assert short_paginator.MOST_COUNTED == counts.MOST == 10_000
+
+    def listed() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = on")
+            assert client.get(reverse("admin:mail_email_changelist"), query).status_code == 200
+            cursor.execute("SHOW enable_seqscan")  # it counts so, and the transaction is the test's
+            assert cursor.fetchone() == ("off",)
+
+    assert read_by(listed) <= COUNTED
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(("name", "most"), [("states", 3 * counts.MOST), ("kinds", 3 * counts.MOST)])
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int, is_stale: bool) -> None:
+    """Also where PostgreSQL believes that a state is common that has no e-mail any more."""
+    with transaction.atomic():
+        if is_stale:
+            Email.objects.filter(state="failed").exclude(kind="order.shipped").update(state="sent", sent_at=Now())
+        statements.run_within("workers.mail.reports", "by_index", {})
+        parameters: dict[str, Any] = {"most": counts.MOST, "registered": kinds.names()}
+        plan = plan_of("workers.mail.reports", name, parameters)
+        assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "mail_email"}
+        assert rows_read("workers.mail.reports", name, parameters, "mail_email") <= most
+        transaction.set_rollback(True)
+
+
+@pytest.mark.usefixtures("_many")
+def test_counts_are_right_up_to_their_bound() -> None:
+    """Nothing is missed by the indexes that are partial."""
+    numbers = counts.by_state()
+    assert (numbers.pending, numbers.failed, numbers.unknown) == (counts.MOST, counts.MOST, 0)
+    [news, shipped] = [kind for kind in counts.of_kinds() if kind.kind in {"news", "order.shipped"}]
+    assert (news.waiting, news.failed, shipped.waiting, shipped.failed) == (counts.MOST, counts.MOST, 0, 4)
+
+
+@pytest.mark.usefixtures("_many")
+def test_forgetting_and_purging_read_their_rows_by_indexes() -> None:
+    """An address has a few e-mails; a purge begins at the oldest content."""
+    parameters: dict[str, Any] = {"address": "KIM.4712@customers.example", "pattern": "x", "instead": "x", "batch": 500}
+    assert rows_read("workers.mail.maintenance", "forget", parameters, "mail_email") <= 3
+    assert read_by(lambda: forgetting._to("KIM.4712@customers.example").count()) <= 1
+    purge: dict[str, Any] = {"older_than": 0.0, "after": "1970-01-01T00:00Z", "after_id": 0, "batch": 500}
+    assert rows_read("workers.mail.maintenance", "purge_renderings", purge, "mail_email") <= 500
+    assert rows_read("workers.mail.maintenance", "purge_renderings", purge, "mail_rendering") <= 1_001

@@ -1,0 +1,89 @@
+"""Forgetting a recipient: what is personal of all e-mails to an address goes, and the proof of what was sent stays."""
+
+import re
+import time
+from typing import NamedTuple
+
+from django.db import transaction
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Lower
+
+from postgres import batches
+from workers.mail import addresses, resolving, suppression
+from workers.mail.maintenance import operators
+from workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
+
+BATCH = 500  # e-mails
+WAIT_S = 10.0  # for e-mails that are just being transmitted
+LOOK_EVERY_S = 0.2
+INSTEAD = "What was said here went when the recipient was forgotten."
+LISTED_BECAUSE = "Its owner was forgotten."
+
+
+class Forgotten(NamedTuple):
+    """What became of the e-mails to an address."""
+
+    forgotten: int
+    cancelled: int  # of these: they waited
+    left: int  # a relay has them in hand, or is asked what became of them: repeat it when they have ended
+
+
+def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S) -> Forgotten:
+    """Remove what is personal of all e-mails to the address, and write to it no more.
+
+    1. The address's hash goes on the suppression list, and the act is written down, with that hash.
+    2. What waits is cancelled, also what a mailer has claimed and not begun.
+    3. Of what has ended, recipient, context, subject, replies and contents go. Kind, key, Message-ID, hashes, times,
+       state, relay and the provider's id stay: keys should not be personal.
+    4. What is being transmitted is waited for, `wait_s` at most.
+
+    In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
+    blank, and RuntimeError inside a transaction.
+    """
+    address = _canonical(address)
+    if not address:  # which e-mails have whose recipient was forgotten, or not known yet
+        raise ValueError("Say which address is to be forgotten.")
+    with transaction.atomic(durable=True):
+        operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, why)
+        suppression.forget(address, LISTED_BECAUSE)
+    parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
+    forgotten = cancelled = 0
+    give_up_at = time.monotonic() + wait_s
+    while True:
+        cancelled += _cancel(address, who, why)
+        forgotten += batches.delete("workers.mail.maintenance", "forget", parameters, batch=BATCH)
+        left = _to(address).count()
+        if not left or time.monotonic() >= give_up_at:
+            return Forgotten(forgotten=forgotten, cancelled=cancelled, left=left)
+        time.sleep(LOOK_EVERY_S)
+
+
+def _to(address: str) -> QuerySet[Email]:
+    """Return the e-mails that still name the address, by the index email_recipient."""
+    found: QuerySet[Email] = Email.objects.alias(lower_recipient=LOWER_RECIPIENT).filter(
+        lower_recipient=Lower(Value(address))
+    )
+    return found
+
+
+def _cancel(address: str, who: str, why: str) -> int:
+    """Cancel what waits, each in a transaction of its own; return how many."""
+    waiting = _to(address).filter(state__in=resolving.ALLOWED[Act.CANCEL], ask_until=None).order_by("pk")
+    done = 0
+    ids = [0]
+    while ids := list(waiting.filter(pk__gt=ids[-1]).values_list("pk", flat=True)[:BATCH]):
+        for email_id in ids:
+            try:
+                resolving.resolve(email_id, Act.CANCEL, who, f"The recipient is forgotten: {why}")
+            except resolving.CannotBeResolved:  # a mailer has begun meanwhile
+                continue
+            done += 1
+    return done
+
+
+def _canonical(address: str) -> str:
+    """Return the address as it is stored; one that was stored though it is none, as it is."""
+    try:
+        return addresses.canonical(address.strip())
+    except addresses.CannotBeWritten:
+        return address.strip()

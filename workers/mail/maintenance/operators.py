@@ -1,0 +1,64 @@
+"""What operators do that is about no single e-mail: each act is written down, with who did it and why (MailAct).
+
+Raises ValueError where `who` or `why` is blank: then nothing is done.
+"""
+
+from django.db import transaction
+
+from workers.mail import kinds, outbox, suppression
+from workers.mail.models import MailAct, PausedKind
+
+What = MailAct.What
+
+
+def pause(kind: str, who: str, why: str) -> bool:
+    """Have no e-mail of the kind begun from now on; False if it was paused: then the first reason stays.
+
+    What a mailer has claimed goes on. Raises kinds.UnknownKind.
+    """
+    kinds.get(kind)
+    with transaction.atomic():
+        _, is_new = PausedKind.objects.get_or_create(kind=kind, defaults={"who": who.strip(), "why": why.strip()})
+        if is_new:
+            note(What.PAUSE, kind, who, why)
+    return is_new
+
+
+def resume(kind: str, who: str, why: str) -> bool:
+    """Have e-mails of the kind sent again; False if it was not paused. The kind need not be registered any more."""
+    with transaction.atomic():
+        is_gone, _ = PausedKind.objects.filter(kind=kind).delete()
+        if is_gone:
+            note(What.RESUME, kind, who, why)
+            transaction.on_commit(outbox.wake_mailer, robust=True)
+    return bool(is_gone)
+
+
+def suppress(address: str, who: str, why: str) -> bool:
+    """Put an address on the suppression list; False if it was there, and then the first reason stays."""
+    with transaction.atomic():
+        is_new = suppression.suppress(address, why.strip())
+        if is_new:
+            note(What.SUPPRESS, suppression.address_hash(address), who, why)
+    return is_new
+
+
+def release(address: str, who: str, why: str) -> bool:
+    """Take an address off the suppression list; False if it was not there."""
+    return release_hash(suppression.address_hash(address), who, why)
+
+
+def release_hash(address_hash: str, who: str, why: str) -> bool:
+    """Take an address off the list by its hash: it may have been forgotten."""
+    with transaction.atomic():
+        is_gone = suppression.release_hash(address_hash)
+        if is_gone:
+            note(What.RELEASE, address_hash, who, why)
+    return is_gone
+
+
+def note(what: MailAct.What, about: str, who: str, why: str) -> None:
+    """Write down, in the caller's transaction, what somebody does."""
+    if not who.strip() or not why.strip():
+        raise ValueError("Say who does it, and why.")
+    MailAct.objects.create(what=what, about=about, who=who.strip(), why=why.strip())

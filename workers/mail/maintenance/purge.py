@@ -1,0 +1,43 @@
+"""Purge: what was transmitted of an e-mail is deleted after its retention. The row stays, with the content's hash."""
+
+import math
+import time
+from datetime import UTC, datetime
+from functools import partial
+from typing import NamedTuple
+
+from django.conf import settings
+
+from postgres import statements
+
+BATCH = 500  # renderings, which may be large
+WITHIN_S = 5.0  # of every ten minutes
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_query = partial(statements.run, "workers.mail.maintenance")
+
+
+class Purged(NamedTuple):
+    """What one batch did, and how far it came."""
+
+    looked_at: int
+    deleted: int
+    last: datetime | None
+    last_id: int | None
+
+
+def purge(within_s: float = math.inf) -> int:
+    """Delete what was transmitted of e-mails that ended, WEIR_MAIL_CONTENT_RETENTION after it was rendered.
+
+    Returns of how many. In short batches, which skip what others hold locked; after `within_s` seconds the rest is left
+    to the next call. May be killed anywhere. What waits keeps its content, however old.
+    """
+    deleted, last, last_id, looked_at = 0, _BEGINNING, 0, BATCH
+    give_up_at = time.monotonic() + within_s
+    while looked_at == BATCH:
+        parameters = {"older_than": settings.WEIR_MAIL_CONTENT_RETENTION, "after": last, "after_id": last_id}
+        [batch] = _query("purge_renderings", {**parameters, "batch": BATCH}, row=Purged)
+        deleted += batch.deleted
+        looked_at, last, last_id = batch.looked_at, batch.last or last, batch.last_id or last_id
+        if time.monotonic() >= give_up_at:
+            break
+    return deleted

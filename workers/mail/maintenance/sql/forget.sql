@@ -1,0 +1,36 @@
+-- Remove what is personal of up to `batch` e-mails to `address` that have ended, and of what was said about them.
+-- Promises: what is removed of an e-mail is removed as a whole; one that was forgotten is not found again. Its
+-- Message-ID, the content's hash, its state, its times, the relay and the provider's id stay.
+--
+-- ended:     a batch, locked so that it stays ended
+-- contents:  what was transmitted of these
+-- said:      resolutions, whose texts may quote the address
+-- forgotten: the e-mails themselves
+WITH ended AS MATERIALIZED (
+    SELECT id
+    FROM mail_email
+    WHERE
+        lower(recipient) COLLATE "C" = lower(%(address)s)
+        AND state NOT IN ('pending', 'claimed', 'sending')
+    ORDER BY lower(recipient) COLLATE "C", id
+    LIMIT %(batch)s
+    FOR UPDATE
+), contents AS (
+    DELETE FROM mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended))
+), said AS (
+    UPDATE mail_resolution
+    SET last_reply = '', why = regexp_replace(why, %(pattern)s, '<recipient>', 'gi')
+    WHERE email_id = ANY (array(SELECT id FROM ended))
+), forgotten AS (
+    UPDATE mail_email
+    SET
+        recipient = '',
+        recipient_name = '',
+        context = '{}',
+        subject = '',
+        last_reply = CASE WHEN last_reply = '' THEN '' ELSE %(instead)s END,
+        earlier_reply = ''
+    WHERE id = ANY (array(SELECT id FROM ended))
+    RETURNING 1
+)
+SELECT count(*) AS deleted FROM forgotten

@@ -1,0 +1,28 @@
+-- Delete what was transmitted of up to `batch` e-mails that have ended and were rendered more than `older_than` seconds
+-- ago, in the order of that time, after the e-mail `after_id` of the time `after`. What others hold locked is skipped.
+-- Promises: nothing is deleted of an e-mail that waits, also where an operator has it sent again meanwhile.
+--
+-- old:   the next ones, ended or not
+-- ended: those that have ended, locked so that they stay ended
+-- gone:  what is deleted
+WITH old AS MATERIALIZED (
+    SELECT email_id, rendered_at
+    FROM mail_rendering
+    WHERE
+        rendered_at < statement_timestamp() - make_interval(secs => %(older_than)s::float8)
+        AND (rendered_at, email_id) > (%(after)s::timestamptz, %(after_id)s::bigint)
+    ORDER BY rendered_at, email_id
+    LIMIT %(batch)s
+), ended AS MATERIALIZED (
+    SELECT id
+    FROM mail_email
+    WHERE id = ANY (array(SELECT email_id FROM old)) AND state NOT IN ('pending', 'claimed', 'sending')
+    FOR NO KEY UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM mail_rendering WHERE email_id = ANY (array(SELECT id FROM ended)) RETURNING 1
+)
+SELECT
+    (SELECT count(*) FROM old) AS looked_at,
+    (SELECT count(*) FROM gone) AS deleted,
+    (SELECT max(rendered_at) FROM old) AS last,
+    (SELECT email_id FROM old ORDER BY rendered_at DESC, email_id DESC LIMIT 1) AS last_id

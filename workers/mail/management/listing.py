@@ -1,0 +1,116 @@
+"""`manage.py emails list` and `show`."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
+from django.db.models.functions import Coalesce, Now
+
+from workers.cli.actions import Action, Answer
+from workers.cli.arguments import from_zero, one_of, row_id, utf8
+from workers.cli.suggestions import no_such_word
+from workers.mail import kinds
+from workers.mail.management import email_text
+from workers.mail.models import Email, RelayHold, State
+from workers.mail.reports import counts, searching
+from workers.mail.reports.why import why
+
+LISTED = 100
+
+
+class List(Action):
+    """The e-mails of one state, of a kind, or to an address."""
+
+    name = "list"
+    help = "count the e-mails by state, and list those of a state, of a kind, or to an address"
+    description = (
+        "Count the e-mails by state, without those that were sent, and list some, the oldest first: those that are "
+        "unknown, or of another state; with --to, those of all states, in the order of addresses."
+    )
+    examples = (
+        "list",
+        "list --state failed --kind order.shipped --limit 0 --json",
+        "list --to kim@example.com",
+        "list --to kim --state sent",
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--state",
+            type=one_of(State, "state"),
+            metavar="STATE",
+            help=f"which to list: {', '.join(State)} (default {State.UNKNOWN.value}); of `sent`, the newest first",
+        )
+        parser.add_argument("--kind", type=utf8, metavar="KIND", help="of this kind only")
+        parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="to this address, or to those that begin so")
+        parser.add_argument(
+            "--limit", type=from_zero, default=LISTED, metavar="N", help=f"the first N; 0 = all (default {LISTED})"
+        )
+
+    def run(self, *, state: str | None, kind: str | None, to: str | None, limit: int, **_options: Any) -> Answer:
+        if kind is not None:
+            refuse_unknown(kind)
+        chosen = state or (None if to else State.UNKNOWN.value)
+        emails = list(_listed(chosen, kind, to)[: limit + 1 if limit else None])
+        shown = emails[:limit] if limit else emails
+        numbers = counts.by_state()._asdict()
+        holds = list(RelayHold.objects.order_by("relay"))
+        has_more = len(shown) < len(emails)
+        return Answer(
+            text=lambda: email_text.list_text(shown, numbers, holds, has_states=chosen is None, has_more=has_more),
+            data={
+                "counts": numbers,
+                "counted_to": counts.MOST,
+                "held_relays": [email_text.hold_data(hold) for hold in holds],
+                "state": chosen,
+                "has_more": has_more,
+                "emails": [email_text.as_data(email) for email in shown],
+            },
+        )
+
+
+class Show(Action):
+    """All about one e-mail."""
+
+    name = "show"
+    help = "show everything about one e-mail: why it waits, and what was said about it"
+    examples = ("show 17", "show 17 --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", type=row_id, metavar="ID")
+
+    def run(self, **options: Any) -> Answer:
+        email = _with_age(Email.objects.filter(pk=options["id"])).first()
+        if email is None:
+            raise ValueError(f"There is no e-mail {options['id']}.")
+        of = email_text.details(email, why(email))
+        return Answer(text=lambda: email_text.as_text(of), data=of)
+
+
+def refuse_unknown(kind: str) -> None:
+    """Raise ValueError, with what may have been meant, for a kind that no app registers and no e-mail has."""
+    if kind in kinds.names():
+        return
+    # The first kind from this one on: in this order there is but one index to read.
+    stored = Email.objects.filter(kind__gte=kind).order_by("kind", "pk").values_list("kind", flat=True).first()
+    if stored != kind:
+        raise ValueError(f"{no_such_word(kind, kinds.names(), 'kind')}.")
+
+
+def _listed(state: str | None, kind: str | None, to: str | None) -> QuerySet[Email]:
+    """Return the e-mails in the order of an index, with their ages by the database's clock."""
+    emails = Email.objects.all()
+    if state:
+        emails = emails.filter(state=state)
+    if kind:
+        emails = emails.filter(kind=kind)
+    if to:
+        return _with_age(searching.to(emails, to))
+    if state == State.UNKNOWN:
+        return _with_age(emails.order_by("sending_since", "pk"))
+    return _with_age(emails.order_by("-pk") if state == State.SENT else emails.order_by("created_at", "pk"))
+
+
+def _with_age(emails: QuerySet[Email]) -> QuerySet[Email]:
+    since = Coalesce(F("sending_since"), F("created_at"))
+    return emails.annotate(age=ExpressionWrapper(Now() - since, DurationField()))

@@ -1,0 +1,64 @@
+"""`manage.py emails kinds`, `pause` and `resume`."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from workers.cli.actions import Action, Answer
+from workers.cli.arguments import one_of, utf8
+from workers.mail import kinds
+from workers.mail.maintenance import operators
+from workers.mail.management import email_text, said
+from workers.mail.management.listing import refuse_unknown
+from workers.mail.models import PausedKind
+from workers.mail.reports import counts
+
+
+class Kinds(Action):
+    """All kinds of e-mail."""
+
+    name = "kinds"
+    help = "list the kinds of e-mail: which are paused, and how many of each wait, are unknown, and failed"
+    examples = ("kinds", "kinds --json")
+
+    def run(self, **_options: Any) -> Answer:
+        found = counts.of_kinds()
+        return Answer(
+            text=lambda: email_text.kinds_text(found),
+            data={"counted_to": counts.MOST, "kinds": [email_text.kind_data(numbers) for numbers in found]},
+        )
+
+
+class Pause(Action):
+    """None of a kind is begun any more."""
+
+    name = "pause"
+    help = "have no e-mail of a kind begun, until somebody resumes it"
+    examples = ('pause order.shipped --why "The text is wrong." --who Ada',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("kind", type=one_of(kinds.names(), "kind"), metavar="KIND")
+        said.add_arguments(parser)
+
+    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
+        if not operators.pause(kind, who or said.me(), why):
+            raise ValueError(f"{PausedKind.objects.get(pk=kind)}. It stays so.")
+        return Answer(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
+
+
+class Resume(Action):
+    """A kind is sent again."""
+
+    name = "resume"
+    help = "have the e-mails of a kind sent again"
+    examples = ('resume order.shipped --why "The text is right now."',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("kind", type=utf8, metavar="KIND")
+        said.add_arguments(parser)
+
+    def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
+        if not operators.resume(kind, who or said.me(), why):
+            refuse_unknown(kind)
+            raise ValueError(f"{kind} is not paused.")
+        return Answer(text=lambda: f"{kind} is sent again.", data={"resumed": kind})

@@ -1,0 +1,108 @@
+"""`manage.py emails resolve`, `cancel` and `correct`: what a person says about single e-mails."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from workers.cli.actions import Action, Answer
+from workers.cli.arguments import row_id, utf8
+from workers.mail import resolving
+from workers.mail.management import said
+from workers.mail.models import Act, Email
+
+SAID: Mapping[Act, str] = {
+    Act.ARRIVED: "it arrived",
+    Act.RESEND: "it is sent again",
+    Act.GIVE_UP: "it stays unsent",
+    Act.CANCEL: "it is cancelled",
+    Act.CORRECT: "it is rendered anew, and sent",
+}
+
+
+class Resolve(Action):
+    """A person says what became of e-mails."""
+
+    name = "resolve"
+    help = "say of e-mails that they arrived, have them sent again, or give them up"
+    examples = (
+        'resolve 17 --arrived --why "It is in the mail server\'s log."',
+        'resolve 17 18 --resend --why "The mail server lost its queue." --who Ada',
+        'resolve 17 --give-up --why "The customer was called."',
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        acts = parser.add_mutually_exclusive_group(required=True)
+        for option, act, help_text in (
+            ("--arrived", Act.ARRIVED, "the mail server has it: nothing more is sent"),
+            (
+                "--resend",
+                Act.RESEND,
+                "send it again, as it was rendered; the recipient of an unknown one may get it twice",
+            ),
+            ("--give-up", Act.GIVE_UP, "it is not sent again, and nobody knows whether it arrived"),
+        ):
+            acts.add_argument(option, dest="act", action="store_const", const=act, help=help_text)
+        said.add_arguments(parser)
+
+    def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **_options: Any) -> Answer:
+        return _each(ids, act, who, why)
+
+
+class Cancel(Action):
+    """Nobody wants e-mails sent any more that wait."""
+
+    name = "cancel"
+    help = "have e-mails not sent that wait, and that no mailer has begun"
+    examples = ('cancel 17 18 --why "The order was cancelled."',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        said.add_arguments(parser)
+
+    def run(self, *, ids: list[int], who: str | None, why: str, **_options: Any) -> Answer:
+        return _each(ids, Act.CANCEL, who, why)
+
+
+class Correct(Action):
+    """An e-mail is rendered anew."""
+
+    name = "correct"
+    help = "have an e-mail rendered anew and sent, to another address if there is one"
+    description = (
+        "Have an e-mail rendered anew, by the templates and the data of today, and sent. It must be certain that it "
+        "was not accepted, or that it came back."
+    )
+    examples = (
+        'correct 17 --to kim@example.com --why "There was a typing mistake in the address."',
+        'correct 17 --why "The template was wrong."',
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", type=row_id, metavar="ID")
+        parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="its recipient from now on")
+        said.add_arguments(parser)
+
+    def run(self, *, to: str | None, who: str | None, why: str, **options: Any) -> Answer:
+        return _each([options["id"]], Act.CORRECT, who, why, to=to)
+
+
+def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Answer:
+    resolved: list[int] = []
+    refused: list[str] = []
+    who = who or said.me()
+    for email_id in dict.fromkeys(ids):
+        try:
+            resolving.resolve(email_id, act, who, why, to=to)
+        except Email.DoesNotExist:
+            refused.append(f"There is no e-mail {email_id}.")
+        except resolving.CannotBeResolved as error:
+            refused.append(str(error))
+        else:
+            resolved.append(email_id)
+    return Answer(
+        text=lambda: "\n".join(f"E-mail {email_id}: {SAID[act]}." for email_id in resolved),
+        data={"act": act.value, "resolved": resolved, "refused": refused},
+        refused=refused,
+    )

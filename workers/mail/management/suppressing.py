@@ -1,0 +1,105 @@
+"""`manage.py emails suppress`, `unsuppress`, `suppressed` and `forget`."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from workers.cli.actions import Action, Answer
+from workers.cli.arguments import at_least_one, row_id, utf8
+from workers.mail import addresses
+from workers.mail.maintenance import forgetting, operators
+from workers.mail.management import email_text, said
+from workers.mail.models import Suppression
+
+LISTED = 100
+
+
+class Suppress(Action):
+    """An address is not written to any more."""
+
+    name = "suppress"
+    help = "put an address on the suppression list: nothing is sent to it"
+    examples = ('suppress kim@example.com --why "She asked for it."',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("address", type=utf8, metavar="ADDRESS")
+        said.add_arguments(parser)
+
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+        address = addresses.canonical(address.strip())
+        if not operators.suppress(address, who or said.me(), why):
+            raise ValueError(f"{address} is on the suppression list.")
+        return Answer(text=lambda: f"{address} is not written to any more.", data={"suppressed": address})
+
+
+class Unsuppress(Action):
+    """An address is written to again."""
+
+    name = "unsuppress"
+    help = "take an address off the suppression list; what was not sent meanwhile stays unsent"
+    examples = ('unsuppress kim@example.com --why "Her mailbox works again."',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("address", type=utf8, metavar="ADDRESS")
+        said.add_arguments(parser)
+
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+        address = addresses.canonical(address.strip())
+        if not operators.release(address, who or said.me(), why):
+            raise ValueError(f"{address} is not on the suppression list.")
+        return Answer(text=lambda: f"{address} is written to again.", data={"released": address})
+
+
+class Suppressed(Action):
+    """The suppression list."""
+
+    name = "suppressed"
+    help = "list the addresses that are not written to, the newest first; of forgotten ones, the hash"
+    examples = ("suppressed", "suppressed --before 4711 --limit 1000 --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--before", type=row_id, metavar="ID", help="go on after this one, the last of a page")
+        parser.add_argument(
+            "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"how many (default {LISTED})"
+        )
+
+    def run(self, *, before: int | None, limit: int, **_options: Any) -> Answer:
+        entries = Suppression.objects.order_by("-pk")
+        if before:
+            entries = entries.filter(pk__lt=before)
+        found = list(entries[: limit + 1])
+        shown, has_more = found[:limit], len(found) > limit
+        return Answer(
+            text=lambda: email_text.suppressed_text(shown, has_more=has_more),
+            data={"has_more": has_more, "suppressed": [email_text.suppression_data(entry) for entry in shown]},
+        )
+
+
+class Forget(Action):
+    """What is personal of the e-mails to an address goes."""
+
+    name = "forget"
+    help = "remove what is personal of all e-mails to an address, and write to it no more; the proof stays"
+    description = (
+        "Cancel what waits for an address, remove address, name, subject, context, replies and contents of all e-mails "
+        "to it, and put its hash on the suppression list. Ids, hashes, times and states stay. It cannot be undone."
+    )
+    examples = ('forget kim@example.com --why "Request 4711 to be deleted" --who Ada',)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("address", type=utf8, metavar="ADDRESS")
+        said.add_arguments(parser)
+
+    def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
+        done = forgetting.forget_recipient(address, who or said.me(), why)
+        refused = []
+        if done.left:
+            number = email_text.counted(done.left, "e-mail is", "e-mails are")
+            refused = [f"{number} in a relay's hands: repeat it when that has ended."]
+        return Answer(
+            text=lambda: (
+                f"{email_text.counted(done.forgotten, 'e-mail')} forgotten, {done.cancelled:,} of them cancelled."
+            ),
+            data=done._asdict(),
+            refused=refused,
+        )

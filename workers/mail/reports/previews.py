@@ -1,0 +1,99 @@
+"""What is, or was, transmitted of an e-mail, as a person looks at it."""
+
+import base64
+import re
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+
+from workers.mail import rendering
+from workers.mail.models import Email, Rendering, State
+
+_CID = re.compile(r"""\bcid:([^"'\s)>]+)""")
+_RENDERED_LATER = frozenset({State.PENDING, State.CLAIMED})
+
+
+class NothingToShow(LookupError):
+    """What was transmitted is not there any more, or never was; the message says which."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A file that goes along."""
+
+    name: str
+    content_type: str
+    size: int  # bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """An e-mail, taken apart."""
+
+    content: bytes  # as it is transmitted
+    headers: tuple[tuple[str, str], ...]
+    text: str
+    html: str  # with its own pictures in it
+    attachments: tuple[Part, ...]
+    is_stored: bool  # false: it was rendered for this preview, and another time might give something else
+
+
+def of(email: Email) -> Preview:
+    """Return what is, or was, transmitted of it; of one that was not rendered yet, what would be now.
+
+    Raises NothingToShow, and addresses.CannotBeWritten for one that cannot be rendered.
+    """
+    if stored := Rendering.objects.filter(pk=email.pk).first():
+        return read(bytes(stored.content), is_stored=True)
+    if email.state in _RENDERED_LATER and email.recipient:
+        return read(rendering.render(email).content, is_stored=False)
+    if email.renderings:
+        raise NothingToShow(
+            f"What was transmitted of e-mail {email.pk} was deleted after WEIR_MAIL_CONTENT_RETENTION, or when its "
+            f"recipient was forgotten. Its SHA-256 is {email.content_hash}."
+        )
+    raise NothingToShow(f"E-mail {email.pk} was never rendered.")
+
+
+def rendered_now(kind: str, context: dict[str, object], language: str, to: str) -> Preview:
+    """Render an e-mail that is not stored. Raises addresses.CannotBeWritten."""
+    email = Email(kind=kind, context=context, language=language, recipient=to)
+    email.message_id = rendering.message_id(kind, "preview")
+    return read(rendering.render(email).content, is_stored=False)
+
+
+def read(content: bytes, *, is_stored: bool) -> Preview:
+    """Take an e-mail apart."""
+    message = message_from_bytes(content, policy=policy.SMTP)
+    text, html = (message.get_body((kind,)) for kind in ("plain", "html"))
+    return Preview(
+        content=content,
+        headers=tuple((name, str(value)) for name, value in message.items()),
+        text=text.get_content() if text else "",
+        html=_with_pictures(html.get_content(), message) if html else "",
+        attachments=tuple(_part(part) for part in message.iter_attachments()),
+        is_stored=is_stored,
+    )
+
+
+def _part(part: EmailMessage) -> Part:
+    content = part.get_payload(decode=True)
+    size = len(content) if isinstance(content, bytes) else len(part.as_bytes())
+    return Part(name=part.get_filename() or "", content_type=part.get_content_type(), size=size)
+
+
+def _with_pictures(html: str, message: EmailMessage) -> str:
+    """Return the HTML with the pictures that go along as data: a browser finds them nowhere else."""
+    pictures = {
+        str(part["Content-ID"]).strip("<>"): part
+        for part in message.walk()
+        if part["Content-ID"] and part.get_content_maintype() == "image"
+    }
+
+    def data(found: re.Match[str]) -> str:
+        if (part := pictures.get(found[1])) is None:
+            return found[0]
+        encoded = base64.b64encode(part.get_content()).decode()
+        return f"data:{part.get_content_type()};base64,{encoded}"
+
+    return _CID.sub(data, html)

@@ -1,0 +1,40 @@
+-- Count what waits, is unknown and failed of each kind, each up to `most`: of the `registered` kinds, of those that are
+-- paused, and of those of which there are e-mails. Reads only, by indexes: the cost does not grow with the table. Run
+-- after by_index.sql.
+--
+-- stored: the kinds of which there are e-mails: one look into the index email_kind for each
+-- known:  all kinds
+WITH RECURSIVE stored AS (
+    (SELECT kind FROM mail_email ORDER BY kind LIMIT 1)
+    UNION ALL
+    SELECT following.kind
+    FROM stored CROSS JOIN LATERAL (
+        SELECT kind FROM mail_email WHERE kind > stored.kind ORDER BY kind LIMIT 1
+    ) AS following
+), known AS (
+    SELECT kind FROM stored
+    UNION
+    SELECT kind FROM mail_pausedkind
+    UNION
+    SELECT unnest(%(registered)s::text[])
+)
+SELECT
+    kind,
+    kind = ANY (%(registered)s::text[]) AS is_registered,
+    paused_at,
+    coalesce(who, '') AS who,
+    coalesce(why, '') AS why,
+    (
+        SELECT count(*)
+        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'pending' LIMIT %(most)s) AS few
+    ) AS waiting,
+    (
+        SELECT count(*)
+        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'unknown' LIMIT %(most)s) AS few
+    ) AS unknown,
+    (
+        SELECT count(*)
+        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'failed' LIMIT %(most)s) AS few
+    ) AS failed
+FROM known LEFT JOIN mail_pausedkind USING (kind)
+ORDER BY kind

@@ -1,0 +1,92 @@
+"""Why an e-mail waits: everything that is in its way now, and when that is known, until when."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from ratelimit.models import Site
+from workers.mail import kinds, suppression
+from workers.mail.models import Email, PausedKind, RelayHold, State
+from workers.mail.transports import relays
+from workers.processes.status import processes
+
+_RUNS = frozenset({"alive", "stopping"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blocker:
+    """One thing that is in an e-mail's way."""
+
+    what: str  # for machines
+    text: str  # a sentence
+    until: datetime | None = None
+
+
+def why(email: Email) -> list[Blocker]:
+    """Return what is in the e-mail's way, what needs a person first; nothing for one that has ended for good."""
+    if email.state == State.PENDING:
+        found = [*_by_people(email), *_by_time(email), *_by_relays(email), *_without_mailer()]
+        return found or [Blocker(what="turn", text="Nothing is in its way: the next mailer that is free takes it.")]
+    if email.state == State.CLAIMED:
+        text = f"The mailer {email.claimed_by} has claimed it, and has not begun."
+        return [Blocker(what="claimed", text=text, until=email.claimed_until)]
+    if email.state == State.SENDING and email.sending_since:
+        end = email.sending_since + timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
+        text = f"The mailer {email.claimed_by} transmits it. Without a word of it, it is unknown then."
+        return [Blocker(what="sending", text=text, until=end)]
+    if email.state == State.UNKNOWN:
+        text = (
+            "Nobody knows whether it was accepted: find out, and say so by "
+            f"`manage.py emails resolve {email.pk} --arrived`, `--resend` or `--give-up`."
+        )
+        return [Blocker(what="unknown", text=text)]
+    return []
+
+
+def _by_people(email: Email) -> Iterator[Blocker]:
+    if paused := PausedKind.objects.filter(pk=email.kind).first():
+        text = f"{paused.who} has paused the kind {email.kind} since {_moment(paused.paused_at)}: {paused.why}"
+        yield Blocker(what="paused", text=text)
+    if because := suppression.reasons([email.recipient]).get(email.recipient):
+        yield Blocker(what="suppressed", text=f"It will not be sent. {because}")
+    if email.kind not in kinds.names() and not hasattr(email, "rendering"):
+        text = f"It is not rendered, and no installed app registers the kind {email.kind}: it will fail."
+        yield Blocker(what="no kind", text=text)
+
+
+def _by_time(email: Email) -> Iterator[Blocker]:
+    if email.next_attempt_at > timezone.now():
+        reason = f"Attempt {email.attempts} was in vain: {email.last_reply}" if email.attempts else "It is for later."
+        yield Blocker(what="not due", text=f"It is not due yet. {reason}", until=email.next_attempt_at)
+    if email.ask_until is not None:
+        text = f"It may have been accepted: {email.relay} is asked what became of it."
+        yield Blocker(what="asked", text=text, until=email.ask_until)
+
+
+def _by_relays(email: Email) -> Iterator[Blocker]:
+    """Yield the holds, if there is no relay without one that it may take."""
+    usable = [relay for relay in relays.relays() if email.ask_until is None or relay.name == email.relay]
+    holds = RelayHold.objects.in_bulk([relay.name for relay in usable])
+    if len(holds) == len(usable):
+        for hold in holds.values():
+            text = f"The relay {hold.relay} cannot be used since {_moment(hold.since)}. {hold.reason}"
+            yield Blocker(what="held", text=text)
+    if settings.WEIR_MAIL_RATE:
+        places = [relay.place for relay in usable]
+        paused = Site.objects.filter(name__in=places, paused_until__gt=timezone.now())
+        for site in paused:
+            text = f"The site {site.name} is paused: `manage.py sites resume {site.name}`."
+            yield Blocker(what="site paused", text=text, until=site.paused_until)
+
+
+def _without_mailer() -> Iterator[Blocker]:
+    if not any(process.kind == "mailer" and process.state in _RUNS for process in processes()):
+        text = "No mailer runs: start a worker of the queue mail, or type `manage.py send_emails`."
+        yield Blocker(what="no mailer", text=text)
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
