@@ -30,8 +30,8 @@ FILL = """
 """
 # All are rendered as the first one, but for the Message-ID.
 RENDER = """
-    INSERT INTO mail_rendering (email_id, from_address, content)
-    SELECT id, %(from_address)s, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM mail_email;
+    INSERT INTO mail_rendering (email_id, content)
+    SELECT id, convert_to(replace(%(content)s, %(message_id)s, message_id), 'UTF8') FROM mail_email;
     UPDATE mail_email SET renderings = 1, content_size = %(size)s, content_hash = 'x', subject = 'x';
     VACUUM ANALYZE orders_order, mail_email, mail_rendering
 """
@@ -70,7 +70,6 @@ def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
         first = Email.objects.earliest("pk")
         rendered = render(first)
         values: dict[str, str | int] = {
-            "from_address": rendered.from_address,
             "content": rendered.content.decode(),
             "message_id": first.message_id,
             "size": len(rendered.content),

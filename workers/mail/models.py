@@ -193,7 +193,6 @@ class Rendering(models.Model):
     """What is transmitted of an e-mail: written once, before the first attempt, and the same in each."""
 
     email = models.OneToOneField(Email, models.CASCADE, primary_key=True, related_name="rendering")
-    from_address = models.CharField(max_length=320, help_text="of the envelope: bounces go there")
     content = models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")
     rendered_at = models.DateTimeField(db_default=Now())
 

@@ -55,7 +55,6 @@ _POLICY = _Policy(linesep="\r\n", cte_type="7bit")
 class Rendered(NamedTuple):
     """What is transmitted of an e-mail, and what its row says about that."""
 
-    from_address: str
     recipient: str
     content: bytes
     subject: str
@@ -72,7 +71,6 @@ def render(email: Email) -> Rendered:
     Raises CannotBeWritten if the kind, the context, an address, a header or a template is at fault. A kind that queries
     the database may raise django.db's OperationalError and InterfaceError.
     """
-    sender = from_address()
     if not email.recipient:
         raise CannotBeWritten("It has no recipient: give it one with `manage.py emails correct ID --to ADDRESS`.")
     recipient = canonical(email.recipient)
@@ -80,7 +78,7 @@ def render(email: Email) -> Rendered:
         with translation.override(email.language or None):
             content = kinds.get(email.kind)(**email.context)
         message = _message(email, recipient, content)
-        return Rendered(sender, recipient, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
+        return Rendered(recipient, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
     except kinds.UnknownKind as error:

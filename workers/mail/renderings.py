@@ -1,5 +1,6 @@
 """What is transmitted of each e-mail, as it is stored: written once, and read before each attempt."""
 
+from workers.mail.addresses import from_address
 from workers.mail.message import Message
 from workers.mail.models import Email, Rendering
 from workers.mail.rendering import Rendered
@@ -19,16 +20,14 @@ def note(email: Email, rendered: Rendered) -> None:
 
 def store(email: Email, rendered: Rendered) -> Rendering:
     """Write what is transmitted of the e-mail, in the caller's transaction."""
-    rendering: Rendering = Rendering.objects.create(
-        email=email, from_address=rendered.from_address, content=rendered.content
-    )
+    rendering: Rendering = Rendering.objects.create(email=email, content=rendered.content)
     return rendering
 
 
 def message(email: Email, rendering: Rendering) -> Message:
-    """Return what is transmitted."""
+    """Return what is transmitted; bounces go to the address that DEFAULT_FROM_EMAIL has now. Raises CannotBeWritten."""
     return Message(
-        from_address=rendering.from_address,
+        from_address=from_address(),
         recipient=email.recipient,
         content=bytes(rendering.content),
         idempotency_key=f"{email.message_id.strip('<>')}/{email.renderings}",

@@ -31,8 +31,8 @@ FILL = f"""
         SELECT n, CASE WHEN n %% 10 = 0 THEN 'failed' WHEN n %% 10 = 1 THEN 'pending' ELSE 'sent' END AS state
         FROM generate_series(1, {ROWS}) AS n
     ) AS numbered;
-    INSERT INTO mail_rendering (email_id, from_address, content, rendered_at)
-    SELECT id, '', 'x', now() - interval '40 days' + id * interval '1 second' FROM mail_email WHERE id %% 10 > 7
+    INSERT INTO mail_rendering (email_id, content, rendered_at)
+    SELECT id, 'x', now() - interval '40 days' + id * interval '1 second' FROM mail_email WHERE id %% 10 > 7
 """
 # What a list, a page with its count, and a search may look at.
 LISTED, COUNTED = 200, 11_000

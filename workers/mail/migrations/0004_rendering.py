@@ -22,7 +22,6 @@ class Migration(migrations.Migration):
                         to="mail.email",
                     ),
                 ),
-                ("from_address", models.CharField(help_text="of the envelope: bounces go there", max_length=320)),
                 ("content", models.BinaryField(help_text="the e-mail with its headers (RFC 5322)")),
                 ("rendered_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
