@@ -17,13 +17,14 @@ from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import CONFIRMED_FOR_S
-from tests.integration.conftest import Eventually, WaitersOf
+from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import fetcher as fetcher_module
 from workers.fetches.fetcher import recall_watcher
+from workers.fetches.fetcher.claim import successor_of
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch, FetchBody, State
@@ -127,29 +128,33 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
 
 
 def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queue(
-    running_sites: sites.Sites,
-    fetcher: Fetcher,
-    other_connection: psycopg.Connection[tuple[object, ...]],
-    waiters: WaitersOf,
-    eventually: Eventually,
+    running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """Nothing that was claimed is left behind, though the successor was looked up late."""
-    site(running_sites, 0, "1/s")
+    asked, answers = threading.Event(), threading.Event()
+
+    def late(job: Job) -> object:
+        found = successor_of(job)
+        asked.set()
+        assert answers.wait(30)
+        return found
+
+    monkeypatch.setattr(fetcher_module, "successor_of", late)
+    site(running_sites, 0, "1/20s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
     successor = request_fetch(running_sites.url(0, "/ok/successor"))
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
     eventually(lambda: Fetch.objects.get(pk=first.pk).state == State.DONE, "the first result")
-    with other_connection.transaction():
-        assert cancel(cancelled.pk)
-        other_connection.execute("LOCK TABLE fetches_fetch IN ACCESS EXCLUSIVE MODE")
-        eventually(lambda: waiters(other_connection), "the look-up of the successor")
-        closing = threading.Thread(target=fetcher.close, args=(5.0,))
-        closing.start()
-        closing.join(0.5)  # it has time to leave it behind
-    closing.join(10)
-    thread.join(1)
+    assert cancel(cancelled.pk)
+    assert asked.wait(20)
+    closing = threading.Thread(target=fetcher.close, args=(10.0,))
+    closing.start()
+    closing.join(0.5)  # it has time to leave it behind
+    answers.set()
+    closing.join(20)
+    thread.join(20)
     successor.refresh_from_db()
     assert (successor.state, successor.attempts, successor.slot_id) == (State.QUEUED, 0, None)
 
