@@ -32,9 +32,14 @@ from workers.fetches.models import Fetch, FetchBody, State
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
 
-def site(running: sites.Sites, place: int, rate: str, max_concurrency: int | None = None) -> str:
+PATIENT = timedelta(seconds=2)  # a grace with which a machine that stands still misses no slot
+
+
+def site(
+    running: sites.Sites, place: int, rate: str, max_concurrency: int | None = None, grace: timedelta | None = None
+) -> str:
     name = f"{running.hosts[place]}:{running.port}"
-    site_settings.set_rate(name, rate, max_concurrency=max_concurrency)
+    site_settings.set_rate(name, rate, max_concurrency=max_concurrency, grace=grace)
     return name
 
 
@@ -48,7 +53,7 @@ def counts() -> set[tuple[str, int]]:
 
 def test_a_refusal_stops_the_whole_site_and_no_other(running_sites: sites.Sites, fetcher: Fetcher) -> None:
     """After a 429 nothing more is asked of that site: what waited goes back without an attempt, the site backs off."""
-    refusing, other = site(running_sites, 0, "10/s"), site(running_sites, 1, "10/s")
+    refusing, other = (site(running_sites, place, "10/s", grace=PATIENT) for place in (0, 1))
     request_fetch(running_sites.url(0, "/status/429"), priority=1)
     request_fetches([running_sites.url(place, f"/ok/{n}") for place in (0, 1) for n in range(8)])
     fetcher.run_batch(reserve_all())
@@ -195,11 +200,7 @@ def test_a_site_that_is_locked_is_backed_off_later_and_holds_up_no_other(
     eventually: Eventually,
 ) -> None:
     """The recall watcher goes on asking, without which the fetcher would start nothing."""
-    refusing = site(running_sites, 0, "10/s")
-    site_settings.set_rate(
-        refusing, "10/s", grace=timedelta(seconds=1)
-    )  # it must be asked, however busy the machine is
-    site(running_sites, 1, "10/s")
+    refusing, _other = (site(running_sites, place, "10/s", grace=PATIENT) for place in (0, 1))
     request_fetch(running_sites.url(0, "/status/429"))
     request_fetches([running_sites.url(1, f"/ok/{n}") for n in range(15)])
     with other_connection.transaction():
