@@ -103,7 +103,7 @@ def test_what_callers_do_not_use_is_given_back(eventually: Eventually) -> None:
     while Slot.objects.count() == used:  # a process that stands still begins with one again
         used += len(use(1))
     eventually(lambda: slots.estimate(SITE) == 0, "the site to be free")
-    assert Slot.objects.filter(finished_at__isnull=False).count() == used
+    eventually(lambda: Slot.objects.filter(finished_at__isnull=False).count() == used, "the used slots to be noted")
     assert not Slot.objects.filter(finished_at=None, released_at=None).exists()
 
 
