@@ -21,10 +21,11 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A file is run by one process: what a module sets up is set up once. Those that take long wait; others fill their time.
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 
+# Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
 test: install ## run all tests
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 3 $(SLOWEST_FIRST) -m "not alone" tests/acceptance tests/integration tests/unit
-	$(BIN)/python -m pytest -m alone tests/acceptance
+	$(BIN)/python -m pytest --numprocesses 6 $(SLOWEST_FIRST) -m "not alone" tests/acceptance tests/integration tests/unit
+	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif

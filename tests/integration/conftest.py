@@ -34,6 +34,7 @@ from ratelimit.slots import Reservation
 from tests.forked import Forked
 from tests.waiting import wait_for
 from workers import broker_link, task_names, ticks
+from workers.fetches import dispatch as dispatching
 from workers.fetches.fetcher import claim as claiming
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
@@ -59,9 +60,10 @@ InThreads = Callable[[int, Callable[[int], Any]], list[Any]]
 
 
 @pytest.fixture(autouse=True)
-def _no_outage() -> None:
-    """Have this process know of no outage of the broker that another test met."""
+def _no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this process know of no outage of the broker, and of no overload, that another test met."""
     broker_link.forget_outage()
+    monkeypatch.setattr(dispatching, "_overload", dispatching.Overload())
 
 
 @pytest.fixture(autouse=True)

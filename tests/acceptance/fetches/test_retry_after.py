@@ -16,7 +16,7 @@ from django.db.models import Q
 from demo.fakes import judge, site_log, sites
 from ratelimit.models import Slot
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, used_share
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State
 
@@ -93,14 +93,14 @@ def test_a_site_that_is_refused_rests_everywhere_at_once_and_loses_nothing(clust
     _report(busy_hosts, rests)
     for rest in rests.values():
         assert rest.disturbed == 0
-        assert rest.late_s < GOES_ON_WITHIN_S
+        in_time(rest.late_s < GOES_ON_WITHIN_S, f"a site went on {rest.late_s:.1f} s after its rest")
     assert early(arrivals, intervals) == 0
     told = [rest for host, rest in rests.items() if busy_hosts[host].status == 429]
     assert all(rest.held for rest in told), "fetchers must have held slots that could not be used any more"
     from_ns, until_ns = min(rest.since_ns for rest in told), int(max(rest.goes_on_ns for rest in told))
     share = used_share(arrivals, undisturbed, from_ns, until_ns)
     print(f"used by the others meanwhile: {share:.1%}")
-    assert share > 0.9
+    in_time(share > 0.9, f"other sites got {share:.1%} of their rates")
     assert states() == {State.DONE: len(urls)}
     assert all(any(f"{host}:" in line for line in cluster.logged("site_backed_off")) for host in busy_hosts)
     pages = Counter(f"http://{page.host}:{running.port}{page.path}" for page in answers if page.status == 200)

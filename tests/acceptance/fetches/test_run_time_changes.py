@@ -9,7 +9,7 @@ import pytest
 from demo.fakes import site_log, sites
 from ratelimit import site_settings
 from tests.acceptance.conftest import Cluster, set_rates
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
@@ -47,12 +47,12 @@ def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(clus
         faster_ns = time.time_ns()
         taken_back = [fetch.url for fetch in doomed[1::2] if cancel(fetch.pk)]
         seen = seen_between(running, RATED, faster_ns + 1_000_000_000, 2.0)
-        assert len(seen) >= 34, "of the 40 that two seconds allow"
+        in_time(len(seen) >= 34, f"{len(seen)} of the 40 that two seconds allow")
 
         site_settings.set_rate(site, "1/s")
         slower_ns = time.time_ns()
         seen = seen_between(running, RATED, slower_ns + 500_000_000, 3.5)
-        assert len(seen) >= 2
+        in_time(len(seen) >= 2, f"{len(seen)} of the 3 that three seconds and a half allow")
         assert min(later - earlier for earlier, later in pairwise(seen)) >= 1_000_000_000
 
         wait_for(lambda: not Fetch.objects.unfinished().filter(pk__in=[f.pk for f in doomed]).exists(), 20, "the end")
@@ -64,4 +64,4 @@ def test_new_rates_and_cancelled_fetches_reach_all_fetchers_within_a_second(clus
     assert Fetch.objects.filter(state=State.CANCELLED).count() == len(taken_back)
     at_ns = [arrival.at_ns for arrival in arrivals_at(running, CANCELLED)]
     assert min(later - earlier for earlier, later in pairwise(at_ns)) >= 250_000_000
-    assert (at_ns[-1] - at_ns[0]) / 1e9 < 1.15 * len(at_ns) / 4, "the slots of the cancelled were used by others"
+    in_time((at_ns[-1] - at_ns[0]) / 1e9 < 1.15 * len(at_ns) / 4, "others did not use the slots of the cancelled")

@@ -13,7 +13,7 @@ import redis
 from demo.fakes import sites
 from project import embedded
 from tests.acceptance.conftest import Cluster, set_rates, states, wait_for_progress
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State
 from workers.processes.models import Process
@@ -22,7 +22,7 @@ from workers.processes.status import SILENT_AFTER_S, processes
 NAMES = ("worker", "ticks", "maintenance", "fetcher", "mailer", "beat")
 END_WITHIN_S = 10
 AWAY_FOR_S = SILENT_AFTER_S + 4.0
-SITES = 12
+SITES = 6
 Fault = Callable[[Cluster], AbstractContextManager[None]]
 
 
@@ -46,7 +46,6 @@ def gone(cluster: Cluster) -> Iterator[None]:
     cluster.start_broker()
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(("fault", "lasts_s"), [(frozen, 0.0), (frozen, AWAY_FOR_S), (gone, AWAY_FOR_S)])
 def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fault: Fault, lasts_s: float) -> None:
     """Each goes on to turn, and ends in order soon after it was asked to; the fetcher holds nothing any more."""
@@ -70,6 +69,6 @@ def test_all_turn_and_stop_without_a_broker(cluster: Cluster, tmp_path: Path, fa
                 time.sleep(0.05)
             print(f"\nended after {ended_after_s}", states())
     assert {name: cluster.processes[name].returncode for name in NAMES} == dict.fromkeys(NAMES, 0)
-    assert max(ended_after_s.values()) < END_WITHIN_S
+    in_time(max(ended_after_s.values()) < END_WITHIN_S, f"not all ended within {END_WITHIN_S} s: {ended_after_s}")
     assert states()[State.RUNNING] == 0
     assert not Process.objects.exists()

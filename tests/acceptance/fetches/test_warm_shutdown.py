@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import psycopg
-import pytest
 import redis
 from django.db import connection
 
@@ -60,7 +59,6 @@ def test_a_sigterm_to_the_group_does_not_cut_off_the_task_that_a_child_is_runnin
     assert states() == {State.RESERVED: 1}
 
 
-@pytest.mark.alone
 def test_one_that_is_killed_while_it_stops_is_silent_like_any_other(cluster: Cluster) -> None:
     """While it waits for its task it turns, however long that takes; ten seconds after its death it is known."""
     with a_task_that_waits(cluster):

@@ -29,10 +29,15 @@ class Message(NamedTuple):
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class Request:
-    """What a client sent, and whether Redis has said, of one of its copies, that it added deltas."""
+    """What a client sent."""
 
     message: Message
-    is_added: bool = False
+
+    def call(self) -> tuple[bytes, ...]:
+        """Return what is the call's own: EVAL, after an EVALSHA that found no script, is the same call again."""
+        words = self.message.value
+        own = 3 + int(words[2])
+        return tuple(words[own : own + OWN_ARGUMENTS])
 
     def deltas(self) -> dict[int, int]:
         """Return the deltas that it asks Redis to add, by user."""
@@ -53,7 +58,7 @@ class FaultyNetwork:
 
     A repeated request goes to Redis twice, at once or later, over the same connection or another one; nobody is told
     the second answer. One that its sender gave up is delivered all the same. `added` is what Redis said that it added,
-    by user: once for each request, however often that was delivered.
+    by user: once for each call, however often that was delivered.
     """
 
     path: str
@@ -63,6 +68,7 @@ class FaultyNetwork:
     in_flight: int = 0  # requests, and copies of them
     done: Counter[str] = field(default_factory=Counter)
     added: Counter[int] = field(default_factory=Counter)
+    _calls: set[tuple[bytes, ...]] = field(default_factory=set)  # that were added
     _copies: set[asyncio.Task[None]] = field(default_factory=set)
 
     def is_quiet(self) -> bool:
@@ -153,8 +159,8 @@ class FaultyNetwork:
         if deltas and isinstance(answer.value, int):
             self.done["adds " + (what or "sent")] += 1
             self.done["adds refused as late"] += answer.value < 0
-            if answer.value > 0 and not request.is_added:
-                request.is_added = True
+            if answer.value > 0 and request.call() not in self._calls:
+                self._calls.add(request.call())
                 self.added.update(deltas)
         return answer
 

@@ -70,8 +70,8 @@ class Checkout:
         self.path, self.home, self.log = folder / "weir", folder / "home", folder / "up.log"
         self.notes = folder / "notes"
         self.notes.mkdir()
-        for name in PACKAGES:
-            shutil.copytree(CHECKOUT / name, self.path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in PACKAGES:  # with their byte code, which all processes would make at the same time
+            shutil.copytree(CHECKOUT / name, self.path / name)
         for name in ("manage.py", "Procfile"):
             shutil.copy(CHECKOUT / name, self.path)
         (self.path / "shop").mkdir()

@@ -22,7 +22,7 @@ import pytest
 
 from project import embedded
 from project.checkout import CHECKOUT
-from tests.waiting import wait_for
+from tests.waiting import in_time, wait_for
 from workers import heartbeats
 
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
@@ -130,7 +130,8 @@ def test_the_headless_demo_gives_its_figures_and_no_request_comes_early(home: Pa
     assert figures["shortest_gap_ratio"] >= 1
     assert figures["sites"] == 24
     assert figures["fetched"] > 500
-    assert 0.8 < figures["used_share"] <= 1  # `make bench` holds it to more, on a machine with nothing else to do
+    assert figures["used_share"] <= 1
+    in_time(figures["used_share"] > 0.8, "the rates were used too little")  # `make bench` holds it to more
     assert 0 < figures["lateness_p50_ms"] <= figures["lateness_p99_ms"]
     assert figures["notified"] > 300
     assert figures["marked_read"] > 100
@@ -161,7 +162,7 @@ def test_ctrl_c_stops_the_demo_and_gives_the_terminal_back(home: Path) -> None:
         terminal.press_ctrl_c()
         wait_for(lambda: terminal.shows("") and terminal.process.poll() is not None, 10, "the end of the demo")
         wait_for(lambda: not processes_of(home), 10, "the end of all that it started")
-        assert time.monotonic() - pressed_at < STOPS_WITHIN_S
+        in_time(time.monotonic() - pressed_at < STOPS_WITHIN_S, "the demo took too long to stop")
         assert terminal.process.returncode == 128 + signal.SIGINT
         assert terminal.shows("requests came early")
         assert terminal.shows("0 of 200 unread numbers drifted")
@@ -217,7 +218,9 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         wait_for(lambda: "Weir is running." in log.read_text(), 60, f"up: {log}")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
             assert json.load(response)["database"] == "ok"
-        assert diagnosis(home) == ([], True)
+        wrong, was_soon = diagnosis(home)
+        assert wrong == []
+        in_time(was_soon, "`doctor` took five seconds")
         running = processes_of(home)
         for queue in heartbeats.QUEUES:
             assert any(f"--queues {queue} " in words for words in running)
@@ -226,7 +229,7 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         up.send_signal(signal.SIGTERM)
         assert up.wait(10) == 0
         wait_for(lambda: not processes_of(home), 10, "the end of all that it started")
-        assert time.monotonic() - asked_at < STOPS_WITHIN_S
+        in_time(time.monotonic() - asked_at < STOPS_WITHIN_S, "`up` took too long to stop")
         assert "Traceback" not in log.read_text()
     finally:
         up.kill()

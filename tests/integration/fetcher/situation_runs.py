@@ -25,7 +25,7 @@ from urllib.parse import quote, urljoin
 import aiohttp
 import pytest
 from django.db import connection
-from django.db.models.functions import Now
+from django.db.models import F
 from django.test import override_settings
 from kombu.exceptions import OperationalError
 from structlog.testing import capture_logs
@@ -376,7 +376,8 @@ class Runs:
         """Return what has become of a fetch and its last slot."""
         fetch = Fetch.objects.select_related("site").get(pk=fetch.pk)
         slot = Slot.objects.filter(pk=self.slot(fetch)).first()
-        rests = Site.objects.filter(pk=fetch.site_id or 0, backed_off_until__gt=Now()).exists()
+        # It was backed off beyond the moment of the recall that a back-off is; that may be over by now.
+        rests = Site.objects.filter(pk=fetch.site_id or 0, backed_off_until__gt=F("recalled_at")).exists()
         return Seen(
             state=fetch.state,
             attempts=fetch.attempts,

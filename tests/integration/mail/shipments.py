@@ -82,8 +82,10 @@ def sending_meanwhile() -> Iterator[None]:
 
     thread = threading.Thread(target=send)
     thread.start()
-    yield
-    thread.join(30)
+    try:
+        yield
+    finally:  # or it would send what the next test ships
+        thread.join(30)
     assert not thread.is_alive()
 
 

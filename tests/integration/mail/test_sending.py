@@ -159,7 +159,7 @@ def old_transactions(other: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
     """).fetchall()
 
 
-@pytest.mark.parametrize("word", ["stall-1500", "late-1500"])
+@pytest.mark.parametrize("word", ["stall-2500", "late-2500"])
 def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
     other_connection: Any, eventually: Eventually, word: str
 ) -> None:
@@ -169,7 +169,8 @@ def test_nothing_is_locked_and_no_transaction_is_open_while_an_email_is_sent(
     with sending_meanwhile():
         eventually(lambda: all(state(other)[0] == State.SENT for other in others), "the others to be sent")
         assert state(email)[0] in (State.CLAIMED, State.SENDING)
-        assert old_transactions(other_connection) == []
+        # One that is open while the server hangs stays so; a short one may be old where the machine stands still.
+        eventually(lambda: not old_transactions(other_connection), "old transactions to end")
         other_connection.execute("SET lock_timeout = '100ms'")
         other_connection.execute("UPDATE orders_order SET number = number || '!' WHERE id = %s", [int(email.key)])
         other_connection.rollback()

@@ -1,16 +1,15 @@
 """A forecast for a site is what dispatch then does: real reservations, one simulated second after the other."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from django.conf import LazySettings
 from django.db import connection
-from django.db.models import F
 from django.db.models.functions import Now
 
 from ratelimit import site_settings, sites, slots
@@ -19,6 +18,7 @@ from ratelimit.site_names import InvalidSiteName
 from tests.integration.conftest import database_now, waiting_for_nobody
 from tests.integration.plans import plan_of
 from tests.integration.robots.conftest import known
+from tests.integration.still_clock import StillClock, stopped
 from workers.fetches.dispatch import TRAVEL, dispatch, horizon
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
@@ -33,50 +33,34 @@ NEAR = 0.1  # seconds: a slot more or less in a run
 ROUGHLY = 3.0  # seconds that may pass meanwhile, where a site is reserved or held for longer
 
 
-class Seconds:
-    """Time as dispatch knows it, which passes when it is told to: what is stored of the future moves back."""
-
-    def __init__(self, since: datetime) -> None:
-        self._since = since
-        self._moved = 0.0
-
-    def offset(self, moment: datetime) -> float:
-        """Return when a stored time is, in seconds from the beginning."""
-        return (moment - self._since).total_seconds() + self._moved
-
-    def move_to(self, at: float) -> None:
-        """Have it be so many seconds after the beginning."""
-        seconds = at - self.offset(database_now())
-        by = timedelta(seconds=seconds)
-        Slot.objects.filter(start_time__gt=Now()).update(start_time=F("start_time") - by, use_until=F("use_until") - by)
-        Fetch.objects.filter(not_before__gt=Now()).update(not_before=F("not_before") - by)
-        Site.objects.update(**{name: F(name) - by for name in ("next_start", "paused_until", "backed_off_until")})
-        self._moved += seconds
+@pytest.fixture
+def still_clock() -> Iterator[StillClock]:
+    """Return PostgreSQL's clock, which passes no time: ticks move it."""
+    with stopped() as clock:
+        yield clock
 
 
-def played(since: datetime, first_tick: float, *, until: Callable[[], object]) -> tuple[dict[int, float], float]:
-    """Let dispatch tick until something holds; a fetch ends when it starts.
+def played(clock: StillClock, first_tick: float, *, until: Callable[[], object]) -> dict[int, float]:
+    """Let dispatch tick until something holds, the first time in so many seconds; a fetch ends when it starts.
 
-    Returns in how many seconds from `since` which fetch starts, and how near to that a forecast can be: nearer where
-    this process and the database were not kept waiting.
+    Returns in how many seconds from now which fetch starts.
     """
-    seconds, at, near = Seconds(since), first_tick, NEAR
+    began, at = clock.at, clock.at + first_tick
     found: dict[int, float] = {}
     while not until():
-        ended = [pk for pk, start in found.items() if start <= at]
-        Fetch.objects.filter(pk__in=ended, state=State.RESERVED).update(
+        clock.move_to(at)
+        started = Slot.objects.filter(start_time__lte=Now())
+        Fetch.objects.filter(state=State.RESERVED, slot_id__in=started.values("pk")).update(
             state=State.DONE, status_code=200, finished_at=Now(), lease_until=None
         )
-        seconds.move_to(at)
         dispatch()
-        near = max(near, NEAR + seconds.offset(database_now()) - at)
         reserved = Fetch.objects.filter(state=State.RESERVED)
         planned = dict(Slot.objects.filter(pk__in=reserved.values("slot_id")).values_list("pk", "start_time"))
         for pk, slot in reserved.values_list("pk", "slot_id"):
             if pk not in found:
-                found[pk] = seconds.offset(planned[slot or 0])
+                found[pk] = clock.offset(planned[slot or 0]) - began
         at += TICK_S
-    return found, near
+    return found
 
 
 def unreadable(origin: str, *, for_s: float) -> RobotsFile:
@@ -106,57 +90,60 @@ def waiting() -> int:
         ("2/s", 30, {"burst": 5}),
     ],
 )
-def test_starts_are_forecast(rate: str, queued: int, options: dict[str, Any], in_flight: bool) -> None:
+def test_starts_are_forecast(
+    rate: str, queued: int, options: dict[str, Any], in_flight: bool, still_clock: StillClock
+) -> None:
     """The start of a new request, and the last start of the backlog, are those that dispatch gives out later."""
     site_settings.set_rate(SITE, rate, **options)
     fetches = request_fetches([URL] * queued)
     if in_flight:
-        now = database_now()
-        played(now, 0.0, until=lambda: waiting() <= queued * 0.8)
+        played(still_clock, 0.0, until=lambda: waiting() <= queued * 0.8)
     left, told = waiting(), forecast(SITE)
     new = request_fetch(URL)
-    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
+    found = played(still_clock, TICK_S / 2, until=lambda: not waiting())
     assert (told.queued, told.ahead, told.not_due) == (left, left, 0)
-    assert told.starts_in_s == pytest.approx(found[new.pk], abs=near)
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
+    assert told.starts_in_s == pytest.approx(found[new.pk], abs=NEAR)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
 @pytest.mark.parametrize(("rate", "queued"), [("100/s", 400), ("5/s", 60), ("1/s", 12)])
-def test_starts_are_forecast_where_fetchers_are_far_from_postgresql(rate: str, queued: int) -> None:
+def test_starts_are_forecast_where_fetchers_are_far_from_postgresql(
+    rate: str, queued: int, still_clock: StillClock
+) -> None:
     """Dispatch adds their round trips to each run, and to the time that a message takes."""
     Process.objects.create(kind="fetcher", name="far@away", pid=1, round_trip_s=0.1)
     site_settings.set_rate(SITE, rate)
     assert forecast(SITE).starts_in_s == horizon(0.1).travel_s
     fetches = request_fetches([URL] * queued)
     told = forecast(SITE)
-    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
+    found = played(still_clock, TICK_S / 2, until=lambda: not waiting())
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
 @pytest.mark.parametrize("in_flight", [False, True], ids=["at rest", "in flight"])
-def test_starts_of_a_site_with_few_at_once_are_forecast(in_flight: bool) -> None:
+def test_starts_of_a_site_with_few_at_once_are_forecast(in_flight: bool, still_clock: StillClock) -> None:
     """Runs wait for each other there; what sites take is not known, so that fetches end when they start."""
     site_settings.set_rate(SITE, "5/s", max_concurrency=2)
     fetches = request_fetches([URL] * 40)
     if in_flight:
-        played(database_now(), 0.0, until=lambda: waiting() <= 30)
+        played(still_clock, 0.0, until=lambda: waiting() <= 30)
     told = forecast(SITE)
-    found, near = played(told.now, TICK_S / 2, until=lambda: not waiting())
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
+    found = played(still_clock, TICK_S / 2, until=lambda: not waiting())
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
-def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings) -> None:
+def test_a_robots_txt_that_is_not_known_goes_first(settings: LazySettings, still_clock: StillClock) -> None:
     """It has a run of its own, and the first request comes with the next tick."""
     settings.WEIR_OBEY_ROBOTS = True
     site_settings.set_rate(SITE, "10/s")
     told = forecast(SITE, add=3)
     fetches = request_fetches([URL] * 3)
     assert not forecast(SITE).asks_robots  # it is in flight
-    found, near = played(told.now, 0.0, until=lambda: not waiting())
+    found = played(still_clock, 0.0, until=lambda: not waiting())
     assert (told.asks_robots, told.ahead) == (True, 0)
-    assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=near)
+    assert told.starts_in_s == pytest.approx(found[fetches[0].pk], abs=NEAR)
     assert told.starts_in_s > 1
-    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=near)
+    assert told.clears_in_s == pytest.approx(found[fetches[-1].pk], abs=NEAR)
 
 
 def test_a_robots_txt_that_is_known_is_not_asked_for(settings: LazySettings) -> None:

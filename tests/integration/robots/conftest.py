@@ -75,7 +75,8 @@ def robots_fetches() -> list[Fetch]:
 
 
 def claimed() -> list[Job]:
-    """Dispatch what is due, and claim what is reserved."""
+    """Dispatch what is due, and claim what is reserved; a busy machine may claim it late."""
+    Site.objects.update(grace=timedelta(seconds=10))
     dispatch()
     return claim(list(Fetch.objects.filter(state=State.RESERVED).values_list("pk", flat=True)))
 

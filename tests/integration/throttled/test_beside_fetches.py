@@ -9,7 +9,7 @@ from django.conf import LazySettings
 from ratelimit import site_settings, slots
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
-from tests.integration.reports.test_forecast import Seconds
+from tests.integration.still_clock import stopped
 from tests.integration.throttled.one_worker import SITE, Broker
 from tests.integration.throttled.test_publishing import waiting
 from workers import task_names
@@ -48,13 +48,14 @@ def reserve_all(broker: Broker) -> int:
 
 def played(broker: Broker, apart: float) -> tuple[int, int]:
     """Let dispatch tick, and publishing so much later each time; returns how many tasks and fetches got slots."""
-    seconds, tasks = Seconds(database_now()), 0
-    for tick in range(TICKS):
-        seconds.move_to(tick)
-        dispatch()
-        seconds.move_to(tick + apart)
-        publish_due()
-        tasks += reserve_all(broker)
+    tasks = 0
+    with stopped() as clock:
+        for tick in range(TICKS):
+            clock.move_to(tick)
+            dispatch()
+            clock.move_to(tick + apart)
+            publish_due()
+            tasks += reserve_all(broker)
     return tasks, Fetch.objects.filter(state=State.RESERVED).count()
 
 

@@ -281,7 +281,7 @@ def test_a_time_limit_that_ends_the_wait_fails_the_task_and_its_row_goes(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It failed, as Celery says: it does not come again."""
-    close_site(1)
+    close_site(5)
     one_worker.plain.delay(7)
     with monkeypatch.context() as limited:
         limited.setattr(time, "sleep", interrupting(SoftTimeLimitExceeded()))
