@@ -6,8 +6,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import LazySettings
 from django.db.models.functions import Now
 
+from tests.integration.conftest import database_now
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
 from workers.mail import resolving
 from workers.mail.message import Message
@@ -138,6 +140,22 @@ def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callab
     assert (state(email), email.provider_id) == ((State.SENT, 2), "id-1")
     assert first.keys == [f"{email.message_id.strip('<>')}/1"] * 2
     assert second.keys == []
+
+
+def test_no_question_is_under_way_when_the_key_is_forgotten(use: Callable[..., None], settings: LazySettings) -> None:
+    """It would be a second e-mail: the last one is asked so long before as a submission can take."""
+    settings.WEIR_MAIL_UNKNOWN_AFTER = 3_600.0
+    longer, too_short = timedelta(hours=2), timedelta(hours=1)
+    use(Fake("first", lose, longer))
+    email = ship()
+    runner.send_due()
+    assert state(email)[0] == State.PENDING
+    assert email.ask_until is not None
+    assert timedelta() < email.ask_until - database_now() <= longer - timedelta(hours=1)
+    use(Fake("second", lose, too_short))
+    email = ship()
+    assert runner.send_due().unknown == 1
+    assert state(email)[0] == State.UNKNOWN
 
 
 def test_what_a_dead_worker_was_sending_is_asked_about_too(use: Callable[..., None]) -> None:

@@ -78,9 +78,25 @@ def renew(tokens: Collection[UUID]) -> None:
     Email.objects.filter(claim_token__in=tokens, state=State.CLAIMED).update(claimed_until=Now() + _lease())
 
 
+def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
+    """Return for how long after `begin` a relay is asked again that remembers keys for so long; None: never.
+
+    A question that is under way when the key is forgotten would be a second e-mail: none begins that may still be.
+    """
+    if key_lifetime is None:
+        return None
+    asked = key_lifetime - timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
+    return asked if asked > timedelta() else None
+
+
 def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
     """Note that its transmission to this relay begins now: from here on it is never taken back. Raises ClaimLost."""
-    parameters = {"email": email.pk, "token": email.claim_token, "relay": relay, "key_lifetime": key_lifetime}
+    parameters = {
+        "email": email.pk,
+        "token": email.claim_token,
+        "relay": relay,
+        "asked_for": asked_for(key_lifetime),
+    }
     if not _query("begin", parameters, prepare=True):
         raise ClaimLost
 

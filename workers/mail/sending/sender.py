@@ -215,12 +215,12 @@ def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:
     """Return the outcome of the attempt, which went to this relay if there is one."""
     now = timezone.now()
-    lifetime = route.transport.key_lifetime if route else None
+    asked_for = leases.asked_for(route.transport.key_lifetime) if route else None
     before = History(
         attempts=email.attempts,
         max_attempts=settings.WEIR_MAIL_MAX_ATTEMPTS,
         is_asked_again=email.ask_until is not None,
-        ask_until=email.ask_until or (now + lifetime if lifetime else None),
+        ask_until=email.ask_until or (now + asked_for if asked_for else None),
         now=now,
         chance=random.random(),  # noqa: S311  spreads retries, protects nothing
     )

@@ -1,5 +1,5 @@
 -- Notes that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
--- The first time that a relay is asked which remembers idempotency keys begins the time for which it does.
+-- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again.
 UPDATE mail_email
 SET
     state = 'sending',
@@ -8,6 +8,6 @@ SET
     phase = 'begun',
     last_reply = '',
     relay = %(relay)s,
-    ask_until = COALESCE(ask_until, clock_timestamp() + %(key_lifetime)s::interval)
+    ask_until = COALESCE(ask_until, clock_timestamp() + %(asked_for)s::interval)
 WHERE id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
 RETURNING id
