@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import datetime
 from functools import cache
 
@@ -93,18 +93,15 @@ class Sender:
 
     def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
         """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
-        if not held.domain_site:
+        with ExitStack() as turn:
+            try:
+                if held.domain_site:
+                    turn.enter_context(throttle(held.domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
+            except SlotTooFar as error:
+                again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
+                retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
+                return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
             return self._by_some_route(held.email, message)
-        try:
-            turn = throttle(held.domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False)
-            with turn:
-                return self._by_some_route(held.email, message)
-        except SlotTooFar as error:
-            if error.site != held.domain_site:
-                raise
-            again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
-            retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
-            return _recorded(held.email, outcomes.waits_for_its_domain(str(error), retry_in_s))
 
     def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
         """Submit it to the first relay that can be used.
