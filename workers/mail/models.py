@@ -11,24 +11,10 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Collate, Lower, Now
 
-from workers.mail.phases import Phase
+from workers.mail.phases import Phase, State
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
-
-
-class State(models.TextChoices):
-    """Where an e-mail is. `sent` and `bounced` are final; the other ends are, unless an operator resolves them."""
-
-    PENDING = "pending"  # waits until next_attempt_at
-    CLAIMED = "claimed"  # a worker has it and has not begun to transmit it: taken back when the lease is over
-    SENDING = "sending"  # a worker transmits it: never taken back
-    SENT = "sent"  # a relay accepted it, or an operator says that it arrived
-    FAILED = "failed"  # a relay refused it, or it could not be written: last_reply says why
-    UNKNOWN = "unknown"  # it may have been accepted: phase and last_reply say what is known
-    BOUNCED = "bounced"  # it was accepted, and came back: last_reply says why
-    CANCELLED = "cancelled"  # an operator, or the application, does not want it sent any more
-    SUPPRESSED = "suppressed"  # its recipient is on the suppression list
 
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
@@ -55,6 +41,10 @@ class EmailQuerySet(models.QuerySet["Email"]):
     def due(self) -> Self:
         """Return the e-mails whose time has come, also those of paused kinds, the longest waiting first."""
         return self.filter(state=State.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
+
+    def claimable(self) -> Self:
+        """Return the e-mails that a mailer would claim now: due, and of no paused kind."""
+        return self.due().exclude(kind__in=PausedKind.objects.values("kind"))
 
     def abandoned(self) -> Self:
         """Return the claimed e-mails whose lease is over: their worker died before it began to transmit them."""
@@ -159,6 +149,8 @@ class Email(models.Model):
             ),
         ]
         indexes: ClassVar = [
+            # What is due, whatever its kind: `status`, and whether a mailer is to be woken.
+            models.Index(fields=["next_attempt_at", "id"], condition=Q(state=State.PENDING), name="email_pending"),
             # Claims: the queue of each kind and priority, the longest waiting first.
             models.Index(
                 fields=["kind", "priority", "next_attempt_at", "id"],

@@ -100,7 +100,7 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
-    if not Email.objects.due().filter(pk__lt=email.pk).exists():
+    if not Email.objects.claimable().filter(pk__lt=email.pk).exists():
         wake_mailer()
 
 

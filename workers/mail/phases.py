@@ -1,6 +1,20 @@
-"""Phase: how far an attempt to send an e-mail came."""
+"""State: where an e-mail is. Phase: how far its last attempt came."""
 
 from django.db import models
+
+
+class State(models.TextChoices):
+    """Where an e-mail is. `sent` and `bounced` are final; the other ends are, unless an operator resolves them."""
+
+    PENDING = "pending"  # waits until next_attempt_at
+    CLAIMED = "claimed"  # a worker has it and has not begun to transmit it: taken back when the lease is over
+    SENDING = "sending"  # a worker transmits it: never taken back
+    SENT = "sent"  # a relay accepted it, or an operator says that it arrived
+    FAILED = "failed"  # a relay refused it, or it could not be written: last_reply says why
+    UNKNOWN = "unknown"  # it may have been accepted: phase and last_reply say what is known
+    BOUNCED = "bounced"  # it was accepted, and came back: last_reply says why
+    CANCELLED = "cancelled"  # an operator, or the application, does not want it sent any more
+    SUPPRESSED = "suppressed"  # its recipient is on the suppression list
 
 
 class Phase(models.TextChoices):

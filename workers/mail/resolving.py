@@ -6,7 +6,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from workers.mail import addresses, outbox
-from workers.mail.models import RESENDABLE, Act, Email, Rendering, Resolution, State
+from workers.mail.models import RESENDABLE, Act, Email, Rendering, Resolution
+from workers.mail.phases import State
 
 # The states in which an e-mail can be.
 ALLOWED: Mapping[Act, tuple[State, ...]] = {

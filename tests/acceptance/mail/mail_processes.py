@@ -14,7 +14,7 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from benchmarks.once.published import PublishedShippedEmail
-from workers.mail.models import State
+from workers.mail.phases import State
 from workers.mail.sending import leases, runner
 from workers.orders import shipping
 from workers.orders.models import Order

@@ -19,8 +19,8 @@ from demo.fakes.mail_server import MailServer
 from tests.acceptance.mail import mail_processes as roles
 from tests.acceptance.processes import Processes
 from tests.waiting import wait_for
-from workers.mail.models import Email, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
 from workers.orders.models import Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ

@@ -25,7 +25,8 @@ from workers.mail.evidence import settling
 from workers.mail.evidence.settling import Report
 from workers.mail.evidence.verdicts import Outcome, Vouched
 from workers.mail.management.evidence import local_zone
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.orders import shipping
 from workers.orders.models import Order
 

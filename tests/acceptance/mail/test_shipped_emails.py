@@ -13,7 +13,8 @@ from project.celery import app
 from tests.acceptance.conftest import Cluster
 from tests.waiting import wait_for
 from workers import broker_link
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.orders import shipping
 from workers.orders.models import Order
 

@@ -21,7 +21,8 @@ from demo.shipments import Shipments
 from project.processes.procfile import Processes
 from tests.integration.conftest import Eventually, InThreads, Message
 from workers import task_names
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.mail.sending import runner
 from workers.orders.models import Order
 

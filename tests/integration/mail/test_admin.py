@@ -17,8 +17,8 @@ from tests.integration.fetches.test_admin import act, page
 from workers import task_names
 from workers.mail import resolving
 from workers.mail.admin import emails as admin
-from workers.mail.models import Act, Email, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import Phase, State
 from workers.orders import shipping
 from workers.orders.models import Order
 

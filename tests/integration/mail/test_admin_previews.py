@@ -11,7 +11,8 @@ from tests.integration.mail.shipments import ship, unrendered
 from tests.integration.mail.test_admin import client_of
 from workers.mail import kinds, outbox
 from workers.mail.kinds import Attachment, Content
-from workers.mail.models import Email, Rendering, State
+from workers.mail.models import Email, Rendering
+from workers.mail.phases import State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 

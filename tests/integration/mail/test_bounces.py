@@ -19,8 +19,8 @@ from django.utils import timezone
 from tests.integration.mail import shipments
 from workers.mail import suppression
 from workers.mail.bounces import handling
-from workers.mail.models import Act, Email, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import Phase, State
 from workers.mail.signals import email_bounced
 
 pytestmark = [shipments.DATABASE, pytest.mark.usefixtures("messages")]

@@ -10,8 +10,8 @@ from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state, use
 from workers.mail.message import Message
-from workers.mail.models import Email, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
 from workers.mail.sending import runner
 from workers.mail.transports.base import Accepted, Refused
 

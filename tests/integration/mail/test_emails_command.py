@@ -18,8 +18,8 @@ from django.utils import timezone
 from demo.fakes import mail_server
 from tests.integration.conftest import Message
 from workers import task_names
-from workers.mail.models import Act, Email, RelayHold, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, RelayHold, Resolution
+from workers.mail.phases import Phase, State
 from workers.mail.reports import counts
 from workers.mail.sending import runner
 from workers.orders import shipping

@@ -19,8 +19,8 @@ from tests.integration.mail import shipments
 from workers.mail import resolving
 from workers.mail.evidence import settling, verdicts
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
-from workers.mail.models import Act, Email, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import Phase, State
 from workers.mail.sending import leases
 from workers.mail.sending.outcomes import Outcome as Sent
 

@@ -17,8 +17,8 @@ from tests.integration.mail.shipments import MARKS, accepted, sending_meanwhile,
 from workers.mail import outbox, resolving, suppression
 from workers.mail.maintenance import forgetting
 from workers.mail.maintenance.forgetting import Forgotten, forget_recipient
-from workers.mail.models import Act, Email, MailAct, Rendering, Resolution, State, Suppression
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, MailAct, Rendering, Resolution, Suppression
+from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, runner
 from workers.orders.models import SHIPPED
 

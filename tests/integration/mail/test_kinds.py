@@ -6,7 +6,8 @@ from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import accepted, redirect, ship, state, unrendered
 from workers.mail import kinds, outbox
 from workers.mail.kinds import Content
-from workers.mail.models import Email, PausedKind, State
+from workers.mail.models import Email, PausedKind
+from workers.mail.phases import State
 from workers.mail.sending import runner
 from workers.orders.models import Order
 

@@ -13,7 +13,8 @@ from tests.integration.mail.shipments import MARKS, accepted, ship, state
 from tests.integration.mail.test_emails_command import refused, told
 from workers import task_names
 from workers.mail import suppression
-from workers.mail.models import Email, MailAct, PausedKind, State, Suppression
+from workers.mail.models import Email, MailAct, PausedKind, Suppression
+from workers.mail.phases import State
 from workers.mail.reports import counts
 from workers.mail.sending import runner
 from workers.orders.models import SHIPPED

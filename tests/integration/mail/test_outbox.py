@@ -15,7 +15,8 @@ from workers import task_names
 from workers.mail import kinds, outbox
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.kinds import Content
-from workers.mail.models import Email, Rendering, State
+from workers.mail.models import Email, Rendering
+from workers.mail.phases import State
 from workers.mail.sending import runner
 
 pytestmark = DATABASE

@@ -6,7 +6,8 @@ from django.conf import LazySettings
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state, unrendered
 from tests.integration.mail.test_sending import due_again
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.mail.sending import routes, runner
 from workers.orders.models import Order
 

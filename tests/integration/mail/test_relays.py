@@ -13,8 +13,8 @@ from tests.integration.conftest import database_now
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
 from workers.mail import resolving
 from workers.mail.message import Message
-from workers.mail.models import Act, Email, RelayHold, State, Suppression
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, RelayHold, Suppression
+from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, outcomes, routes, runner
 from workers.mail.suppression import suppress
 from workers.mail.transports import relays
@@ -142,7 +142,7 @@ def test_a_relay_that_knows_the_key_is_asked_again_with_the_same_key(use: Callab
     assert second.keys == []
 
 
-def test_no_question_is_under_way_when_the_key_is_forgotten(use: Callable[..., None], settings: LazySettings) -> None:
+def test_no_question_is_in_flight_when_the_key_is_forgotten(use: Callable[..., None], settings: LazySettings) -> None:
     """It would be a second e-mail: the last one is asked so long before as a submission can take."""
     settings.WEIR_MAIL_UNKNOWN_AFTER = 3_600.0
     longer, too_short = timedelta(hours=2), timedelta(hours=1)

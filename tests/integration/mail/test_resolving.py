@@ -7,8 +7,8 @@ from tests.integration.conftest import InThreads, Message
 from tests.integration.mail.shipments import DATABASE, accepted, redirect, ship
 from workers import task_names
 from workers.mail import resolving
-from workers.mail.models import Act, Email, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import Phase, State
 from workers.mail.resolving import CannotBeResolved
 from workers.mail.sending import runner
 

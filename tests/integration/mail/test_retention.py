@@ -13,8 +13,8 @@ from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import MARKS, ship
 from workers.mail.maintenance import purge as purging
 from workers.mail.maintenance.purge import purge
-from workers.mail.models import Email, Rendering, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email, Rendering
+from workers.mail.phases import Phase, State
 
 pytestmark = MARKS
 

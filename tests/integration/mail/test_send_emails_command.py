@@ -15,7 +15,8 @@ from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, StartPython
 from workers.mail.management.commands import send_emails
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.orders import shipping
 from workers.orders.models import Order
 

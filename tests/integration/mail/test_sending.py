@@ -29,8 +29,8 @@ from tests.integration.mail.shipments import (
 from tests.waiting import in_time
 from workers.mail import kinds, rendering
 from workers.mail.message import Message
-from workers.mail.models import Email, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, outcomes, routes, runner, sender
 from workers.mail.sending.source import Held
 from workers.mail.transports import relays

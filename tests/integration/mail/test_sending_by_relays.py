@@ -8,7 +8,7 @@ from django.conf import LazySettings
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
 from tests.integration.mail.shipments import MARKS, ship, state
-from workers.mail.models import State
+from workers.mail.phases import State
 from workers.mail.sending import runner
 
 pytestmark = MARKS

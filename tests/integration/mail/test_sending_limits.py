@@ -7,7 +7,7 @@ from django.conf import LazySettings
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.mail.shipments import MARKS, ship, state
-from workers.mail.models import State
+from workers.mail.phases import State
 from workers.mail.sending import runner, sender
 
 pytestmark = MARKS

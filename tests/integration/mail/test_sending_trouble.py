@@ -30,8 +30,8 @@ from tests.integration.mail.shipments import (
 from workers import task_names
 from workers.mail import kinds, rendering, tasks
 from workers.mail import message as mail_message
-from workers.mail.models import Email, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, routes, runner
 from workers.mail.sending.outcomes import Outcome
 from workers.mail.transports import relays

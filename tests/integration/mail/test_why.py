@@ -14,8 +14,8 @@ from django.utils import timezone
 from ratelimit import site_settings
 from tests.integration.mail.shipments import MARKS, ship, unrendered
 from workers.mail.maintenance import operators
-from workers.mail.models import Email, RelayHold, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import Phase, State
 from workers.mail.reports.why import why
 from workers.mail.transports import relays
 from workers.orders.models import SHIPPED

@@ -13,8 +13,8 @@ from django.urls import reverse
 from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
-from workers.mail.models import Act, Email, Resolution, State
-from workers.mail.phases import Phase
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import Phase, State
 from workers.orders import admin, shipping
 from workers.orders.models import Order
 

@@ -12,7 +12,8 @@ from tests.integration.conftest import InThreads, waiting_for_nobody
 from tests.integration.mail.shipments import DATABASE, place, ship
 from workers.claims import claim, each_locked
 from workers.mail import resolving
-from workers.mail.models import Act, Email, Resolution, State
+from workers.mail.models import Act, Email, Resolution
+from workers.mail.phases import State
 from workers.orders.models import Order
 
 pytestmark = [DATABASE, pytest.mark.usefixtures("messages")]

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from workers.mail.models import State
-from workers.mail.phases import Phase
+from workers.mail.phases import Phase, State
 from workers.mail.sending import outcomes
 from workers.mail.sending.outcomes import History
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused

@@ -22,7 +22,8 @@ from workers.mail.evidence import files, reading
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.signs import bare
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
-from workers.mail.models import Act, Email, State
+from workers.mail.models import Act, Email
+from workers.mail.phases import State
 from workers.mail.transports import relays
 
 WHO = "evidence"

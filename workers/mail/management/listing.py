@@ -11,7 +11,8 @@ from workers.cli.arguments import from_zero, one_of, row_id, utf8
 from workers.cli.suggestions import no_such_word
 from workers.mail import kinds
 from workers.mail.management import email_text
-from workers.mail.models import Email, RelayHold, State
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import State
 from workers.mail.reports import counts, searching
 from workers.mail.reports.why import why
 

@@ -1,7 +1,7 @@
 import django.db.models.deletion
 import django.db.models.functions.comparison
 import django.db.models.functions.text
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
@@ -42,9 +42,5 @@ class Migration(migrations.Migration):
         AddIndexConcurrently(
             model_name="email",
             index=models.Index(fields=["message_id"], name="email_message_id"),
-        ),
-        RemoveIndexConcurrently(
-            model_name="email",
-            name="email_pending",
         ),
     ]

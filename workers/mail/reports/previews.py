@@ -7,7 +7,8 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from workers.mail import rendering
-from workers.mail.models import Email, Rendering, State
+from workers.mail.models import Email, Rendering
+from workers.mail.phases import State
 
 _CID = re.compile(r"""\bcid:([^"'\s)>]+)""")
 _RENDERED_LATER = frozenset({State.PENDING, State.CLAIMED})

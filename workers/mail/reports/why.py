@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from ratelimit.models import Site
 from workers.mail import kinds, suppression
-from workers.mail.models import Email, PausedKind, RelayHold, State
+from workers.mail.models import Email, PausedKind, RelayHold
+from workers.mail.phases import State
 from workers.mail.transports import relays
 from workers.processes.status import processes
 

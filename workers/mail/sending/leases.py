@@ -29,7 +29,8 @@ from django.utils import timezone
 from postgres import statements
 from postgres.texts import storable
 from workers import claims
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.mail.sending.outcomes import Outcome
 
 SWEPT_AT_ONCE = 1_000
@@ -81,7 +82,7 @@ def renew(tokens: Collection[UUID]) -> None:
 def asked_for(key_lifetime: timedelta | None) -> timedelta | None:
     """Return for how long after `begin` a relay is asked again that remembers keys for so long; None: never.
 
-    A question that is under way when the key is forgotten would be a second e-mail: none begins that may still be.
+    A question that is in flight when the key is forgotten would be a second e-mail: none begins that may still be.
     """
     if key_lifetime is None:
         return None

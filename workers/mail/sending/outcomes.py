@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workers.backoff import backoff_s
-from workers.mail.models import State
-from workers.mail.phases import Phase
+from workers.mail.phases import Phase, State
 from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused
 
 LONGEST_RETRY_S = 3_600.0

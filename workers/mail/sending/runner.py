@@ -19,7 +19,7 @@ from django.db import connections
 
 from ratelimit.slots import SlotTooFar
 from workers.mail import addresses
-from workers.mail.models import State
+from workers.mail.phases import State
 from workers.mail.sending import holds, leases, policy, routes
 from workers.mail.sending.policy import MOST_SENDERS, Another, Situation
 from workers.mail.sending.sender import Sender

@@ -18,8 +18,8 @@ from ratelimit.throttle import throttle
 from workers.mail import renderings
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
-from workers.mail.models import Email, State
-from workers.mail.phases import Phase
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
 from workers.mail.rendering import render
 from workers.mail.sending import domains, leases, outcomes
 from workers.mail.sending.outcomes import History, Outcome

@@ -3,7 +3,9 @@
 --
 -- queues: each kind and priority of which something waits, with its first e-mail: one look into the index for each
 -- open:   those queues whose first e-mail is due
--- picked: the first e-mails of the open queues; a queue is read, and its rows locked, when those before it gave too few
+-- picked: the first e-mails of the open queues; a queue is read, and its rows locked, when those before it gave too few.
+--         Compared and ordered as rows, so that no other index than that of the queues serves: one by time alone would
+--         pass by all that is due of other kinds
 WITH RECURSIVE queues AS (
     (
         SELECT kind, priority, next_attempt_at
@@ -24,7 +26,7 @@ WITH RECURSIVE queues AS (
 ), open AS MATERIALIZED (
     SELECT kind, priority
     FROM queues
-    WHERE next_attempt_at <= clock_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
+    WHERE next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
     ORDER BY priority DESC, next_attempt_at
 ), picked AS MATERIALIZED (
     SELECT due.id
@@ -32,9 +34,10 @@ WITH RECURSIVE queues AS (
         SELECT id
         FROM mail_email
         WHERE
-            state = 'pending' AND kind = open.kind AND priority = open.priority
-            AND next_attempt_at <= clock_timestamp()
-        ORDER BY next_attempt_at, id
+            state = 'pending'
+            AND (kind, priority, next_attempt_at) >= (open.kind, open.priority, '-infinity'::timestamptz)
+            AND (kind, priority, next_attempt_at) <= (open.kind, open.priority, statement_timestamp())
+        ORDER BY kind, priority, next_attempt_at, id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) AS due
