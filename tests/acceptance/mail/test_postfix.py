@@ -31,6 +31,7 @@ from workers.orders import shipping
 from workers.orders.models import Order
 
 AT_LENGTH = "WEIR_FAULTS" in os.environ
+NAMED = ("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "DEFAULT_FROM_EMAIL")  # settings that processes are told
 ORDERS = 2_500 if AT_LENGTH else 100
 KILLS = 120 if AT_LENGTH else 4  # of mailers, at random
 KILLS_A_STEP = 12 if AT_LENGTH else 1
@@ -54,7 +55,7 @@ def server(settings: LazySettings) -> Iterator[Postfix]:
 
 @pytest.fixture
 def processes(transactional_db: None, tmp_path: Path, server: Postfix) -> Iterator[Processes]:  # noqa: ARG001  must come first
-    made = Processes(tmp_path, roles.__name__, "EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", *MAIL_SETTINGS)
+    made = Processes(tmp_path, roles.__name__, *NAMED, *MAIL_SETTINGS)
     try:
         yield made
     finally:
