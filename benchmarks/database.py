@@ -1,9 +1,10 @@
 """PostgreSQL without Django's part in it, and statements that may take their time."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
-from django.db import connection
+from django.db import connection, transaction
 
 
 def connect() -> psycopg.Connection[Any]:
@@ -23,3 +24,15 @@ def run_at_length(statements: str) -> None:
         cursor.execute("SET statement_timeout = 0")
         cursor.execute(statements)
         cursor.execute("RESET statement_timeout")
+
+
+def explain(text: str, parameters: Mapping[str, object], before: Callable[[], object] = lambda: None) -> str:
+    """Return the plan of a statement that is executed, after `before`, in a transaction that is rolled back."""
+    connection.ensure_connection()
+    with transaction.atomic():
+        before()
+        with connection.connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            rows = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {text}", parameters).fetchall()
+        transaction.set_rollback(True)
+    return "\n".join(row[0] for row in rows)

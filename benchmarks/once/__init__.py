@@ -1,4 +1,4 @@
-"""E-mails that are sent once: how many are sent and claimed a second, and what a hanging mail server costs others.
+"""E-mails that are sent once: how many are queued, claimed and sent a second, and what a hanging mail server costs.
 
 All sides send the same e-mails: subject, text and HTML of the same templates.
 """
@@ -9,10 +9,16 @@ from benchmarks.figures import Figure
 
 
 def measure(folder: Path) -> list[Figure]:
-    """Return the figures of all three."""
+    """Return the figures of all."""
     # Not at the top: processes of this benchmark import this package before Django is set up, or without Django.
-    from benchmarks.once import claims, mails, queues, updates  # noqa: PLC0415
+    from benchmarks.once import claims, mails, provider, queueing, queues, updates  # noqa: PLC0415
 
-    figures = [*mails.compare(), *claims.measure(), *updates.compare(folder)]
+    figures = [
+        *mails.compare(),
+        *queueing.compare(),
+        *provider.measure(),
+        *claims.measure(),
+        *updates.compare(folder),
+    ]
     queues.empty()
     return figures

@@ -37,9 +37,9 @@ class Crew:
 
 
 @contextmanager
-def running(count: int, host: str, port: int) -> Iterator[Crew]:
-    """Run so many processes that send to this mail server; kill them on leaving."""
-    environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port)}
+def running(count: int, host: str, port: int, **more: str) -> Iterator[Crew]:
+    """Run so many processes that send to this mail server, with more in their environment; kill them on leaving."""
+    environment = {**os.environ, "EMAIL_HOST": host, "EMAIL_PORT": str(port), **more}
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.once.crew"],
@@ -70,7 +70,7 @@ def main() -> None:
     from demo.fakes.children import die_with_parent  # noqa: PLC0415
 
     die_with_parent()
-    with queues.django_mailer(is_alone=False):
+    with queues.peers(is_alone=False):
         print(READY, end="", flush=True)
         for line in sys.stdin:
             queues.SENDERS[line.strip()]()

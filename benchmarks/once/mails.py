@@ -1,8 +1,9 @@
-"""E-mails a second from the queue to a local sink: `send_due` against django-mailer and the published pattern.
+"""E-mails a second from the queue to a local sink: `send_due` against three peers.
 
-First one process a side, then four at once. There are two more sides: the published pattern over one connection instead
-of one an e-mail, which is faster than the published code; and a loop of smtplib without a database, which sends
-prepared bytes and shows what the sink can accept.
+They are django-mailer, django-post_office and the published pattern. First one process a side, then four at once;
+django-post_office's four are its own option, started by one process. There are two more sides: the published pattern
+over one connection instead of one an e-mail, which is faster than the published code; and a loop of smtplib without a
+database, which sends prepared bytes and shows what the sink can accept.
 """
 
 import smtplib
@@ -21,8 +22,8 @@ ROUNDS = 5
 MAILS = 600  # a round and side
 ROUNDS_AT_ONCE = 3
 MAILS_AT_ONCE = 400
-PROCESSES = 4
-OURS, DJANGO_MAILER, PUBLISHED, PUBLISHED_OVER_ONE_CONNECTION, BARE = range(5)
+PROCESSES = queues.PROCESSES
+OURS, DJANGO_MAILER, POST_OFFICE, PUBLISHED, PUBLISHED_OVER_ONE_CONNECTION, BARE = range(6)
 
 
 def compare() -> list[Figure]:
@@ -30,12 +31,15 @@ def compare() -> list[Figure]:
     with (
         sink.running() as server,
         override_settings(EMAIL_HOST=sink.HOST, EMAIL_PORT=server.port),
-        queues.django_mailer(is_alone=True),
+        queues.peers(is_alone=True),
     ):
         alone = _alone(server)
-        with crew.running(PROCESSES, sink.HOST, server.port) as four:
-            together = _together(server, four)
-    rates = {"send_due": OURS, "django_mailer": DJANGO_MAILER, "published": PUBLISHED}
+        with (
+            crew.running(PROCESSES, sink.HOST, server.port) as four,
+            crew.running(1, sink.HOST, server.port) as forking,
+        ):
+            together = _together(server, four, forking)
+    rates = {"send_due": OURS, "django_mailer": DJANGO_MAILER, "post_office": POST_OFFICE, "published": PUBLISHED}
     more_rates = {"published_over_one_connection": PUBLISHED_OVER_ONE_CONNECTION, "bare_smtplib": BARE}
     return [
         *(
@@ -43,6 +47,7 @@ def compare() -> list[Figure]:
             for name, side in (rates | more_rates).items()
         ),
         Figure(name="once_vs_django_mailer", value=ratio(alone, OURS, DJANGO_MAILER), unit="x"),
+        Figure(name="once_vs_post_office", value=ratio(alone, OURS, POST_OFFICE), unit="x"),
         Figure(name="once_vs_published", value=ratio(alone, OURS, PUBLISHED), unit="x"),
         Figure(
             name="once_vs_published_over_one_connection",
@@ -54,6 +59,7 @@ def compare() -> list[Figure]:
             for name, side in rates.items()
         ),
         Figure(name=f"once_vs_django_mailer_by_{PROCESSES}", value=ratio(together, OURS, DJANGO_MAILER), unit="x"),
+        Figure(name=f"once_vs_post_office_by_{PROCESSES}", value=ratio(together, OURS, POST_OFFICE), unit="x"),
         Figure(name=f"once_vs_published_by_{PROCESSES}", value=ratio(together, OURS, PUBLISHED), unit="x"),
     ]
 
@@ -72,20 +78,26 @@ def _alone(server: Sink) -> list[tuple[float, ...]]:
             for number in range(MAILS):
                 client.sendmail("shop@localhost", queues.ADDRESS % number, content)
 
-    sides = [*(side(name) for name in queues.SENDERS), lambda: _rate(server, MAILS, lambda: None, bare)]
+    alone = ("send_due", "django_mailer", "post_office", "published", "published_over_one_connection")
+    sides = [*(side(name) for name in alone), lambda: _rate(server, MAILS, lambda: None, bare)]
     take_turns(1, *sides)  # imports and first connections are not measured
     return take_turns(ROUNDS, *sides)
 
 
-def _together(server: Sink, four: Crew) -> list[tuple[float, ...]]:
-    """Return the rates of several processes a side, which share one queue."""
+def _together(server: Sink, four: Crew, forking: Crew) -> list[tuple[float, ...]]:
+    """Return the rates of several processes a side, which share one queue; `forking` is one, which starts others."""
 
-    def side(name: str) -> Side:
+    def side(name: str, processes: Crew = four) -> Side:
         return lambda: _rate(
-            server, MAILS_AT_ONCE, lambda: queues.FILLERS[name](MAILS_AT_ONCE), lambda: four.send(name)
+            server, MAILS_AT_ONCE, lambda: queues.FILLERS[name](MAILS_AT_ONCE), lambda: processes.send(name)
         )
 
-    sides = [side(name) for name in ("send_due", "django_mailer", "published")]
+    sides = [
+        side("send_due"),
+        side("django_mailer"),
+        side(f"post_office_by_{PROCESSES}", forking),
+        side("published"),
+    ]
     take_turns(1, *sides)
     return take_turns(ROUNDS_AT_ONCE, *sides)
 

@@ -1,11 +1,17 @@
 """The queues of the sides, filled with as many e-mails as a round sends, and how each side sends what waits.
 
-Only `SENDERS` is timed. Weir and django-mailer store e-mails that are already rendered, so they render nothing within
-their time; the published pattern renders each e-mail.
+Only `SENDERS` is timed. Weir, django-mailer and django-post_office store e-mails that are already rendered, so they
+render nothing within their time; the published pattern renders each e-mail.
+
+django-post_office writes what became of a hundred e-mails after the last of them, and sends by five threads: a process
+that dies in between leaves up to a hundred that were sent and are sent again. That is its default, and measured as it
+is. Its own option for several processes forks them for each hundred.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from tempfile import TemporaryDirectory
 
@@ -20,9 +26,11 @@ from workers.mail.rendering import render
 from workers.mail.sending import runner
 
 EMPTY = "TRUNCATE orders_order, mail_email, mail_rendering, mail_resolution RESTART IDENTITY"
-FILL = """
+FILL_ORDERS = """
     INSERT INTO orders_order (number, customer_email, shipped_at)
-    SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n;
+    SELECT 'B-' || n, format(%(address)s, n), statement_timestamp() FROM generate_series(1, %(count)s) AS n
+"""
+FILL_EMAILS = """
     INSERT INTO mail_email (kind, key, recipient, context, state, message_id, attempts, claimed_by, phase, last_reply)
     SELECT 'order.shipped', id, customer_email, jsonb_build_object('order_id', id), 'pending',
         '<order.shipped-' || id || '@localhost>', 0, '', '', ''
@@ -35,24 +43,39 @@ RENDER = """
     UPDATE mail_email SET renderings = 1, content_size = %(size)s, content_hash = 'x', subject = 'x';
     VACUUM ANALYZE orders_order, mail_email, mail_rendering
 """
+POST_OFFICE = "post_office"
+PROCESSES = 4
 ADDRESS = "customer.%s@customers.example"
 
 
-@contextmanager
-def django_mailer(*, is_alone: bool) -> Iterator[None]:
-    """Have django-mailer installed in this process, with its tables; with its lock file where it `is_alone`.
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """Return this process' folder of lock files: the lock file of a run that was killed blocks no other run."""
+    return TemporaryDirectory()
 
-    All of its settings are its defaults, except for the backend that sends and the place of the lock file.
+
+@contextmanager
+def peers(*, is_alone: bool) -> Iterator[None]:
+    """Have django-mailer and django-post_office installed in this process, with their tables.
+
+    All of their settings are their defaults, except for the backend that sends and the place of lock files. Where this
+    process is not alone, django-mailer has no lock file.
     """
+    folder = _folder().name
     with (
-        TemporaryDirectory() as folder,  # the lock file of a run that was killed blocks no other run
         override_settings(
-            MAILER_EMAIL_BACKEND=BACKEND, MAILER_USE_FILE_LOCK=is_alone, MAILER_LOCK_PATH=f"{folder}/django-mailer"
+            MAILER_EMAIL_BACKEND=BACKEND,
+            MAILER_USE_FILE_LOCK=is_alone,
+            MAILER_LOCK_PATH=f"{folder}/django-mailer",
+            POST_OFFICE={"BACKENDS": {"default": BACKEND}},
         ),
-        modify_settings(INSTALLED_APPS={"append": "mailer"}),
+        modify_settings(INSTALLED_APPS={"append": ["mailer", POST_OFFICE]}),
     ):
+        import_module("post_office.mail")  # configures its logger
+        logging.getLogger(POST_OFFICE).setLevel(logging.WARNING)  # it says much about each hundred
         if is_alone:
             call_command("migrate", "mailer", verbosity=0)
+            call_command("migrate", POST_OFFICE, verbosity=0)
         yield
 
 
@@ -62,11 +85,18 @@ def empty() -> None:
         cursor.execute(EMPTY)
 
 
-def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
-    """Store so many shipped orders, of which the first `due` (default: all) have an e-mail that is due."""
+def fill_orders(count: int, address: str = ADDRESS) -> None:
+    """Store so many shipped orders, and no e-mail."""
     empty()
     with connection.cursor() as cursor:
-        cursor.execute(FILL, {"count": count, "address": address, "due": count if due is None else due})
+        cursor.execute(FILL_ORDERS, {"count": count, "address": address})
+
+
+def fill(count: int, address: str = ADDRESS, due: int | None = None) -> None:
+    """Store so many shipped orders, of which the first `due` (default: all) have an e-mail that is due."""
+    fill_orders(count, address)
+    with connection.cursor() as cursor:
+        cursor.execute(FILL_EMAILS, {"due": count if due is None else due})
         first = Email.objects.earliest("pk")
         rendered = render(first)
         values: dict[str, str | int] = {
@@ -88,6 +118,33 @@ def fill_django_mailer(count: int) -> None:
     import_module("mailer.backend").DbBackend().send_messages(messages)
 
 
+def fill_post_office(count: int) -> None:
+    """Have django-post_office store so many e-mails, many at once, as an application may."""
+    fill(count)
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE post_office_email CASCADE")
+    emails = Email.objects.select_related("rendering").order_by("pk")
+    parts = [(email.recipient, renderings.message(email, email.rendering).parts()) for email in emails]
+    import_module("post_office.mail").send_many(
+        [
+            {
+                "recipients": [recipient],
+                "sender": said.sender,
+                "subject": said.subject,
+                "message": said.text,
+                "html_message": said.html,
+                "headers": {"Message-ID": said.headers["Message-ID"]},
+            }
+            for recipient, said in parts
+        ]
+    )
+
+
+def send_post_office(processes: int = 1) -> None:
+    """Send what waits, as its command `send_queued_mail` does."""
+    import_module("post_office.mail").send_queued_mail_until_done(f"{_folder().name}/post_office", processes)
+
+
 def fill_published(count: int, address: str = ADDRESS) -> None:
     """Store so many orders in the table of the published pattern."""
     create_table()
@@ -97,12 +154,16 @@ def fill_published(count: int, address: str = ADDRESS) -> None:
 FILLERS: dict[str, Callable[[int], None]] = {
     "send_due": fill,
     "django_mailer": fill_django_mailer,
+    "post_office": fill_post_office,
+    f"post_office_by_{PROCESSES}": fill_post_office,
     "published": fill_published,
     "published_over_one_connection": fill_published,
 }
 SENDERS: dict[str, Callable[[], object]] = {
     "send_due": runner.send_due,
     "django_mailer": lambda: import_module("mailer.engine").send_all(),
+    "post_office": send_post_office,
+    f"post_office_by_{PROCESSES}": lambda: send_post_office(PROCESSES),
     "published": lambda: PublishedShippedEmail().send_all(),
     "published_over_one_connection": lambda: PublishedShippedEmail(over_one_connection=True).send_all(),
 }

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from benchmarks import database
 from notifications import inbox
 from notifications.inbox import reading
 from notifications.reconciliation import page
@@ -41,7 +42,7 @@ def _plans(user_id: int) -> Iterator[tuple[str, str]]:
     }
     for name, parameters in statements.items():
         text = files("notifications").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
-        yield name, _explain(text.replace("::user_key", "::bigint"), parameters)
+        yield name, database.explain(text.replace("::user_key", "::bigint"), parameters)
     calls: dict[str, Callable[[], object]] = {
         "inbox.page": lambda: inbox.page(user_id),
         "inbox.page of unread ones": lambda: inbox.page(user_id, unread_only=True),
@@ -49,14 +50,4 @@ def _plans(user_id: int) -> Iterator[tuple[str, str]]:
     for title, call in calls.items():
         with CaptureQueriesContext(connection) as queries:
             call()
-        yield title, _explain(queries[-1]["sql"].replace("%", "%%"), {})
-
-
-def _explain(text: str, parameters: dict[str, object]) -> str:
-    connection.ensure_connection()
-    with transaction.atomic():
-        with connection.connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 0")
-            rows = cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) {text}", parameters).fetchall()
-        transaction.set_rollback(True)
-    return "\n".join(row[0] for row in rows)
+        yield title, database.explain(queries[-1]["sql"].replace("%", "%%"), {})

@@ -1,0 +1,138 @@
+"""The statements that a large outbox depends on, as workers, commands and pages execute them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from importlib.resources import files
+from io import StringIO
+from uuid import UUID
+
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
+
+from benchmarks.once import queues
+from benchmarks.once.large import KINDS
+from workers.mail.models import Email, State
+from workers.mail.reports import counts, searching
+from workers.mail.sending import leases
+from workers.mail.sending.source import BATCH
+
+TOKEN = UUID(int=1)
+LEASE = timedelta(minutes=5)
+ADDRESS = queues.ADDRESS % 4_711
+CLAIMED = {"limit": BATCH, "token": TOKEN, "claimed_by": "bench:1", "lease": LEASE}
+OUTCOME = {
+    "token": TOKEN,
+    "state": "sent",
+    "phase": "",
+    "last_reply": "250 OK",
+    "attempts": 1,
+    "retry_in": timedelta(),
+    "provider_id": "",
+    "settles": True,
+}
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """A statement, and what is executed before it in its transaction."""
+
+    title: str
+    text: str
+    parameters: dict[str, object] = field(default_factory=dict)
+    before: Callable[[], object] = _nothing
+
+
+def statements() -> Iterator[Statement]:
+    """Yield them."""
+    yield from _of_mailers()
+    yield from _of_reports()
+    yield from _of_maintenance()
+
+
+def _of_mailers() -> Iterator[Statement]:
+    due = Email.objects.due().first()
+    if due is None:
+        raise AssertionError("No e-mail is due")
+    one = {"email": due.pk, "token": TOKEN}
+
+    def claimed() -> None:
+        _change(due, state=State.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
+
+    begin = one | {"relay": "mail.example:25", "key_lifetime": None}
+    yield _from_file("workers.mail.sending", "claim", CLAIMED)
+    yield _from_file("workers.mail.sending", "begin", begin, claimed)
+    yield _from_file("workers.mail.sending", "record", one | OUTCOME, claimed)
+    yield _of_queryset("take_back_abandoned", Email.objects.abandoned()[: leases.SWEPT_AT_ONCE])
+    yield _of_queryset("end_silent", Email.objects.silent(timedelta(minutes=30))[: leases.SWEPT_AT_ONCE])
+
+
+def _of_reports() -> Iterator[Statement]:
+    yield _from_file("workers.mail.reports", "states", {"most": counts.MOST}, counts.by_index)
+    yield _from_file("workers.mail.reports", "kinds", {"most": counts.MOST, "registered": [*KINDS]}, counts.by_index)
+    for state in State:
+        yield from _of_call(f"list_{state}", partial(_list, "--state", state.value))
+        yield from _of_call(f"list_{state}_of_kind", partial(_list, "--state", state.value, "--kind", KINDS[0]))
+    yield from _of_call("list_to", partial(_list, "--to", ADDRESS))
+    yield from _of_call("list_to_beginning", partial(_list, "--to", "customer.47"))
+    for what, text in {
+        "address_beginning": "customer.47",
+        "key": "order-4800000",
+        "message_id": f"{KINDS[0]}-order-4800000@localhost",
+        "nothing": "nobody",
+    }.items():
+        yield from _of_call(f"search_{what}", partial(_search, text))
+
+
+def _of_maintenance() -> Iterator[Statement]:
+    package = "workers.mail.maintenance"
+    long_ago = "1970-01-01T00:00Z"
+    some = {"older_than": 0.0, "after": long_ago, "after_id": 0, "batch": 500}
+    yield _from_file(package, "purge_renderings", some)
+    address = {"address": ADDRESS, "pattern": ADDRESS.replace(".", r"\."), "instead": "It went.", "batch": 500}
+    yield _from_file(package, "forget", address)
+
+
+def _from_file(
+    package: str, name: str, parameters: dict[str, object], before: Callable[[], object] = _nothing
+) -> Statement:
+    text = files(package).joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+    return Statement(title=name, text=text, parameters=parameters, before=before)
+
+
+def _of_queryset(title: str, rows: QuerySet[Email]) -> Statement:
+    """Return the statement that locks the rows."""
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        list(rows.select_for_update(of=("self",), skip_locked=True))
+    return Statement(title=title, text=queries[-1]["sql"].replace("%", "%%"))
+
+
+def _of_call(title: str, call: Callable[[], object]) -> Iterator[Statement]:
+    """Yield the statements about e-mails that the call executes by Django's cursors."""
+    with CaptureQueriesContext(connection) as queries:
+        call()
+    texts = [query["sql"] for query in queries if 'FROM "mail_email"' in query["sql"]]
+    for number, text in enumerate(texts, 1):
+        yield Statement(
+            title=title if len(texts) == 1 else f"{title}_{number}",
+            text=text.replace("%", "%%"),
+        )
+
+
+def _list(*arguments: str) -> None:
+    call_command("emails", "list", *arguments, stdout=StringIO())
+
+
+def _search(text: str) -> None:
+    list(searching.matching(Email.objects.order_by("-pk"), text)[:100])
+
+
+def _change(email: Email, **values: object) -> None:
+    Email.objects.filter(pk=email.pk).update(**values)
