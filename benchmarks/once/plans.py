@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 
 from benchmarks.once import queues
 from benchmarks.once.large import KINDS
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.mail.reports import counts, searching
 from workers.mail.sending import leases
 from workers.mail.sending.source import BATCH
