@@ -56,8 +56,8 @@ FILL = """
         END AS state) AS chosen
 """
 FILL_RENDERINGS = """
-    INSERT INTO mail_rendering (email_id, from_address, content, rendered_at)
-    SELECT id, 'shop@localhost', convert_to(repeat(md5(id::text), 48), 'UTF8'), created_at
+    INSERT INTO mail_rendering (email_id, content, rendered_at)
+    SELECT id, convert_to(repeat(md5(id::text), 48), 'UTF8'), created_at
     FROM mail_email WHERE id %% 25 = 0
 """
 INDEXES = """
