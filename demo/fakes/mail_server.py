@@ -18,6 +18,7 @@ how the server treats the e-mail, as in `late-300.17@example.com`:
 | `stall-MS` | its recipient is answered MS milliseconds later, and it is accepted |
 
 The sender's address may have the server refuse all e-mails: `says-550-5-4-5@example.com` is answered with 550 5.4.5.
+So may the command line: with `--refuses "452 4.3.1 The disk is full"`, that is the answer to every sender.
 """
 
 import argparse
@@ -60,8 +61,9 @@ class Record:
 class Handler:
     """How the server treats e-mails, on all of its connections."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, refuses: str = "") -> None:
         self.record = record
+        self.refuses = refuses  # the answer to every sender
         self.seen: Counter[str] = Counter()  # how often each recipient was named
 
     async def handle_MAIL(  # noqa: N802  aiosmtpd's name
@@ -69,6 +71,8 @@ class Handler:
     ) -> str:
         """Note that an e-mail begins, and accept the sender, or answer it as its address says."""
         self.record.add("began", "")
+        if self.refuses:
+            return self._refused(self.refuses, "")
         if refusal := REFUSED_SENDER.match(sender):
             return self._refused(f"{refusal[1]} {refusal[2].replace('-', '.')} So says the sender's address", "")
         envelope.mail_from = sender
@@ -158,7 +162,7 @@ def _message_id(envelope: Envelope) -> str:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    handler = Handler(Record(arguments.record))
+    handler = Handler(Record(arguments.record), arguments.refuses)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
@@ -177,6 +181,7 @@ def main() -> None:
     parser.add_argument("--record", type=Path, required=True, help="the list of events; it is appended to")
     parser.add_argument("--ready", type=Path, required=True, help="JSON file, written when the server listens")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--refuses", default="", help="the answer to every sender")
     arguments = parser.parse_args()
     die_with_parent()
     logging.getLogger("mail.log").setLevel(logging.CRITICAL)  # a cut connection is no error here
@@ -219,13 +224,14 @@ class MailServer:
 
 
 @contextmanager
-def running(folder: Path, port: int = 0) -> Iterator[MailServer]:
+def running(folder: Path, port: int = 0, refuses: str = "") -> Iterator[MailServer]:
     """Run a mail server in a process of its own, which keeps its list in `folder`; end it on leaving.
 
-    `port` 0 picks a free one. RuntimeError if the process does not start, or ends with an error.
+    `port` 0 picks a free one. `refuses` is its answer to every sender. RuntimeError if the process does not start, or
+    ends with an error.
     """
     record, ready = folder.absolute() / "mail.jsonl", folder.absolute() / "mail.json"
-    words = ["--record", str(record), "--ready", str(ready), "--port", str(port)]
+    words = ["--record", str(record), "--ready", str(ready), "--port", str(port), "--refuses", refuses]
     with child("fake mail server", "demo.fakes.mail_server", words, ready) as state:
         yield MailServer(port=state["port"], pid=state["pid"], record=record)
 

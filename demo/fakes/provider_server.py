@@ -33,6 +33,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -231,6 +232,11 @@ class Provider(ThreadingHTTPServer):
     def __init__(self, port: int, state: State) -> None:
         super().__init__((HOST, port), Handler)
         self.state = state
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  as socketserver has it
+        """Say what went wrong, but for a client that was killed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def error(status: int, name: str, message: str) -> Answer:
