@@ -14,7 +14,8 @@ from tests.acceptance.processes import die_around, goes_on  # isort: skip  first
 from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
 from workers.mail import kinds, outbox, renderings
 from workers.mail.kinds import Attachment, Content
-from workers.mail.models import Email, State
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.mail.sending import leases, outcomes, routes, runner
 from workers.mail.sending.circuit_breaker import CircuitBreaker
 from workers.mail.transports import connection, http, smtp
