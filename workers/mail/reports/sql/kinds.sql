@@ -4,6 +4,8 @@
 --
 -- stored: the kinds of which there are e-mails: one look into the index email_kind for each
 -- known:  all kinds
+-- A kind is compared and ordered so that no other index than email_unsent_of_kind serves: one without the kind would pass
+-- by the e-mails of all others.
 WITH RECURSIVE stored AS (
     (SELECT kind FROM mail_email ORDER BY kind LIMIT 1)
     UNION ALL
@@ -26,15 +28,30 @@ SELECT
     coalesce(why, '') AS why,
     (
         SELECT count(*)
-        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'pending' LIMIT %(most)s) AS few
+        FROM (
+            SELECT FROM mail_email AS e
+            WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'pending'
+            ORDER BY e.kind, e.created_at, e.id
+            LIMIT %(most)s
+        ) AS few
     ) AS waiting,
     (
         SELECT count(*)
-        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'unknown' LIMIT %(most)s) AS few
+        FROM (
+            SELECT FROM mail_email AS e
+            WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'unknown'
+            ORDER BY e.kind, e.created_at, e.id
+            LIMIT %(most)s
+        ) AS few
     ) AS unknown,
     (
         SELECT count(*)
-        FROM (SELECT FROM mail_email AS e WHERE e.kind = known.kind AND state = 'failed' LIMIT %(most)s) AS few
+        FROM (
+            SELECT FROM mail_email AS e
+            WHERE e.kind >= known.kind AND e.kind <= known.kind AND state = 'failed'
+            ORDER BY e.kind, e.created_at, e.id
+            LIMIT %(most)s
+        ) AS few
     ) AS failed
 FROM known LEFT JOIN mail_pausedkind USING (kind)
 ORDER BY kind
