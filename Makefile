@@ -24,7 +24,7 @@ SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 # Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
 test: install ## run all tests
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 6 $(SLOWEST_FIRST) -m "not alone" tests/acceptance tests/integration tests/unit
+	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) -m "not alone" tests/acceptance tests/integration tests/unit
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)

@@ -38,6 +38,7 @@ from tests.integration.conftest import PREAMBLE, database_now
 from tests.integration.fetcher import situation_sites as at
 from tests.integration.fetcher.situation_sites import SituationSites
 from tests.integration.fetcher.situations import FROZEN
+from tests.waiting import in_time
 from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
 from workers.fetches.cancelling import cancel
@@ -324,7 +325,7 @@ def ask_robots_once(fetch: Fetch) -> None:
 def cancel_for_another(fetch: Fetch) -> None:
     """Cancel a fetch while another one waits for the site."""
     request_fetch(fetch.url)
-    assert cancel(fetch.pk)
+    in_time(cancel(fetch.pk), "a fetch is cancelled half a second before its start")
 
 
 def change(fetch: Fetch, **fields: object) -> None:
