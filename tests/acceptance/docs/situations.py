@@ -51,6 +51,7 @@ STOPPED_WHEN_SEEN = {"make demo"}
 # What only looks is typed again until it shows what the page states, as a reader would, for so many seconds.
 LOOKS = {
     "curl http": 30.0,
+    "grep --no-filename Subject .weir/mail": 30.0,
     "python manage.py emails": 30.0,
     "python manage.py fetches list": 30.0,
     "python manage.py check_heartbeat": 90.0,
