@@ -1,6 +1,7 @@
 """Addresses of e-mail: read strictly, and written in the one form that mail servers take."""
 
 from email.utils import getaddresses, parseaddr
+from functools import lru_cache
 from unicodedata import category
 
 import idna
@@ -50,14 +51,19 @@ def split(text: str) -> tuple[str, str]:
 
 def from_address() -> str:
     """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
-    refuse_controls(settings.DEFAULT_FROM_EMAIL, "DEFAULT_FROM_EMAIL")
-    return canonical(parseaddr(settings.DEFAULT_FROM_EMAIL)[1])
+    return _bare(settings.DEFAULT_FROM_EMAIL)
 
 
 def refuse_controls(text: str, where: str) -> None:
     """Raise CannotBeWritten if there is a line break or another control character, which could end a header."""
     if any(category(character) in _CONTROLS for character in text):
         raise CannotBeWritten(f"There is a line break or a control character in {where}: {text!r}.")
+
+
+@lru_cache(maxsize=10)
+def _bare(sender: str) -> str:
+    refuse_controls(sender, "DEFAULT_FROM_EMAIL")
+    return canonical(parseaddr(sender)[1])
 
 
 def _in_ascii(local: str) -> str:
