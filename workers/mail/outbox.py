@@ -9,12 +9,14 @@ What becomes of them on their way: `sending.leases`.
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.utils import timezone, translation
 
+from postgres import statements
 from workers import task_names
 from workers.mail import addresses, kinds, renderings
 from workers.mail.addresses import CannotBeWritten
@@ -25,6 +27,26 @@ from workers.publish import publish
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
 PRIORITIES = range(-100, 101)
+_query = partial(statements.run_within, "workers.mail")
+# The fields that `queue` writes as the caller's code has set them.
+_STORED = (
+    "kind",
+    "key",
+    "recipient",
+    "recipient_name",
+    "language",
+    "priority",
+    "message_id",
+    *renderings.NOTED,
+)
+
+
+class StoredRow(NamedTuple):
+    """One row of `queue`."""
+
+    id: int
+    created_at: datetime
+    next_attempt_at: datetime
 
 
 def send_once(
@@ -53,8 +75,8 @@ def send_once(
     """
     kinds.get(kind)
     _check(key, context, language, not_before, priority)
-    if earlier := Email.objects.filter(kind=kind, key=key).first():
-        return earlier
+    if _query("find", {"kind": kind, "key": key}, prepare=True):
+        return Email.objects.get(kind=kind, key=key)
     email = Email(
         kind=kind,
         key=key,
@@ -82,25 +104,26 @@ def wake_mailer() -> None:
 
 
 def _store(email: Email, rendered: Rendered | None) -> Email:
-    """Write the e-mail and what is transmitted of it, unless another transaction has done so."""
-    try:
-        with transaction.atomic():
-            if rendered:
-                renderings.note(email, rendered)
-            email.save(force_insert=True)
-            if rendered:
-                renderings.store(email, rendered)
-    except IntegrityError:
-        if earlier := Email.objects.filter(kind=email.kind, key=email.key).first():
-            return earlier
-        raise
+    """Write the e-mail and what is transmitted of it, unless another transaction has done so; return what is stored."""
+    if rendered:
+        renderings.note(email, rendered)
+    parameters = {name: getattr(email, name) for name in _STORED} | {
+        "context": json.dumps(email.context),
+        "not_before": email.next_attempt_at if isinstance(email.next_attempt_at, datetime) else None,
+        "content": rendered.content if rendered else None,
+    }
+    stored = _query("queue", parameters, row=StoredRow, prepare=True)
+    if not stored:
+        return Email.objects.get(kind=email.kind, key=email.key)
+    email.pk, email.created_at, email.next_attempt_at = stored[0]
+    email._state.adding, email._state.db = False, DEFAULT_DB_ALIAS  # noqa: SLF001  documented, in spite of its name
     transaction.on_commit(lambda: _wake_mailer_unless_others_wait(email), robust=True)  # it is in the outbox by then
     return email
 
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
     """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
-    if not Email.objects.claimable().filter(pk__lt=email.pk).exists():
+    if not _query("does_older_wait", {"email": email.pk}, prepare=True):
         wake_mailer()
 
 
