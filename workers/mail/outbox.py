@@ -122,8 +122,9 @@ def _store(email: Email, rendered: Rendered | None) -> Email:
 
 
 def _wake_mailer_unless_others_wait(email: Email) -> None:
-    """Send a message, unless an older e-mail is still due: the worker that takes that one goes on to this one."""
-    if not _query("does_older_wait", {"email": email.pk}, prepare=True):
+    """Send a message, unless an older one of its kind is due: the worker that takes that one goes on to this one."""
+    queue = {"email": email.pk, "kind": email.kind, "priority": email.priority}
+    if not _query("does_older_wait", queue, prepare=True):
         wake_mailer()
 
 

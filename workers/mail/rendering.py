@@ -136,7 +136,7 @@ def _headers(email: Email, content: Content) -> Iterator[tuple[str, str]]:
         if lower in _OURS or lower.startswith("content-") or not _HEADER_NAME.fullmatch(name):
             raise CannotBeWritten(f"A kind of e-mail cannot set the header {name!r}.")
     if "from" not in own:
-        yield "From", _from(settings.DEFAULT_FROM_EMAIL)
+        yield "From", _named(settings.DEFAULT_FROM_EMAIL, from_address())
     yield "Subject", content.subject
     yield "Date", format_datetime(_date(email))
     yield "Message-ID", email.message_id
@@ -148,9 +148,9 @@ def _headers(email: Email, content: Content) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=10)
-def _from(sender: str) -> str:
-    name, address = parseaddr(sender)
-    return str(Address(display_name=name, addr_spec=canonical(address)))
+def _named(sender: str, address: str) -> str:
+    name, _ = parseaddr(sender)
+    return str(Address(display_name=name, addr_spec=address))
 
 
 def _date(email: Email) -> datetime:

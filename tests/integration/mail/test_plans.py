@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from tests.integration.plans import explain, plan_of, rows_read
+from tests.integration.plans import explain, generic_plan_of, plan_of, rows_read
 from workers.mail.admin import EmailAdmin
 from workers.mail.models import Email
 from workers.mail.phases import State
@@ -74,6 +74,19 @@ def test_what_is_due_or_held_is_found_by_an_index() -> None:
     ):
         assert {node["Index Name"] for node in nodes(held) if "Index Name" in node} <= HELD
         assert "Seq Scan" not in {node["Node Type"] for node in nodes(held)}
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(
+    ("statement", "index"), [("find", "email_kind_key_unique"), ("does_older_wait", "email_queues")]
+)
+def test_what_web_code_asks_when_it_queues_is_one_look_into_an_index(statement: str, index: str) -> None:
+    """However many wait."""
+    asked = {"kind": "order.shipped", "key": "4711", "priority": 0, "email": ROWS + 1}
+    plan = generic_plan_of("workers.mail", statement)
+    assert {node["Index Name"] for node in plan if "Scan" in node["Node Type"] and "Index Name" in node} == {index}
+    assert "Seq Scan" not in {node["Node Type"] for node in plan}
+    assert rows_read("workers.mail", statement, asked, "mail_email") == 1
 
 
 @pytest.mark.usefixtures("_many")

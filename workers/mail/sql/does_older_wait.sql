@@ -1,9 +1,14 @@
--- Tells whether an e-mail that was queued before this one could be claimed now: a row if so.
+-- Tells whether the first of what is due, of this kind and priority, was queued before this e-mail: a row if so.
 SELECT 1
-FROM mail_email
-WHERE
-    state = 'pending'
-    AND next_attempt_at <= statement_timestamp()
-    AND id < %(email)s
-    AND kind NOT IN (SELECT kind FROM mail_pausedkind)
-LIMIT 1
+FROM (
+    SELECT id
+    FROM mail_email
+    WHERE
+        state = 'pending'
+        AND kind = %(kind)s
+        AND priority = %(priority)s
+        AND next_attempt_at <= statement_timestamp()
+    ORDER BY next_attempt_at, id
+    LIMIT 1
+) AS first
+WHERE id < %(email)s
