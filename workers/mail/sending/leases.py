@@ -24,7 +24,6 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from postgres import statements
 from postgres.texts import storable
@@ -102,6 +101,11 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         raise ClaimLost
 
 
+def may_be_asked_about(email: Email) -> bool:
+    """Tell whether its relay still knows the idempotency key, by the database's clock: this host's may be wrong."""
+    return Email.objects.filter(pk=email.pk, ask_until__gt=Now()).exists()
+
+
 def record(email: Email, outcome: Outcome) -> bool:
     """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
 
@@ -159,16 +163,18 @@ def end_silent() -> int:
 
 def _end(email: Email) -> bool:
     """Write, in the caller's transaction, that no word came; tell whether it is unknown now."""
-    email.last_reply = NO_WORD
-    can_ask = email.ask_until is not None and email.ask_until > timezone.now()
-    if can_ask:
-        email.state, email.claim_token, email.sending_since = State.PENDING, None, None
-        email.next_attempt_at = timezone.now()
+    if email.earlier_reply:  # that an earlier attempt was accepted outweighs whatever became of this one
+        email.state, email.sent_at, email.last_reply = State.SENT, Now(), email.earlier_reply
+    elif may_be_asked_about(email):
+        email.state, email.next_attempt_at, email.last_reply = State.PENDING, Now(), NO_WORD
     else:
-        email.state = State.UNKNOWN
+        email.state, email.last_reply = State.UNKNOWN, NO_WORD
         log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
-    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "next_attempt_at"])
-    return not can_ask
+    is_unknown = email.state == State.UNKNOWN
+    if not is_unknown:
+        email.claim_token = email.sending_since = None
+    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "sent_at", "next_attempt_at"])
+    return is_unknown
 
 
 def _lease() -> timedelta:

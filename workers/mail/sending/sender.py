@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from datetime import datetime
 from functools import cache
 
 import structlog
@@ -79,7 +78,7 @@ class Sender:
         """Return what is to be transmitted, or why nothing is."""
         email = held.email
         if email.ask_until is not None:
-            return _question(held, email.ask_until)
+            return _question(held)
         if held.suppressed_because:
             return outcomes.suppressed(held.suppressed_because)
         if held.rendering is not None:
@@ -178,9 +177,9 @@ def _note_refusal(route: Route, email: Email, error: Exception) -> None:
             domains.back_off(email.recipient)
 
 
-def _question(held: Held, ask_until: datetime) -> Message | Outcome:
+def _question(held: Held) -> Message | Outcome:
     """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
-    if ask_until <= timezone.now():
+    if not leases.may_be_asked_about(held.email):
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
         return outcomes.stays_unknown(reason)
     if held.rendering is None:
