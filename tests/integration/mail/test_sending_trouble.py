@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 from django.conf import LazySettings
-from django.db import InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
@@ -35,7 +35,7 @@ from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, routes, runner
 from workers.mail.sending.outcomes import Outcome
 from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted
+from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -156,6 +156,33 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
     assert state(emails[1]) == (State.SENT, 1)
 
 
+@pytest.mark.parametrize(
+    ("error", "becomes"),
+    [
+        (Refused("", Phase.NOT_BEGUN, is_permanent=True), State.FAILED),
+        (OutcomeUnknown("", Phase.AFTER_DOT), State.UNKNOWN),
+    ],
+)
+def test_a_transport_that_gives_no_reason_blocks_no_other(
+    error: Exception, becomes: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row without a reason would be refused by PostgreSQL, in each round anew."""
+    emails = [ship(), ship()]
+    errors = [error]
+
+    class Silent(ConnectedTransport):
+        def submit(self, _written: mail_message.Message, begin: Any) -> Accepted:
+            begin()
+            if errors:
+                raise errors.pop()
+            return Accepted("")
+
+    use(monkeypatch, Silent)
+    runner.send_due()
+    assert [state(email) for email in emails] == [(becomes, 1), (State.SENT, 1)]
+    assert {email.last_reply for email in emails} == {leases.NOTHING_SAID}
+
+
 def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: LazySettings) -> None:
     """It is us who are refused, so it fails not; but it goes behind the others."""
     bad, good = ship(), ship()
@@ -190,12 +217,15 @@ def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Laz
 
 
 @pytest.mark.usefixtures("mail")
-def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_template_that_loses_the_database_is_tried_again(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The database is to blame: later, not never; the attempt counts, so that it cannot go on for ever."""
     email = unrendered(ship())
 
     def fail(_email: Email, _recipient: str, _content: kinds.Content) -> NoReturn:
-        raise OperationalError("the connection is gone")
+        raise error("the connection is gone")
 
     monkeypatch.setattr(rendering, "_message", fail)
     runner.send_due()

@@ -37,6 +37,7 @@ LONGEST_REPLY = 1_000  # characters of a reply that are kept
 LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
 WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
+NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind of an app's own
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 Result = TypeVar("Result")
 _query = partial(statements.run, "workers.mail.sending")
@@ -187,7 +188,7 @@ def _write(email: Email, outcome: Outcome) -> bool:
         "token": email.claim_token,
         "state": outcome.state.value,
         "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": storable(_without_address(outcome.last_reply, email), LONGEST_REPLY),
+        "last_reply": storable(_without_address(outcome.last_reply, email), LONGEST_REPLY) or NOTHING_SAID,
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
         "provider_id": storable(outcome.provider_id, LONGEST_ID),

@@ -8,7 +8,7 @@ from functools import cache
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import Error, transaction
 from django.utils import timezone
 
 from ratelimit import site_settings
@@ -87,7 +87,7 @@ class Sender:
             return _rendered(email)
         except CannotBeWritten as error:
             return outcomes.cannot_be_written(str(error))
-        except DatabaseError as error:  # of a kind, or of a template
+        except Error as error:  # of a kind, or of a template
             return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
 
     def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
@@ -225,7 +225,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, DatabaseError) and not begun:  # from `begin`, so it is not transmitted
+    if isinstance(error, Error) and not begun:  # from `begin`, so it is not transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:
