@@ -30,7 +30,7 @@ from tests.integration.mail.shipments import (
 from workers import task_names
 from workers.mail import kinds, rendering, tasks
 from workers.mail import message as mail_message
-from workers.mail.models import Email
+from workers.mail.models import Email, RelayHold
 from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, routes, runner
 from workers.mail.sending.outcomes import Outcome
@@ -181,6 +181,20 @@ def test_a_transport_that_gives_no_reason_blocks_no_other(
     runner.send_due()
     assert [state(email) for email in emails] == [(becomes, 1), (State.SENT, 1)]
     assert {email.last_reply for email in emails} == {leases.NOTHING_SAID}
+
+
+def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail: MailServer) -> None:
+    """As one behind which a filter has died; operators see why the others wait, and one is tried from time to time."""
+    emails = [ship("cut-accepted") for _ in range(20)]
+    report = runner.send_due()
+    assert (report.unknown, Email.objects.filter(state=State.PENDING).count()) == (3, 17)
+    assert "is left alone for a while" in report.stopped_because
+    assert "It does not say what becomes of e-mails: " in RelayHold.objects.get().reason
+    routes.forget_failures()
+    for email in emails:
+        redirect(email, "plain")
+    assert runner.send_due().sent == 17
+    assert {accepted(mail, email) for email in emails} == {1}
 
 
 def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: LazySettings) -> None:

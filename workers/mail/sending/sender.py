@@ -157,20 +157,24 @@ class Sender:
                 route.served = 0
                 route.connect()
                 return self._submit(route, email, message)
-            _note_refusal(route, email, error)
+            _note(route, email, error)
             return _failed(email, error, route)
         except leases.ClaimLost:
             raise
         except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
             route.transport.close()
+            if has_begun:
+                route.lost(error)
             return _unforeseen(email, error, route if has_begun else None)
         route.works()
         route.served += 1
         return outcomes.accepted(reply)
 
 
-def _note_refusal(route: Route, email: Email, error: Exception) -> None:
-    """Note what a refusal says about others than this e-mail: the relay works, and the domain may take no more."""
+def _note(route: Route, email: Email, error: Exception) -> None:
+    """Note what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
+    if isinstance(error, OutcomeUnknown):
+        route.lost(error)
     if isinstance(error, Refused):
         route.works()
         if error.slows_domain:
