@@ -8,11 +8,12 @@ What becomes of them on their way: `sending.leases`.
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone, translation
 
 from workers import task_names
@@ -69,8 +70,8 @@ def send_once(
     try:
         email.recipient = to.strip()[: addresses.LONGEST]
         email.recipient_name, email.recipient = addresses.split(to)
-        rendered = render(email)
-    except CannotBeWritten:
+        rendered = render(email) if raises else _render_apart(email)
+    except (CannotBeWritten, OperationalError, InterfaceError):
         if raises:
             raise
     return _store(email, rendered)
@@ -79,6 +80,12 @@ def send_once(
 def wake_mailer() -> None:
     """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
     publish(task_names.SEND_EMAILS)
+
+
+def _render_apart(email: Email) -> Rendered:
+    """Render it so that a query of the kind that fails does not abort the caller's transaction."""
+    with transaction.atomic() if connection.in_atomic_block else nullcontext():
+        return render(email)
 
 
 def _store(email: Email, rendered: Rendered | None) -> Email:

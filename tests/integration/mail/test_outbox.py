@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
@@ -124,6 +124,24 @@ def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> 
     assert runner.send_due().failed == 1
     assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "'kim' is no e-mail address.")
     assert (state(good), good.subject) == ((State.SENT, 1), "Right")
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize("query", ["SELECT 1 / 0", "SET LOCAL statement_timeout = 10; SELECT pg_sleep(10)"])
+def test_a_kind_whose_query_fails_does_not_stop_the_callers_transaction(query: str) -> None:
+    """PostgreSQL aborts what the query was part of: that is not the caller's own work."""
+
+    def failing(**_context: Any) -> Content:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+        raise AssertionError
+
+    kinds._kinds["note"] = failing
+    with transaction.atomic():
+        email = note(raises=False)
+        ship()
+    assert Email.objects.count() == 2
+    assert (state(email), email.renderings) == ((State.PENDING, 0), 0)
 
 
 @pytest.mark.usefixtures("messages", "mail")
