@@ -9,8 +9,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-# What could end a header: all control characters, and the separators of lines and paragraphs.
-_CONTROLS = {"Cc", "Zl", "Zp"}
+# What could end a header: all control characters, and the separators of lines and paragraphs; and halves of surrogate
+# pairs, which are no text.
+_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 LONGEST = 320  # characters: 64 before the @, 255 after it (RFC 5321, 4.5.3.1)
 LONGEST_NAME = 200
 
