@@ -1,5 +1,6 @@
 """Addresses of e-mail: read strictly, and written in the one form that mail servers take."""
 
+import re
 from email.utils import getaddresses, parseaddr
 from functools import lru_cache
 from unicodedata import category
@@ -9,8 +10,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-# What could end a header: all control characters, and the separators of lines and paragraphs.
-_CONTROLS = {"Cc", "Zl", "Zp"}
+# What could end a header: all control characters, and the separators of lines and paragraphs; and halves of surrogate
+# pairs, which are no text.
+_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 LONGEST = 320  # characters: 64 before the @, 255 after it (RFC 5321, 4.5.3.1)
 LONGEST_NAME = 200
 
@@ -52,6 +54,11 @@ def split(text: str) -> tuple[str, str]:
 def from_address() -> str:
     """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
     return _bare(settings.DEFAULT_FROM_EMAIL)
+
+
+def redacted(text: str, address: str) -> str:
+    """Return the text without the address: what is written down is kept for longer than addresses."""
+    return re.sub(re.escape(address), "<recipient>", text, flags=re.IGNORECASE) if address else text
 
 
 def refuse_controls(text: str, where: str) -> None:

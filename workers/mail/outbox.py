@@ -8,15 +8,17 @@ What becomes of them on their way: `sending.leases`.
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, transaction
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone, translation
 
 from postgres import statements
+from postgres.texts import storable
 from workers import task_names
 from workers.mail import addresses, kinds, renderings
 from workers.mail.addresses import CannotBeWritten
@@ -89,10 +91,11 @@ def send_once(
         email.next_attempt_at = not_before
     rendered: Rendered | None = None
     try:
-        email.recipient = to.strip()[: addresses.LONGEST]
+        if storable(to, len(to)) == to:  # with letters replaced it might be somebody else's
+            email.recipient = to.strip()[: addresses.LONGEST]
         email.recipient_name, email.recipient = addresses.split(to)
-        rendered = render(email)
-    except CannotBeWritten:
+        rendered = render(email) if raises else _render_apart(email)
+    except (CannotBeWritten, OperationalError, InterfaceError):
         if raises:
             raise
     return _store(email, rendered)
@@ -101,6 +104,12 @@ def send_once(
 def wake_mailer() -> None:
     """Have a worker look for e-mails that are due. The schedule does so every two seconds."""
     publish(task_names.SEND_EMAILS)
+
+
+def _render_apart(email: Email) -> Rendered:
+    """Render it so that a query of the kind that fails does not abort the caller's transaction."""
+    with transaction.atomic() if connection.in_atomic_block else nullcontext():
+        return render(email)
 
 
 def _store(email: Email, rendered: Rendered | None) -> Email:
@@ -131,7 +140,7 @@ def _wake_mailer_unless_others_wait(email: Email) -> None:
 def _check(
     key: str, context: Mapping[str, Any] | None, language: str | None, not_before: datetime | None, priority: int
 ) -> None:
-    if not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+    if not 0 < len(key) <= LONGEST_KEY or storable(key, LONGEST_KEY) != key:
         raise CannotBeWritten(f"The key of an e-mail has 1 to {LONGEST_KEY} characters, but is {key!r}.")
     if language and not translation.check_for_language(language):
         raise CannotBeWritten(f"There is no language {language!r}: write one of LANGUAGES, such as de or pt-br.")
@@ -145,11 +154,12 @@ def _check(
 def _check_context(context: Mapping[str, Any]) -> None:
     """Refuse what would come back from the database as something else, or not at all."""
     try:
-        written = json.dumps(dict(context), allow_nan=False)
+        written = json.dumps(dict(context), allow_nan=False, ensure_ascii=False)
+        size = len(written.encode())  # which half of a surrogate pair has no way to
         is_the_same = json.loads(written) == context
     except (TypeError, ValueError) as error:
         raise CannotBeWritten(f"The context must be JSON, such as numbers and strings: {error}.") from error
     if not is_the_same:
         raise CannotBeWritten("The context must be JSON: it has tuples, or keys that are no strings.")
-    if len(written) > LARGEST_CONTEXT or "\\u0000" in written:
+    if size > LARGEST_CONTEXT or "\\u0000" in written:
         raise CannotBeWritten(f"The context must have {LARGEST_CONTEXT} bytes of JSON at most, and no NUL.")

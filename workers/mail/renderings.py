@@ -1,5 +1,7 @@
 """What is transmitted of each e-mail, as it is stored: written once, and read before each attempt."""
 
+import hashlib
+
 from workers.mail.addresses import from_address
 from workers.mail.message import Message
 from workers.mail.models import Email, Rendering
@@ -30,5 +32,11 @@ def message(email: Email, rendering: Rendering) -> Message:
         from_address=from_address(),
         recipient=email.recipient,
         content=bytes(rendering.content),
-        idempotency_key=f"{email.message_id.strip('<>')}/{email.renderings}",
+        idempotency_key=_key(email),
     )
+
+
+def _key(email: Email) -> str:
+    """Return the key of this content, until a provider has accepted it: what is ordered after that is to be sent."""
+    key = f"{email.message_id.strip('<>')}/{email.renderings}"
+    return f"{key}/{hashlib.sha256(email.provider_id.encode()).hexdigest()[:12]}" if email.provider_id else key

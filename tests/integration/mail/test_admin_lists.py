@@ -9,8 +9,10 @@ from tests.integration.fetches.test_admin import act, page
 from tests.integration.mail.test_admin import client_of
 from workers.mail import suppression
 from workers.mail.maintenance import operators
+from workers.mail.maintenance.forgetting import forget_recipient
 from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
-from workers.orders.models import SHIPPED
+from workers.orders import shipping
+from workers.orders.models import SHIPPED, Order
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -96,3 +98,17 @@ def test_what_was_done_and_which_relays_are_held_is_only_looked_at(admin_client:
     assert "wrong text" not in found
     for model in ("mailact", "relayhold"):
         assert admin_client.get(reverse(f"admin:mail_{model}_add")).status_code == 403
+
+
+def test_what_operators_did_does_not_keep_an_address_that_is_forgotten(admin_client: Client) -> None:
+    """Neither Weir's acts nor Django's log: both stay."""
+    address, why = "Kim.Personal@customers.example", "kim.personal@customers.example wrote"
+    order = Order.objects.create(number="T-1", customer_email=address)
+    assert shipping.ship(order.pk)
+    confirm(admin_client, "admin:mail_email", "cancel", order.shipped_email.pk, why)
+    admin_client.post(reverse(f"{LIST}_add"), {"address": address, "why": why})
+    operators.release(address, "Ada", why)
+    forget_recipient(address, "Ada", why)
+    texts = [*LogEntry.objects.values_list("object_repr", "change_message"), *MailAct.objects.values_list("why")]
+    assert len(texts) == 5
+    assert "personal" not in str(texts).lower()

@@ -223,6 +223,32 @@ def test_what_could_not_be_handled_is_read_again(
     assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"state": State.SENDING, "claim_token": uuid4(), "sending_since": timezone.now()},
+        {"ask_until": timezone.now()},
+    ],
+    ids=["sending", "asked"],
+)
+def test_a_report_that_is_faster_than_the_mailer_is_handled_later(
+    folder: Path, piped: Callable[..., str], heard: Heard, fields: dict[str, Any]
+) -> None:
+    """Also where the mailer has died: the e-mail is unknown in the end, and the report says what became of it."""
+    email = came_to(State.PENDING)
+    Email.objects.filter(pk=email.pk).update(**fields)
+    (folder / "new" / "1.a").write_bytes(report(email))
+    with pytest.raises(SystemExit) as of_maildir:
+        told("--maildir", str(folder))
+    with pytest.raises(SystemExit) as of_pipe:
+        piped(report(email))
+    assert of_maildir.value.code == of_pipe.value.code == 75
+    unknown = {"claim_token": uuid4(), "sending_since": timezone.now(), "phase": Phase.BEGUN, "last_reply": "gone"}
+    Email.objects.filter(pk=email.pk).update(state=State.UNKNOWN, ask_until=None, **unknown)
+    told("--maildir", str(folder))
+    assert heard == [(email.pk, State.BOUNCED, "5.1.1")]
+
+
 @pytest.mark.parametrize("arguments", [(), ("-", "--maildir", "/nowhere"), ("--maildir", "/nowhere"), ("/nowhere",)])
 def test_what_names_no_reports_is_refused(arguments: tuple[str, ...]) -> None:
     """In one sentence."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
@@ -89,6 +89,9 @@ def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
         ({"context": {"text": ("a", "b")}}, "it has tuples"),
         ({"context": {1: "x"}}, "keys that are no strings"),
         ({"context": {"text": "a\0b"}}, "no NUL"),
+        ({"key": "a\ud83d"}, "1 to 100 characters"),
+        ({"context": {"text": "a\ud83d"}}, "must be JSON.*surrogates"),
+        ({"to": "Kim \ud83d <kim@x.example>"}, "control character"),
         ({"context": {"text": "x" * 70_000}}, "65536 bytes"),
         ({"context": {"txt": "x"}}, "TypeError: .* unexpected keyword argument 'txt'"),
         ({"context": {"subject": "a\nb"}}, "line break"),
@@ -124,6 +127,34 @@ def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> 
     assert runner.send_due().failed == 1
     assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "'kim' is no e-mail address.")
     assert (state(good), good.subject) == ((State.SENT, 1), "Right")
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize("to", ["kim\0@customers.example", "kim\ud83d@customers.example"])
+def test_an_address_that_postgres_would_refuse_is_stored_all_the_same(to: str) -> None:
+    """Where the e-mail must not stop the caller's transaction."""
+    with transaction.atomic():
+        email = note(to=to, raises=False)
+    assert runner.send_due().failed == 1
+    assert (state(email), email.recipient) == ((State.FAILED, 0), "")
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize("query", ["SELECT 1 / 0", "SET LOCAL statement_timeout = 10; SELECT pg_sleep(10)"])
+def test_a_kind_whose_query_fails_does_not_stop_the_callers_transaction(query: str) -> None:
+    """PostgreSQL aborts what the query was part of: that is not the caller's own work."""
+
+    def failing(**_context: Any) -> Content:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+        raise AssertionError
+
+    kinds._kinds["note"] = failing
+    with transaction.atomic():
+        email = note(raises=False)
+        ship()
+    assert Email.objects.count() == 2
+    assert (state(email), email.renderings) == ((State.PENDING, 0), 0)
 
 
 @pytest.mark.usefixtures("messages", "mail")

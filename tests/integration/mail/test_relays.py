@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from django.conf import LazySettings
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from tests.integration.conftest import database_now
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, state
@@ -187,6 +188,38 @@ def test_when_the_key_is_forgotten_or_the_relay_is_gone_it_is_unknown(use: Calla
     assert len(first.keys) == 2
 
 
+def late_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this host's clock be three hours late."""
+    right = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: right() - timedelta(hours=3))
+
+
+def test_a_wrong_clock_of_a_mailer_asks_no_relay_that_has_forgotten_the_key(
+    use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL's clock decides; the relay would send the e-mail twice."""
+    first = Fake("first", lose_first, timedelta(hours=1))
+    use(first)
+    asked, silent = ship(), ship()
+    runner.send_due(limit=1)
+    leases.begin(leases.claim(1, uuid4())[0], "first", timedelta(hours=1))
+    Email.objects.update(next_attempt_at=Now(), ask_until=Now())
+    Email.objects.filter(pk=silent.pk).update(sending_since=Now() - timedelta(hours=2))
+    late_clock(monkeypatch)
+    assert runner.send_due().unknown == 2
+    assert (state(asked)[0], state(silent)[0]) == (State.UNKNOWN, State.UNKNOWN)
+    assert len(first.keys) == 1
+
+
+def test_a_mailer_that_stood_still_until_the_key_was_forgotten_does_not_begin() -> None:
+    """Though nobody has taken the e-mail from it meanwhile."""
+    ship()
+    (claimed,) = leases.claim(1, uuid4())
+    Email.objects.update(ask_until=Now())
+    with pytest.raises(leases.ClaimLost):
+        leases.begin(claimed, "first", timedelta(hours=1))
+
+
 @pytest.mark.parametrize("act", [Act.RESEND, Act.GIVE_UP])
 def test_an_acceptance_that_comes_late_is_never_thrown_away(act: Act, use: Callable[..., None]) -> None:
     """Whatever an operator has ordered meanwhile: the e-mail does not go a second time."""
@@ -221,6 +254,21 @@ def test_nor_is_one_that_comes_while_another_worker_sends_it_again(
 
     use(Fake("first", meanwhile))
     runner.send_due()
+    assert (state(email)[0], email.last_reply) == (State.SENT, "250 the first")
+
+
+def test_nor_is_it_when_that_worker_dies() -> None:
+    """What is known to have been accepted is not called unknown: an operator might send it a third time."""
+    email = ship()
+    (first,) = leases.claim(10, uuid4())
+    leases.begin(first, "first", None)
+    Email.objects.update(sending_since=Now() - timedelta(days=1))
+    leases.end_silent()
+    resolving.resolve(email.pk, Act.RESEND, "kim", "It seems lost")
+    leases.begin(leases.claim(10, uuid4())[0], "first", None)
+    assert leases.record(first, outcomes.accepted(Accepted("250 the first")))
+    Email.objects.update(sending_since=Now() - timedelta(days=1))
+    assert leases.end_silent() == 0
     assert (state(email)[0], email.last_reply) == (State.SENT, "250 the first")
 
 

@@ -8,6 +8,8 @@ from django.conf import LazySettings
 from demo.fakes import mail_provider
 from demo.fakes.mail_provider import MailProvider
 from tests.integration.mail.shipments import MARKS, ship, state
+from workers.mail import resolving
+from workers.mail.models import Act
 from workers.mail.phases import State
 from workers.mail.sending import runner
 
@@ -31,3 +33,14 @@ def test_emails_leave_by_the_provider_that_settings_name(provider: MailProvider)
     assert provider.received() == {email.message_id: 1 for email in emails}
     assert state(refused) == (State.FAILED, 1)
     assert "422 validation_error" in refused.last_reply
+
+
+def test_an_email_that_came_back_is_sent_again_when_it_is_ordered(provider: MailProvider) -> None:
+    """Though the provider still knows the key of the first time, for which it would send nothing."""
+    email = ship()
+    assert runner.send_due().sent == 1
+    for times in (2, 3):
+        resolving.resolve(email.pk, Act.BOUNCED, "kim", "5.2.2 full")
+        resolving.resolve(email.pk, Act.RESEND, "kim", "There is room now")
+        assert runner.send_due().sent == 1
+        assert provider.received() == {email.message_id: times}

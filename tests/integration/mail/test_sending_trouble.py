@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 from django.conf import LazySettings
-from django.db import InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
@@ -30,12 +30,12 @@ from tests.integration.mail.shipments import (
 from workers import task_names
 from workers.mail import kinds, rendering, tasks
 from workers.mail import message as mail_message
-from workers.mail.models import Email
+from workers.mail.models import Email, RelayHold
 from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, routes, runner
 from workers.mail.sending.outcomes import Outcome
 from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted
+from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -156,6 +156,47 @@ def test_a_transport_that_raises_anything_ends_no_round(after_begin: bool, monke
     assert state(emails[1]) == (State.SENT, 1)
 
 
+@pytest.mark.parametrize(
+    ("error", "becomes"),
+    [
+        (Refused("", Phase.NOT_BEGUN, is_permanent=True), State.FAILED),
+        (OutcomeUnknown("", Phase.AFTER_DOT), State.UNKNOWN),
+    ],
+)
+def test_a_transport_that_gives_no_reason_blocks_no_other(
+    error: Exception, becomes: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row without a reason would be refused by PostgreSQL, in each round anew."""
+    emails = [ship(), ship()]
+    errors = [error]
+
+    class Silent(ConnectedTransport):
+        def submit(self, _written: mail_message.Message, begin: Any) -> Accepted:
+            begin()
+            if errors:
+                raise errors.pop()
+            return Accepted("")
+
+    use(monkeypatch, Silent)
+    runner.send_due()
+    assert [state(email) for email in emails] == [(becomes, 1), (State.SENT, 1)]
+    assert {email.last_reply for email in emails} == {leases.NOTHING_SAID}
+
+
+def test_a_relay_that_loses_each_email_is_left_alone_before_all_are_unknown(mail: MailServer) -> None:
+    """As one behind which a filter has died; operators see why the others wait, and one is tried from time to time."""
+    emails = [ship("cut-accepted") for _ in range(20)]
+    report = runner.send_due()
+    assert (report.unknown, Email.objects.filter(state=State.PENDING).count()) == (3, 17)
+    assert "is left alone for a while" in report.stopped_because
+    assert "It does not say what becomes of e-mails: " in RelayHold.objects.get().reason
+    routes.forget_failures()
+    for email in emails:
+        redirect(email, "plain")
+    assert runner.send_due().sent == 17
+    assert {accepted(mail, email) for email in emails} == {1}
+
+
 def test_a_recipient_for_whom_the_server_wants_a_login_blocks_no_other(settings: LazySettings) -> None:
     """It is us who are refused, so it fails not; but it goes behind the others."""
     bad, good = ship(), ship()
@@ -190,12 +231,15 @@ def test_a_sender_that_is_no_good_fails_no_email(mail: MailServer, settings: Laz
 
 
 @pytest.mark.usefixtures("mail")
-def test_a_template_that_loses_the_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_template_that_loses_the_database_is_tried_again(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The database is to blame: later, not never; the attempt counts, so that it cannot go on for ever."""
     email = unrendered(ship())
 
     def fail(_email: Email, _recipient: str, _content: kinds.Content) -> NoReturn:
-        raise OperationalError("the connection is gone")
+        raise error("the connection is gone")
 
     monkeypatch.setattr(rendering, "_message", fail)
     runner.send_due()

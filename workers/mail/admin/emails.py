@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 
 from postgres.admin import TableAdmin
 from postgres.short_paginator import ShortPaginator
-from workers.mail import kinds, resolving
+from workers.mail import addresses, kinds, resolving
 from workers.mail.admin import previews
 from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
@@ -259,7 +259,8 @@ class EmailAdmin(TableAdmin[Email]):
             try:
                 with transaction.atomic():
                     email = resolving.resolve(email_id, act, request.user.get_username(), why)
-                    self.log_change(request, email, f"{act.label.capitalize()}: {why}")
+                    reason = addresses.redacted(why, email.recipient)  # the log is kept when it is forgotten
+                    self.log_change(request, email, f"{act.label.capitalize()}: {reason}")
             except Email.DoesNotExist:
                 refusals.append(f"There is no e-mail {email_id}.")
             except resolving.CannotBeResolved as error:

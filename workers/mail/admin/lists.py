@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -102,6 +103,11 @@ class SuppressionAdmin(ReasonedAdmin[Suppression]):
         obj.pk = Suppression.objects.values_list("pk", flat=True).get(
             address_hash=suppression.address_hash(obj.address)
         )
+
+    def log_addition(self, request: HttpRequest, obj: Suppression, message: Any) -> LogEntry:  # noqa: ANN401  as above
+        """Log it by its hash: the log is kept when the address is forgotten."""
+        hashed = Suppression(pk=obj.pk, address_hash=suppression.address_hash(obj.address), why="added")
+        return super().log_addition(request, hashed, message)
 
     @admin.display(description="address")
     def shown(self, entry: Suppression) -> str:

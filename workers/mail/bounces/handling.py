@@ -16,10 +16,15 @@ from workers.mail import resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
 from workers.mail.bounces.statuses import is_of_a_dead_address
 from workers.mail.models import Act, Email
+from workers.mail.phases import State
 from workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
+
+
+class TooSoon(Exception):
+    """It is not known yet what became of the e-mail that the report is about: the report is to be handled later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,9 @@ def handle(report: Report) -> Handled:
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
     `signals.email_bounced` hear of it; and an address that does not exist is suppressed. All other reports are only
-    told. One that comes again, also at once, changes nothing. Raises what a receiver raises, and then changes nothing.
+    told. One that comes again, also at once, changes nothing. Raises what a receiver raises, and then changes nothing;
+    and TooSoon while the e-mail's mailer, or its relay, may yet say that it was accepted: a server that is near may be
+    faster with its report, and a mailer may have died.
     """
     email = Email.objects.filter(message_id=report.message_id).first() if report.message_id else None
     if email is None:
@@ -49,6 +56,9 @@ def handle(report: Report) -> Handled:
     try:
         _bounce(email, report)
     except resolving.CannotBeResolved as error:
+        email.refresh_from_db()
+        if email.state == State.SENDING or email.ask_until is not None:
+            raise TooSoon(str(error)) from error
         return Handled(f"Nothing was changed. {error} {said}", believed=True)
     return Handled(said, believed=True, bounced=True)
 

@@ -7,7 +7,6 @@ which is looked at again with its row locked. What a late worker reports first c
 what an operator says.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from postgres.texts import storable
-from workers.mail import resolving
+from workers.mail import addresses, resolving
 from workers.mail.evidence import files, reading
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.signs import bare
@@ -86,13 +85,8 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
             until = since + longest
             attempt = Attempt(message_id=bare(email.message_id), relay=email.relay, since=since, until=until)
             verdict = judge(attempt, logs, vouched)
-            why = _without_address(verdict.why, email.recipient)
+            why = addresses.redacted(verdict.why, email.recipient)
             yield Judged(email.pk, email.message_id, since, replace(verdict, why=why))
-
-
-def _without_address(line: str, address: str) -> str:
-    """Return the line without the recipient's address: what is written down is kept for longer than addresses."""
-    return re.sub(re.escape(address), "<recipient>", line, flags=re.IGNORECASE) if address else line
 
 
 def _resolved(judged: Judged, who: str) -> Judged:

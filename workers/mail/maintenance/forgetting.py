@@ -44,7 +44,8 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
     if not address:  # which e-mails have whose recipient was forgotten, or not known yet
         raise ValueError("Say which address is to be forgotten.")
     with transaction.atomic(durable=True):
-        operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, why)
+        reason = addresses.redacted(why, address)
+        operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, reason)
         suppression.forget(address, LISTED_BECAUSE)
     parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
     forgotten = cancelled = 0

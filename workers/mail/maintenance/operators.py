@@ -1,11 +1,13 @@
 """What operators do that is about no single e-mail: each act is written down, with who did it and why (MailAct).
 
+Reasons are written down without the address: acts are kept when it is forgotten.
+
 Raises ValueError where `who` or `why` is blank: then nothing is done.
 """
 
 from django.db import transaction
 
-from workers.mail import kinds, outbox, suppression
+from workers.mail import addresses, kinds, outbox, suppression
 from workers.mail.models import MailAct, PausedKind
 
 What = MailAct.What
@@ -39,13 +41,13 @@ def suppress(address: str, who: str, why: str) -> bool:
     with transaction.atomic():
         is_new = suppression.suppress(address, why.strip())
         if is_new:
-            note(What.SUPPRESS, suppression.address_hash(address), who, why)
+            note(What.SUPPRESS, suppression.address_hash(address), who, addresses.redacted(why, address))
     return is_new
 
 
 def release(address: str, who: str, why: str) -> bool:
     """Take an address off the suppression list; False if it was not there."""
-    return release_hash(suppression.address_hash(address), who, why)
+    return release_hash(suppression.address_hash(address), who, addresses.redacted(why, address))
 
 
 def release_hash(address_hash: str, who: str, why: str) -> bool:

@@ -24,7 +24,6 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from postgres import statements
 from postgres.texts import storable
@@ -38,6 +37,7 @@ LONGEST_REPLY = 1_000  # characters of a reply that are kept
 LONGEST_ID: int = Email._meta.get_field("provider_id").max_length or 0  # noqa: SLF001  documented, in spite of its name
 WRITE_WITHIN_S = 60.0  # for so long an outcome is kept in memory while PostgreSQL is away
 TRY_EVERY_S = 0.5
+NOTHING_SAID = "No reply, and no reason, was given."  # by a transport or a kind of an app's own
 NO_WORD = "The worker that began to send it did not say what became of it: it died, or lost the database."
 Result = TypeVar("Result")
 _query = partial(statements.run, "workers.mail.sending")
@@ -102,6 +102,11 @@ def begin(email: Email, relay: str, key_lifetime: timedelta | None) -> None:
         raise ClaimLost
 
 
+def may_be_asked_about(email: Email) -> bool:
+    """Tell whether its relay still knows the idempotency key, by the database's clock: this host's may be wrong."""
+    return Email.objects.filter(pk=email.pk, ask_until__gt=Now()).exists()
+
+
 def record(email: Email, outcome: Outcome) -> bool:
     """Write the outcome of an attempt; False (and a log) if the claim is lost, so that the outcome does not count.
 
@@ -159,16 +164,18 @@ def end_silent() -> int:
 
 def _end(email: Email) -> bool:
     """Write, in the caller's transaction, that no word came; tell whether it is unknown now."""
-    email.last_reply = NO_WORD
-    can_ask = email.ask_until is not None and email.ask_until > timezone.now()
-    if can_ask:
-        email.state, email.claim_token, email.sending_since = State.PENDING, None, None
-        email.next_attempt_at = timezone.now()
+    if email.earlier_reply:  # that an earlier attempt was accepted outweighs whatever became of this one
+        email.state, email.sent_at, email.last_reply = State.SENT, Now(), email.earlier_reply
+    elif may_be_asked_about(email):
+        email.state, email.next_attempt_at, email.last_reply = State.PENDING, Now(), NO_WORD
     else:
-        email.state = State.UNKNOWN
+        email.state, email.last_reply = State.UNKNOWN, NO_WORD
         log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
-    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "next_attempt_at"])
-    return not can_ask
+    is_unknown = email.state == State.UNKNOWN
+    if not is_unknown:
+        email.claim_token = email.sending_since = None
+    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "sent_at", "next_attempt_at"])
+    return is_unknown
 
 
 def _lease() -> timedelta:
@@ -181,7 +188,7 @@ def _write(email: Email, outcome: Outcome) -> bool:
         "token": email.claim_token,
         "state": outcome.state.value,
         "phase": outcome.phase.value if outcome.phase else "",
-        "last_reply": storable(_without_address(outcome.last_reply, email), LONGEST_REPLY),
+        "last_reply": storable(_without_address(outcome.last_reply, email), LONGEST_REPLY) or NOTHING_SAID,
         "attempts": outcome.attempts,
         "retry_in": timedelta(seconds=outcome.retry_in_s),
         "provider_id": storable(outcome.provider_id, LONGEST_ID),

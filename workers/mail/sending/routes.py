@@ -68,6 +68,12 @@ class Route:
         breaker(self.relay.name).failed(time.monotonic(), at_least_s)
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
+    def lost(self, error: Exception) -> None:
+        """Note that the relay did not say what became of an e-mail: if it goes on so, all others would be unknown."""
+        breaker(self.relay.name).failed(time.monotonic())
+        if breaker(self.relay.name).open_for_s(time.monotonic()):
+            holds.note(self.relay.name, f"It does not say what becomes of e-mails: {error}")
+
     def works(self) -> None:
         """Note that the relay talks to us."""
         if breaker(self.relay.name).succeeded():

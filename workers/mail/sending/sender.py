@@ -4,12 +4,11 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from datetime import datetime
 from functools import cache
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import Error, transaction
 from django.utils import timezone
 
 from ratelimit import site_settings
@@ -79,7 +78,7 @@ class Sender:
         """Return what is to be transmitted, or why nothing is."""
         email = held.email
         if email.ask_until is not None:
-            return _question(held, email.ask_until)
+            return _question(held)
         if held.suppressed_because:
             return outcomes.suppressed(held.suppressed_because)
         if held.rendering is not None:
@@ -88,7 +87,7 @@ class Sender:
             return _rendered(email)
         except CannotBeWritten as error:
             return outcomes.cannot_be_written(str(error))
-        except DatabaseError as error:  # of a kind, or of a template
+        except Error as error:  # of a kind, or of a template
             return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
 
     def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
@@ -158,29 +157,33 @@ class Sender:
                 route.served = 0
                 route.connect()
                 return self._submit(route, email, message)
-            _note_refusal(route, email, error)
+            _note(route, email, error)
             return _failed(email, error, route)
         except leases.ClaimLost:
             raise
         except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
             route.transport.close()
+            if has_begun:
+                route.lost(error)
             return _unforeseen(email, error, route if has_begun else None)
         route.works()
         route.served += 1
         return outcomes.accepted(reply)
 
 
-def _note_refusal(route: Route, email: Email, error: Exception) -> None:
-    """Note what a refusal says about others than this e-mail: the relay works, and the domain may take no more."""
+def _note(route: Route, email: Email, error: Exception) -> None:
+    """Note what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
+    if isinstance(error, OutcomeUnknown):
+        route.lost(error)
     if isinstance(error, Refused):
         route.works()
         if error.slows_domain:
             domains.back_off(email.recipient)
 
 
-def _question(held: Held, ask_until: datetime) -> Message | Outcome:
+def _question(held: Held) -> Message | Outcome:
     """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
-    if ask_until <= timezone.now():
+    if not leases.may_be_asked_about(held.email):
         reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
         return outcomes.stays_unknown(reason)
     if held.rendering is None:
@@ -226,7 +229,7 @@ def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Ro
 
 def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
-    if isinstance(error, DatabaseError) and not begun:  # from `begin`, so it is not transmitted
+    if isinstance(error, Error) and not begun:  # from `begin`, so it is not transmitted
         return outcomes.given_back(reason) if email.ask_until is None else outcomes.asked_in_vain(reason)
     log.error("mail_transport_failed", email=email.pk, exc_info=error)
     if begun:

@@ -1,5 +1,6 @@
 -- Notes that an e-mail's transmission begins now: from here on it is never taken back. No row: the claim is lost.
--- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again.
+-- With the first attempt at a relay that remembers idempotency keys begins the time for which it may be asked again;
+-- when that is over no attempt begins, also of a worker that has stood still, or whose clock is wrong.
 UPDATE mail_email
 SET
     state = 'sending',
@@ -9,5 +10,7 @@ SET
     last_reply = '',
     relay = %(relay)s,
     ask_until = COALESCE(ask_until, clock_timestamp() + %(asked_for)s::interval)
-WHERE id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
+WHERE
+    id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
+    AND (ask_until IS NULL OR ask_until > clock_timestamp())
 RETURNING id
