@@ -173,6 +173,29 @@ def test_a_django_backend_among_the_relays_is_checked_as_the_only_one_is(setting
     assert DUMMY in warned
 
 
+@pytest.mark.parametrize(
+    ("url", "warnings"),
+    [
+        (f"smtp://u:{SECRET}@relay.example:587", 1),
+        (f"smtp://u:{SECRET}@192.0.2.1", 1),
+        (f"smtp+starttls://u:{SECRET}@relay.example", 0),
+        (f"smtps://u:{SECRET}@relay.example", 0),
+        (f"smtp://u:{SECRET}@[::1]:2525", 0),
+        (f"smtp://u:{SECRET}@localhost", 0),
+        ("smtp://relay.example", 0),
+        (f"resend://{SECRET}@relay.example", 0),
+    ],
+)
+def test_a_password_of_a_relay_that_goes_in_the_clear_is_warned_about(
+    settings: LazySettings, url: str, warnings: int
+) -> None:
+    """As one of the EMAIL_* settings is; the sentence names the relay, and no secret."""
+    settings.WEIR_MAIL_RELAYS = ["smtp://first.example", url]
+    found = checked("weir.W004")
+    assert len(found) == warnings
+    assert all("WEIR_MAIL_RELAYS" in sentence and SECRET not in sentence for sentence in found)
+
+
 def test_what_is_read_from_the_environment_is_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither by the variable nor by a sentence of another that quotes it."""
     url = f"smtp://user:{SECRET}@host resend://{SECRET}2@api.resend.com"
