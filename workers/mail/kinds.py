@@ -50,7 +50,11 @@ class Content:
 
     @classmethod
     def from_templates(cls, name: str, **values: object) -> Self:
-        """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values."""
+        """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values.
+
+        Django escapes in all three as for HTML: write {% autoescape off %} into those that are text. Raises
+        TemplateDoesNotExist, and what a template raises.
+        """
         html = ""
         try:
             html = render_to_string(f"{name}.html", values)
