@@ -1,7 +1,8 @@
 """Email, on its way from `pending` to an end that is known or `unknown`, with what is transmitted (Rendering).
 
 Around it: what people and logs said about it (Resolution), kinds that somebody paused (PausedKind), addresses that are
-not written to (Suppression), and relays that cannot be used at the moment (RelayHold).
+not written to (Suppression), relays that cannot be used at the moment (RelayHold), and what operators did about kinds
+and addresses (MailAct).
 """
 
 from datetime import timedelta
@@ -15,7 +16,6 @@ from workers.mail.phases import Phase, State
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
-
 
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
 # Ends that say that something went wrong, or that somebody did not want it.
@@ -124,7 +124,7 @@ class Email(models.Model):
         verbose_name = "e-mail"
         permissions: ClassVar = [("resolve_email", "Can say what became of an e-mail, cancel it, and pause kinds")]
         constraints: ClassVar = [
-            # `outbox.add`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
+            # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
             models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="email_state_known"),
             models.CheckConstraint(
