@@ -5,7 +5,7 @@ Raises ValueError where `who` or `why` is blank: then nothing is done.
 
 from django.db import transaction
 
-from workers.mail import kinds, outbox, suppression
+from workers.mail import addresses, kinds, outbox, suppression
 from workers.mail.models import MailAct, PausedKind
 
 What = MailAct.What
@@ -35,7 +35,11 @@ def resume(kind: str, who: str, why: str) -> bool:
 
 
 def suppress(address: str, who: str, why: str) -> bool:
-    """Put an address on the suppression list; False if it was there, and then the first reason stays."""
+    """Put an address on the suppression list; False if it was there, and then the first reason stays.
+
+    Raises CannotBeWritten if it is none.
+    """
+    address = addresses.canonical(address.strip())
     with transaction.atomic():
         is_new = suppression.suppress(address, why.strip())
         if is_new:
@@ -45,7 +49,7 @@ def suppress(address: str, who: str, why: str) -> bool:
 
 def release(address: str, who: str, why: str) -> bool:
     """Take an address off the suppression list; False if it was not there."""
-    return release_hash(suppression.address_hash(address), who, why)
+    return release_hash(suppression.address_hash(addresses.as_stored(address)), who, why)
 
 
 def release_hash(address_hash: str, who: str, why: str) -> bool:
