@@ -20,8 +20,6 @@ LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
 # Ends that say that something went wrong, or that somebody did not want it.
 UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
-# Ends that an operator may have sent again.
-RESENDABLE = (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
 
 
 class Act(models.TextChoices):
@@ -53,10 +51,6 @@ class EmailQuerySet(models.QuerySet["Email"]):
     def silent(self, after: timedelta) -> Self:
         """Return the e-mails whose transmission began so long ago that no answer can come any more."""
         return self.filter(state=State.SENDING, sending_since__lte=Now() - after)
-
-    def resolvable(self) -> Self:
-        """Return the e-mails that an operator can have sent again."""
-        return self.filter(state__in=RESENDABLE)
 
     def unknown(self) -> Self:
         """Return the e-mails that wait for an operator, the oldest first."""
