@@ -14,7 +14,7 @@ from pathlib import Path
 
 LOOK_EVERY_S = 0.5
 SETTLED_S = 0.2  # several files that are saved at once are one change: it is over when so long no other has changed
-SUFFIXES = (".py", ".sql", ".lua")
+SUFFIXES = (".py", ".sql", ".lua", ".mo")  # .mo: translations, which a process reads once
 TEMPLATES = "templates"  # in which every file counts
 TOP_LEVEL = (".env", "Procfile")
 NOT_RUN = ("benchmarks", "docs", "tests")  # folders of which no process runs anything

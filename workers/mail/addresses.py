@@ -40,6 +40,14 @@ def canonical(text: str) -> str:
     return f"{local}@{ascii_domain.lower()}"
 
 
+def as_stored(text: str) -> str:
+    """Return the address as e-mails have it, for looking them up; what is no address, as it is, without blanks."""
+    try:
+        return canonical(text.strip())
+    except CannotBeWritten:
+        return text.strip()
+
+
 def split(text: str) -> tuple[str, str]:
     """Return name and canonical address of `Name <address>`, or of an address alone. Raises CannotBeWritten."""
     refuse_controls(text, "the address")

@@ -111,14 +111,7 @@ def login_is_possible(**_kwargs: Any) -> list[CheckMessage]:
 @register
 def secret_goes_over_tls(**_kwargs: Any) -> list[CheckMessage]:
     """weir.W004: a password or a token should not go over a network in the clear."""
-    has_secret = settings.EMAIL_HOST_USER and (settings.EMAIL_HOST_PASSWORD or settings.WEIR_MAIL_XOAUTH2_TOKEN)
-    if not has_secret or settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL or _is_loopback(settings.EMAIL_HOST):
-        return []
-    message = (
-        f"The password or token of EMAIL_HOST_USER goes to {settings.EMAIL_HOST} in the clear: who listens has it."
-    )
-    hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
-    return [Warning(message, hint=hint, id="weir.W004")]
+    return [*_secret_of_email_settings(), *_secrets_of_relays()]
 
 
 @register
@@ -137,6 +130,32 @@ def relays_can_be_read(**_kwargs: Any) -> list[CheckMessage]:
     """weir.E017: each URL of WEIR_MAIL_RELAYS must name a relay, also where a settings module or a test sets it."""
     sentence = relay_urls.fault(relays.urls())
     return [Error(sentence, id="weir.E017")] if sentence else []
+
+
+def _secret_of_email_settings() -> list[CheckMessage]:
+    has_secret = settings.EMAIL_HOST_USER and (settings.EMAIL_HOST_PASSWORD or settings.WEIR_MAIL_XOAUTH2_TOKEN)
+    if not has_secret or settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL or _is_loopback(settings.EMAIL_HOST):
+        return []
+    message = (
+        f"The password or token of EMAIL_HOST_USER goes to {settings.EMAIL_HOST} in the clear: who listens has it."
+    )
+    hint = "Set EMAIL_USE_TLS=1, mostly with EMAIL_PORT=587, or EMAIL_USE_SSL=1, mostly with EMAIL_PORT=465."
+    return [Warning(message, hint=hint, id="weir.W004")]
+
+
+def _secrets_of_relays() -> list[CheckMessage]:
+    if relay_urls.fault(relays.urls()):
+        return []  # which is weir.E017
+    hint = "Write smtp+starttls:// or smtps:// instead of smtp://."
+    return [
+        Warning(
+            f"WEIR_MAIL_RELAYS: the password for {url.name} goes there in the clear: who listens has it.",
+            hint=hint,
+            id="weir.W004",
+        )
+        for url in map(relay_urls.parse, relays.urls())
+        if url.kind == relay_urls.SMTP and url.user and not (url.starts_tls or url.is_tls or _is_loopback(url.host))
+    ]
 
 
 def _judge_backend(setting: str, path: str) -> list[CheckMessage]:

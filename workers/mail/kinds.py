@@ -50,7 +50,11 @@ class Content:
 
     @classmethod
     def from_templates(cls, name: str, **values: object) -> Self:
-        """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values."""
+        """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values.
+
+        Django escapes in all three as for HTML: write {% autoescape off %} into those that are text. Raises
+        TemplateDoesNotExist, and what a template raises.
+        """
         html = ""
         try:
             html = render_to_string(f"{name}.html", values)
@@ -66,6 +70,7 @@ class Content:
 
 Kind = Callable[..., Content]
 _Registered = TypeVar("_Registered", bound=Kind)
+LONGEST_NAME = 100  # characters
 _NAME = re.compile(r"\w+(\.\w+)*", re.ASCII)  # which a Message-ID can begin with
 _kinds: dict[str, Kind] = {}
 
@@ -77,8 +82,11 @@ def register(name: str) -> Callable[[_Registered], _Registered]:
     that is queued, or in a mailer before the first attempt. What it raises fails that e-mail only.
     Raises ValueError if the name is bad, or taken.
     """
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} cannot name a kind of e-mail: write letters, digits and dots: order.shipped.")
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"{name!r} cannot name a kind of e-mail: write letters, digits, _ and dots, such as order.shipped, and "
+            f"{LONGEST_NAME} characters at most."
+        )
 
     def add(kind: _Registered) -> _Registered:
         if name in _kinds:

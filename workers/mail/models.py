@@ -1,7 +1,8 @@
 """Email, on its way from `pending` to an end that is known or `unknown`, with what is transmitted (Rendering).
 
 Around it: what people and logs said about it (Resolution), kinds that somebody paused (PausedKind), addresses that are
-not written to (Suppression), and relays that cannot be used at the moment (RelayHold).
+not written to (Suppression), relays that cannot be used at the moment (RelayHold), and what operators did about kinds
+and addresses (MailAct).
 """
 
 from datetime import timedelta
@@ -16,12 +17,9 @@ from workers.mail.phases import Phase, State
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
 
-
 HELD = (State.CLAIMED, State.SENDING, State.UNKNOWN)
 # Ends that say that something went wrong, or that somebody did not want it.
 UNSENT = (State.FAILED, State.UNKNOWN, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
-# Ends that an operator may have sent again.
-RESENDABLE = (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED)
 
 
 class Act(models.TextChoices):
@@ -49,10 +47,6 @@ class EmailQuerySet(models.QuerySet["Email"]):
     def silent(self, after: timedelta) -> Self:
         """Return the e-mails whose transmission began so long ago that no answer can come any more."""
         return self.filter(state=State.SENDING, sending_since__lte=Now() - after)
-
-    def resolvable(self) -> Self:
-        """Return the e-mails that an operator can have sent again."""
-        return self.filter(state__in=RESENDABLE)
 
     def unknown(self) -> Self:
         """Return the e-mails that wait for an operator, the oldest first."""
@@ -120,7 +114,7 @@ class Email(models.Model):
         verbose_name = "e-mail"
         permissions: ClassVar = [("resolve_email", "Can say what became of an e-mail, cancel it, and pause kinds")]
         constraints: ClassVar = [
-            # `outbox.add`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
+            # `outbox.send_once`: each e-mail is queued once. Apps and the admin: the e-mail about a key.
             models.UniqueConstraint(fields=["kind", "key"], name="email_kind_key_unique"),
             models.CheckConstraint(condition=Q(state__in=[state.value for state in State]), name="email_state_known"),
             models.CheckConstraint(

@@ -6,13 +6,13 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from workers.mail import addresses, outbox
-from workers.mail.models import RESENDABLE, Act, Email, Rendering, Resolution
+from workers.mail.models import Act, Email, Rendering, Resolution
 from workers.mail.phases import State
 
 # The states in which an e-mail can be.
 ALLOWED: Mapping[Act, tuple[State, ...]] = {
     Act.ARRIVED: (State.UNKNOWN,),
-    Act.RESEND: RESENDABLE,
+    Act.RESEND: (State.UNKNOWN, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED),
     Act.GIVE_UP: (State.UNKNOWN,),
     Act.CANCEL: (State.PENDING, State.CLAIMED),
     Act.CORRECT: (State.PENDING, State.FAILED, State.BOUNCED, State.CANCELLED, State.SUPPRESSED),

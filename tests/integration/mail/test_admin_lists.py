@@ -87,6 +87,12 @@ def test_the_permission_to_resolve_e_mails_is_enough(model: str) -> None:
     assert [who for _, who, _ in acts()] == ["somebody"]
 
 
+def test_an_address_is_found_as_people_write_it(admin_client: Client) -> None:
+    """It is on the list with its domain in ASCII."""
+    operators.suppress("kim@xn--mller-kva.example", "Ada", "She asked")
+    assert "She asked" in page(admin_client, f"{LIST}_changelist", q=" Kim@müller.example ")
+
+
 def test_what_was_done_and_which_relays_are_held_is_only_looked_at(admin_client: Client) -> None:
     """The acts about an address are found by its hash."""
     operators.suppress("kim@example.com", "Ada", "She asked")

@@ -105,6 +105,7 @@ def test_a_kind_is_registered_once_and_by_a_name_that_a_message_id_can_begin_wit
     """Anything else is a mistake that shows when the process starts."""
     with pytest.raises(ValueError, match="two kinds of e-mail 'note'"):
         kinds.register("note")(lambda: Content(subject="", text=""))
-    for name in ("", "a b", "order.", "<x>"):
+    for name in ("", "a b", "order.", "<x>", "x" * 101):
         with pytest.raises(ValueError, match="cannot name a kind"):
             kinds.register(name)
+    assert Email._meta.get_field("kind").max_length == kinds.LONGEST_NAME

@@ -13,6 +13,7 @@ from tests.integration.mail.shipments import MARKS, accepted, ship, state
 from tests.integration.mail.test_emails_command import refused, told
 from workers import task_names
 from workers.mail import suppression
+from workers.mail.maintenance import operators
 from workers.mail.models import Email, MailAct, PausedKind, Suppression
 from workers.mail.phases import State
 from workers.mail.reports import counts
@@ -115,6 +116,18 @@ def test_what_is_on_the_list_or_is_not_is_said() -> None:
     assert refused("unsuppress", "ada@example.com", *WHY) == "ada@example.com is not on the suppression list."
     assert refused("suppress", "no address", *WHY) == "'no address' is no e-mail address."
     assert len(acts()) == 1
+
+
+def test_an_address_is_recognised_in_letters_of_any_script() -> None:
+    """It is stored with its domain in ASCII, and operators write it as they know it."""
+    email = ship()
+    Email.objects.filter(pk=email.pk).update(recipient="kim@xn--mller-kva.example")
+    for written in ("kim@müller.example", "Kim@MÜLLER.example"):
+        assert [found["id"] for found in data("list", "--to", written)["emails"]] == [email.pk]
+    assert operators.suppress("kim@Müller.example", "Ada", "because")
+    assert "on the suppression list" in told("show", email.pk)
+    assert operators.release("kim@Müller.example", "Ada", "because")
+    assert not Suppression.objects.exists()
 
 
 def test_the_list_is_shown_by_pages_the_newest_first() -> None:

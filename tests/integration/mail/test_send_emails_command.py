@@ -14,8 +14,10 @@ from django.db import connection
 from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, StartPython
+from workers.mail import resolving, suppression
+from workers.mail.maintenance import operators
 from workers.mail.management.commands import send_emails
-from workers.mail.models import Email
+from workers.mail.models import Act, Email, Rendering
 from workers.mail.phases import State
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -176,12 +178,40 @@ def test_a_dry_run_needs_no_mail_server_and_says_the_same_again() -> None:
     assert states() == [State.PENDING]
 
 
+def test_a_dry_run_knows_what_is_not_sent_although_it_is_due(server: MailServer) -> None:
+    """What waits as its kind is paused has no line; a recipient of the suppression list has one, with the reason."""
+    listed, _ = ship("a@example.com", "b@example.com")
+    suppression.suppress("a@example.com", "She asked for it.")
+    not_sent = f"would not be sent: {listed.pk}: order.shipped {listed.key} to a@example.com"
+    assert send_emails_lines("--dry-run")[0] == (
+        f"{not_sent}: The recipient is on the suppression list: She asked for it."
+    )
+    assert send_emails_lines("--dry-run")[-1] == "1 e-mail would be sent, 0 cannot be written, 1 is suppressed."
+    operators.pause("order.shipped", "Ada", "The text is wrong.")
+    assert send_emails_lines("--dry-run") == ["0 e-mails would be sent, 0 cannot be written, 2 wait: paused."]
+    assert send_emails_lines() == ["No e-mail is due."]
+    operators.resume("order.shipped", "Ada", "The text is right.")
+    assert send_emails_lines() == [
+        "1 e-mail was sent.",
+        "1 not sent: the recipient is on the suppression list.",
+    ]
+    assert len(server.events()) > 0
+
+
+def test_a_dry_run_renders_what_is_to_be_rendered_anew() -> None:
+    """An e-mail that was corrected has been rendered before, and what a mailer would find wrong is said now."""
+    [email] = ship("a@example.com")
+    resolving.resolve(email.pk, Act.CORRECT, "Ada", "The text was wrong.")
+    Order.objects.all()._raw_delete("default")  # as by SQL: nothing protects it
+    assert send_emails_lines("--dry-run")[-1] == "0 e-mails would be sent, 1 cannot be written."
+
+
 def test_a_dry_run_reads_rows_by_and_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Millions of rows stay in the database: while each part of them is written, a cursor is open there."""
     ship("a@example.com", "b@example.com")
     monkeypatch.setattr(send_emails, "AT_ONCE", 1)
     open_cursors: list[int] = []
-    Email.objects.update(renderings=0)
+    Rendering.objects.all().delete()
     monkeypatch.setattr(send_emails, "render", lambda _email: open_cursors.append(cursors()))
     assert send_emails_lines("--dry-run")[-1] == "2 e-mails would be sent, 0 cannot be written."
     assert open_cursors == [1, 1]

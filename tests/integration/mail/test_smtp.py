@@ -29,7 +29,7 @@ GO_AHEAD = [b"250 OK\r\n", b"250 OK\r\n", b"354 Go ahead\r\n"]
 
 def submit(email: Email, begin: Callable[[], None] = lambda: None) -> str:
     """Submit the e-mail over a connection of its own."""
-    mailer = relays.new()
+    mailer = relays.relays()[0].new()
     mailer.connect()
     try:
         return mailer.submit(message(email), begin).reply
@@ -208,7 +208,7 @@ def test_a_line_that_begins_with_a_dot_arrives_as_it_was_written(settings: LazyS
     """And none of them ends the e-mail."""
     written = replace(message(ship()), content=b"Subject: x\r\n\r\n.\r\n..\r\n.end")
     with scripted_server(settings, [*HELLO, *GO_AHEAD, b"250 OK\r\n", b"221 Bye\r\n"]) as heard:
-        mailer = relays.new()
+        mailer = relays.relays()[0].new()
         mailer.connect()
         mailer.submit(written, lambda: None)
         mailer.close()

@@ -42,3 +42,16 @@ def test_the_api_page_names_each_object_once() -> None:
 
     assert named
     assert sorted(set(named)) == sorted(named)
+
+
+def test_an_event_that_operators_are_told_of_is_logged() -> None:
+    """Some module logs each event that the page of operations names, so that an alarm on it can go off."""
+    _, _, table = (CHECKOUT / "docs" / "operations.md").read_text().partition("(field `event`):\n\n")
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    named = {event for row in rows for event in re.findall(r"`(\w+)`", row.split("|")[1])}
+    packages = ("notifications", "postgres", "project", "ratelimit", "workers")
+    modules = (module for package in packages for module in (CHECKOUT / package).rglob("*.py"))
+    logged = {event for module in modules for event in re.findall(r'"(\w+)"', module.read_text())}
+
+    assert len(named) > 20
+    assert named - logged == set()

@@ -40,7 +40,7 @@ def test_without_relays_the_email_settings_name_one(settings: LazySettings) -> N
     assert (made.host, made.port, made.username, made.use_tls) == ("mail.shop.example", 2525, "other", True)
     assert (relay.name, relay.place, relay.key_lifetime) == ("mail.shop.example:2525", "mail.shop.example:2525", None)
     settings.EMAIL_BACKEND = DUMMY
-    assert isinstance(relays.new(), AnyBackend)
+    assert isinstance(relays.relays()[0].new(), AnyBackend)
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,13 @@ def test_a_url_of_django_names_any_backend(settings: LazySettings) -> None:
     assert (first.name, first.place) == (f"django:{DUMMY}", "")
 
 
-def test_relays_are_used_in_their_order_and_found_by_name(settings: LazySettings) -> None:
-    """A name that is gone from the settings names nothing."""
+def test_relays_are_used_in_their_order(settings: LazySettings) -> None:
+    """Each by its own URL; what is shown of them holds no secret."""
     settings.WEIR_MAIL_RELAYS = relay_urls.split(
         f" resend://{SECRET}@api.resend.com,smtp://two.example\n smtp://u:{SECRET}@three.example:26 , "
     )
     assert [relay.name for relay in relays.relays()] == ["resend:api.resend.com", "two.example:25", "three.example:26"]
-    found = relays.by_name("three.example:26")
-    assert found is not None
-    assert isinstance(found.new(), EmailBackend)
-    assert relays.by_name("four.example:25") is None
-    assert isinstance(relays.new(), Resend)
+    assert [type(relay.new()) for relay in relays.relays()] == [Resend, EmailBackend, EmailBackend]
     shown = repr(relays.relays()) + repr([relay_urls.parse(url) for url in relays.urls()])
     assert SECRET not in shown
 
@@ -171,6 +167,29 @@ def test_a_django_backend_among_the_relays_is_checked_as_the_only_one_is(setting
     assert "no.such.Backend" in checked("weir.E011")[0]
     [warned] = checked("weir.W001")
     assert DUMMY in warned
+
+
+@pytest.mark.parametrize(
+    ("url", "warnings"),
+    [
+        (f"smtp://u:{SECRET}@relay.example:587", 1),
+        (f"smtp://u:{SECRET}@192.0.2.1", 1),
+        (f"smtp+starttls://u:{SECRET}@relay.example", 0),
+        (f"smtps://u:{SECRET}@relay.example", 0),
+        (f"smtp://u:{SECRET}@[::1]:2525", 0),
+        (f"smtp://u:{SECRET}@localhost", 0),
+        ("smtp://relay.example", 0),
+        (f"resend://{SECRET}@relay.example", 0),
+    ],
+)
+def test_a_password_of_a_relay_that_goes_in_the_clear_is_warned_about(
+    settings: LazySettings, url: str, warnings: int
+) -> None:
+    """As one of the EMAIL_* settings is; the sentence names the relay, and no secret."""
+    settings.WEIR_MAIL_RELAYS = ["smtp://first.example", url]
+    found = checked("weir.W004")
+    assert len(found) == warnings
+    assert all("WEIR_MAIL_RELAYS" in sentence and SECRET not in sentence for sentence in found)
 
 
 def test_what_is_read_from_the_environment_is_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -44,12 +44,13 @@ def told(code: changes.Code, checkout: Path, *, all_ended: bool = False) -> list
         "shop/sql/due.sql",
         "shop/templates/shop/mail.txt",
         "shop/templates/shop/mail.html",
+        "shop/locale/de/LC_MESSAGES/django.mo",
         ".env",
         "Procfile",
     ],
 )
 def test_code_counts(name: str, checkout: Path) -> None:
-    """Modules, statements and templates of packages, and the variables."""
+    """Modules, statements, templates and translations of packages, and the variables."""
     code = changes.Code(checkout)
     (checkout / name).parent.mkdir(parents=True, exist_ok=True)
     (checkout / name).write_text("y = 12\n")
@@ -61,6 +62,7 @@ def test_code_counts(name: str, checkout: Path) -> None:
     "name",
     [
         "shop/notes.md",
+        "shop/locale/de/LC_MESSAGES/django.po",
         "shop/.tasks.py.swp",
         "shop/.#tasks.py",
         "shop/__pycache__/tasks.py",

@@ -95,7 +95,7 @@ class SuppressionAdmin(ReasonedAdmin[Suppression]):
         """Search by the address, as its hash."""
         if not search_term:
             return queryset, False
-        return queryset.filter(address_hash=suppression.address_hash(search_term.strip())), False
+        return queryset.filter(address_hash=suppression.address_hash(addresses.as_stored(search_term))), False
 
     def save_model(self, request: HttpRequest, obj: Suppression, form: Any, change: bool) -> None:  # noqa: ANN401, ARG002  as above
         """Put it on the list, in the user's name."""

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from workers.mail.evidence.lines import Line
 from workers.mail.evidence.signs import Sign
 
-A_MINUTE = timedelta(minutes=1)
 AN_HOUR = timedelta(hours=1)
 
 

@@ -40,7 +40,7 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
     In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
     blank, and RuntimeError inside a transaction.
     """
-    address = _canonical(address)
+    address = addresses.as_stored(address)
     if not address:  # which e-mails have whose recipient was forgotten, or not known yet
         raise ValueError("Say which address is to be forgotten.")
     with transaction.atomic(durable=True):
@@ -80,11 +80,3 @@ def _cancel(address: str, who: str, why: str) -> int:
                 continue
             done += 1
     return done
-
-
-def _canonical(address: str) -> str:
-    """Return the address as it is stored; one that was stored though it is none, as it is."""
-    try:
-        return addresses.canonical(address.strip())
-    except addresses.CannotBeWritten:
-        return address.strip()

@@ -37,7 +37,11 @@ def resume(kind: str, who: str, why: str) -> bool:
 
 
 def suppress(address: str, who: str, why: str) -> bool:
-    """Put an address on the suppression list; False if it was there, and then the first reason stays."""
+    """Put an address on the suppression list; False if it was there, and then the first reason stays.
+
+    Raises CannotBeWritten if it is none.
+    """
+    address = addresses.canonical(address.strip())
     with transaction.atomic():
         is_new = suppression.suppress(address, why.strip())
         if is_new:
@@ -47,7 +51,8 @@ def suppress(address: str, who: str, why: str) -> bool:
 
 def release(address: str, who: str, why: str) -> bool:
     """Take an address off the suppression list; False if it was not there."""
-    return release_hash(suppression.address_hash(address), who, addresses.redacted(why, address))
+    address_hash = suppression.address_hash(addresses.as_stored(address))
+    return release_hash(address_hash, who, addresses.redacted(why, address))
 
 
 def release_hash(address_hash: str, who: str, why: str) -> bool:

@@ -15,9 +15,8 @@ from workers.mail.evidence import settling
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.settling import Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
-from workers.mail.models import Resolution
+from workers.mail.management import said
 
-LONGEST_WHO: int = Resolution._meta.get_field("who").max_length or 0  # noqa: SLF001  documented, in spite of its name
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
 TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}
 
@@ -45,7 +44,7 @@ class Evidence(Action):
             "--apply", action="store_true", help="accepted ones become sent, those that were not are sent again"
         )
         parser.add_argument(
-            "--who", type=_name, default=settling.WHO, metavar="NAME", help="who says so, for the audit"
+            "--who", type=said.name, default=settling.WHO, metavar="NAME", help="who says so, for the audit"
         )
         _add_vouching(parser)
         parser.add_argument(
@@ -186,15 +185,6 @@ def _zone(text: str) -> tzinfo:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise argparse.ArgumentTypeError(f"must be a time zone such as Europe/Berlin, not {text!r}") from None
-
-
-def _name(text: str) -> str:
-    """Return the name of who settles e-mails, for argparse."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it must not be blank")
-    if len(text.strip()) > LONGEST_WHO:
-        raise argparse.ArgumentTypeError(f"it must have {LONGEST_WHO} characters at most")
-    return text.strip()
 
 
 def local_zone() -> tzinfo:

@@ -2,15 +2,15 @@
 
 from django.db.models import Q, QuerySet
 
-from workers.mail import kinds
+from workers.mail import addresses, kinds
 from workers.mail.models import LOWER_RECIPIENT, Email
 
 MOST_FOUND = 1_000  # e-mails; nobody reads more of a search
 
 
 def to(emails: QuerySet[Email], address: str) -> QuerySet[Email]:
-    """Return those to the address, or to addresses that begin so, in the order of addresses."""
-    begins = Q(lower_recipient__startswith=address.lower())
+    """Return those to the address, however it is written, or to addresses that begin so, in the order of addresses."""
+    begins = Q(lower_recipient__startswith=addresses.as_stored(address).lower())
     found: QuerySet[Email] = emails.alias(lower_recipient=LOWER_RECIPIENT).filter(begins)
     return found.order_by(LOWER_RECIPIENT, "pk")
 

@@ -43,11 +43,6 @@ def relays() -> tuple[Relay, ...]:
     return tuple(_relay(relay_urls.parse(url)) for url in urls()) or (_of_email_settings(),)
 
 
-def by_name(name: str) -> Relay | None:
-    """Return the relay of this name; None if the settings name it no longer."""
-    return next((relay for relay in relays() if relay.name == name), None)
-
-
 def urls() -> list[str]:
     """Return the URLs of WEIR_MAIL_RELAYS, with their secrets."""
     given: Sequence[str | SecretStr] = settings.WEIR_MAIL_RELAYS
@@ -69,11 +64,6 @@ def server_name() -> str:
     """Return the mail server that the EMAIL_* settings name, as HOST:PORT: also the name of its site."""
     host = f"[{settings.EMAIL_HOST}]" if ":" in settings.EMAIL_HOST else settings.EMAIL_HOST
     return f"{host}:{settings.EMAIL_PORT}"
-
-
-def new() -> Transport:
-    """Return a new connection to the first relay, not opened yet."""
-    return relays()[0].new()
 
 
 def _of_email_settings() -> Relay:

@@ -9,18 +9,21 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from django.core.management.base import CommandError, CommandParser
+from django.db.models import Exists, OuterRef
 from django.utils.translation import ngettext
 
 from workers.cli.actions import ExactCommand
 from workers.cli.terminal import printable
+from workers.mail import suppression
 from workers.mail.addresses import CannotBeWritten
-from workers.mail.models import Email
+from workers.mail.models import Email, Rendering
 from workers.mail.rendering import render
 from workers.mail.sending import runner
 
 AT_ONCE = 1_000  # e-mails that a dry run keeps in memory
 STOPPING = b"Stopping after the e-mails that are in flight. Once more cuts them off: they may become unknown.\n"
 
+SENT, SUPPRESSED, NOT_WRITTEN = "would be sent", "would not be sent", "cannot be written"  # what a dry run foresees
 SENTENCES = {  # the fields of a SendReport, as it is said of one and of many
     "sent": ("e-mail was sent", "e-mails were sent"),
     "postponed": ("was refused for now, and is tried again later", "were refused for now, and are tried again later"),
@@ -48,7 +51,7 @@ class Command(ExactCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--dry-run", action="store_true", help="say what would be sent, and what cannot be written; send nothing"
+            "--dry-run", action="store_true", help="say what would be sent, what would not, and why; send nothing"
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
@@ -75,25 +78,41 @@ class Command(ExactCommand):
             raise CommandError(f"{printable(report.stopped_because)} {_waiting()}.")
 
     def _rehearse(self) -> None:
-        """Say of each e-mail that is due what would become of it; render those that were not."""
-        counted: Counter[bool] = Counter()
-        due = Email.objects.due().iterator(AT_ONCE)
-        while emails := list(islice(due, AT_ONCE)):
+        """Say of each e-mail that is due what would become of it; render those that are not rendered."""
+        counted: Counter[str] = Counter()
+        is_rendered = Exists(Rendering.objects.filter(pk=OuterRef("pk")))
+        claimable = Email.objects.claimable().annotate(is_rendered=is_rendered).iterator(AT_ONCE)
+        while emails := list(islice(claimable, AT_ONCE)):
+            because = suppression.reasons(email.recipient for email in emails)
             for email in emails:
-                counted[self._can_be_written(email)] += 1
-        would_be_sent = f"{counted[True]:,} {ngettext('e-mail', 'e-mails', counted[True])} would be sent"
-        self.stdout.write(f"{would_be_sent}, {counted[False]:,} cannot be written.")
+                fate, why = _fate(email, because.get(email.recipient, ""))
+                counted[fate] += 1
+                what = printable(f"{email.pk}: {email.kind} {email.key} to {email.recipient}")
+                self.stdout.write(f"{fate}: {what}{printable(f': {why}' if why else '')}")
+        self.stdout.write(_foreseen(counted, Email.objects.due().count() - counted.total()))
 
-    def _can_be_written(self, email: Email) -> bool:
-        what = printable(f"{email.pk}: {email.kind} {email.key} to {email.recipient}")
-        try:
-            if not email.renderings:
-                render(email)
-        except CannotBeWritten as error:
-            self.stdout.write(f"cannot be written: {what}: {printable(str(error))}")
-            return False
-        self.stdout.write(f"would be sent: {what}")
-        return True
+
+def _fate(email: Email, suppressed_because: str) -> tuple[str, str]:
+    """Return what would become of an e-mail that is due, and why, if it would not be sent."""
+    if suppressed_because:
+        return SUPPRESSED, suppressed_because
+    try:
+        if not vars(email)["is_rendered"]:
+            render(email)
+    except CannotBeWritten as error:
+        return NOT_WRITTEN, str(error)
+    return SENT, ""
+
+
+def _foreseen(counted: Counter[str], paused: int) -> str:
+    """Return what a dry run says at its end."""
+    numbers = [f"{counted[SENT]:,} {ngettext('e-mail', 'e-mails', counted[SENT])} {SENT}"]
+    numbers.append(f"{counted[NOT_WRITTEN]:,} {NOT_WRITTEN}")
+    if suppressed := counted[SUPPRESSED]:
+        numbers.append(f"{suppressed:,} {ngettext('is', 'are', suppressed)} suppressed")
+    if paused > 0:
+        numbers.append(f"{paused:,} {ngettext('waits', 'wait', paused)}: paused")
+    return f"{', '.join(numbers)}."
 
 
 @contextmanager
