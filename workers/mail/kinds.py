@@ -49,7 +49,7 @@ class Content:
     unsubscribe_url: str = ""
 
     @classmethod
-    def from_templates(cls, name: str, **values: object) -> Self:
+    def from_templates(cls, name: str, /, **values: object) -> Self:
         """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values."""
         html = ""
         try:
