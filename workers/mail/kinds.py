@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple, Self, TypeVar
 
-from django.template import TemplateDoesNotExist
-from django.template.loader import render_to_string
+from django.template import Context, TemplateDoesNotExist
+from django.template.backends.django import Template as DjangoTemplate
+from django.template.loader import get_template, render_to_string
 
 
 class UnknownKind(LookupError):
@@ -49,11 +50,10 @@ class Content:
     unsubscribe_url: str = ""
 
     @classmethod
-    def from_templates(cls, name: str, **values: object) -> Self:
+    def from_templates(cls, name: str, /, **values: object) -> Self:
         """Render NAME_subject.txt, NAME.txt and, if there is one, NAME.html, with these values.
 
-        Django escapes in all three as for HTML: write {% autoescape off %} into those that are text. Raises
-        TemplateDoesNotExist, and what a template raises.
+        Values are escaped in the HTML only. Raises TemplateDoesNotExist, and what a template raises.
         """
         html = ""
         try:
@@ -62,10 +62,18 @@ class Content:
             if str(error) != f"{name}.html":  # one that it includes
                 raise
         return cls(
-            subject=render_to_string(f"{name}_subject.txt", values).rstrip("\n"),
-            text=render_to_string(f"{name}.txt", values),
+            subject=_text(f"{name}_subject.txt", values).rstrip("\n"),
+            text=_text(f"{name}.txt", values),
             html=html,
         )
+
+
+def _text(name: str, values: dict[str, object]) -> str:
+    """Render a template of text. Django's engine escapes as for HTML, whatever a template is for."""
+    template = get_template(name)
+    if isinstance(template, DjangoTemplate):
+        return template.template.render(Context(values, autoescape=False))
+    return str(template.render(values))
 
 
 Kind = Callable[..., Content]

@@ -40,6 +40,10 @@ class EmailQuerySet(models.QuerySet["Email"]):
         """Return the e-mails whose time has come, also those of paused kinds, the longest waiting first."""
         return self.filter(state=State.PENDING, next_attempt_at__lte=Now()).order_by("next_attempt_at", "pk")
 
+    def claimable(self) -> Self:
+        """Return the e-mails that a mailer would claim now: due, and of no paused kind."""
+        return self.due().exclude(kind__in=PausedKind.objects.values("kind"))
+
     def abandoned(self) -> Self:
         """Return the claimed e-mails whose lease is over: their worker died before it began to transmit them."""
         return self.filter(state=State.CLAIMED, claimed_until__lte=Now())

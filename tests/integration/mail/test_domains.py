@@ -1,9 +1,13 @@
 """Recipients' domains that take no more for now, or no more than so many."""
 
 from itertools import pairwise
+from typing import Any
 
+import psycopg
 import pytest
 from django.conf import LazySettings
+from django.db.models.functions import Now
+from structlog.testing import capture_logs
 
 from demo.fakes.mail_server import MailServer
 from ratelimit import site_settings
@@ -12,7 +16,7 @@ from tests.integration.mail.shipments import MARKS, ConnectedTransport, ship, st
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
-from workers.mail.sending import runner
+from workers.mail.sending import domains, runner
 from workers.mail.transports.base import Accepted, Refused
 
 pytestmark = MARKS
@@ -74,3 +78,59 @@ def test_a_domain_can_be_paused_by_hand(domain: str) -> None:
     assert runner.send_due().sent == 1
     assert (state(quiet), state(other)) == ((State.PENDING, 0), (State.SENT, 1))
     assert "paused" in quiet.last_reply
+
+
+@pytest.mark.parametrize(("of_settings", "rate"), [("", "1/s"), ("10/m", "10/m")])
+def test_a_domain_that_has_refused_gets_a_rate_and_waits_longer_each_time(
+    of_settings: str, rate: str, settings: LazySettings
+) -> None:
+    """By the settings, or as large providers want it; with others to the same domain, however that is written."""
+    settings.WEIR_MAIL_DOMAIN_RATE = of_settings
+    sites = Site.objects.filter(name="busy.example:25")
+    with capture_logs() as logged:
+        domains.back_off("kim@busy.example")
+        sites.update(backed_off_until=Now())
+        domains.back_off("jo@BUSY.example")
+    first_s, second_s = [line["seconds"] for line in logged if line["event"] == "domain_backed_off"]
+    assert first_s < 8 < second_s
+    assert sites.get().rate == rate
+    assert Site.objects.count() == 1
+
+
+def test_the_rate_that_somebody_has_set_for_a_domain_stays(settings: LazySettings) -> None:
+    """The settings and refusals leave it; other domains get that of the settings."""
+    settings.WEIR_MAIL_DOMAIN_RATE = "10/s"
+    site_settings.set_rate("slow.example:25", "1/m")
+    found = domains.paced(["kim@slow.example", "kim@other.example"])
+    assert found == {"kim@slow.example": "slow.example:25", "kim@other.example": "other.example:25"}
+    domains.back_off("kim@slow.example")
+    assert {site.name: site.rate for site in Site.objects.all()} == {
+        "slow.example:25": "1/m",
+        "other.example:25": "10/s",
+    }
+
+
+def test_a_domain_whose_row_is_locked_is_backed_off_by_the_next_refusal(
+    other_connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender does not fail."""
+    monkeypatch.setattr(domains, "PATIENCE_S", 0.05)
+    site_settings.set_rate("busy.example:25", "1/s")
+    other_connection.execute("SELECT FROM ratelimit_site WHERE name = 'busy.example:25' FOR UPDATE")
+    domains.back_off("kim@busy.example")
+    assert Site.objects.get().backed_off_until is None
+    other_connection.rollback()
+    domains.back_off("kim@busy.example")
+    assert Site.objects.get().backed_off_until is not None
+
+
+def test_an_address_whose_domain_cannot_be_a_site_is_not_paced(settings: LazySettings) -> None:
+    """Its e-mail is sent all the same."""
+    settings.WEIR_MAIL_DOMAIN_RATE = "1/s"
+    recipient = "kim@[IPv6:::1]"
+    assert domains.paced([recipient]) == {}
+    domains.back_off(recipient)
+    assert not Site.objects.exists()
+    (email,) = shipped_to("[IPv6:::1]")
+    assert runner.send_due().sent == 1
+    assert state(email) == (State.SENT, 1)

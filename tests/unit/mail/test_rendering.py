@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 
 from workers.mail import kinds
 from workers.mail.addresses import CannotBeWritten, canonical
@@ -91,12 +93,52 @@ def test_files_go_along_and_pictures_stand_in_the_html() -> None:
     assert (picture["Content-ID"], picture.get_content()) == ("<logo>", PNG)
 
 
-def test_every_line_ends_as_smtp_wants_it_and_all_is_in_seven_bits() -> None:
+def test_a_picture_without_an_html_to_stand_in_goes_along() -> None:
+    """As any other file."""
+    kinds._kinds["note"] = lambda: note(html="", attachments=[Attachment("l.png", PNG, "image/png", "logo")])
+    (picture,) = parsed(render(email())).iter_attachments()
+    assert (picture.get_filename(), picture.get_content()) == ("l.png", PNG)
+
+
+@pytest.mark.parametrize(
+    ("attachment", "where"),
+    [
+        (Attachment("l.png\r\nBcc: a@b.example", PNG, "image/png"), "the name of an attachment"),
+        (Attachment("l.png\nX: y", PNG, "image/png", "logo"), "the name of an attachment"),
+        (Attachment("l.png", PNG, "image/png", "logo>\r\nBcc: a@b.example"), "the id of an attachment"),
+    ],
+)
+def test_nor_can_a_file_that_goes_along_add_a_header(attachment: Attachment, where: str) -> None:
+    """Whatever a customer calls it."""
+    kinds._kinds["note"] = lambda: note(attachments=[attachment])
+    with pytest.raises(CannotBeWritten, match=f"control character in {where}"):
+        render(email())
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_is_away_is_not_the_emails_fault(error: type[Exception]) -> None:
+    """It can be rendered later, so that nobody may call it failed."""
+
+    def ask() -> Content:
+        raise error("the connection is lost")
+
+    kinds._kinds["note"] = ask
+    with pytest.raises(error, match="the connection is lost"):
+        render(email())
+
+
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [("Ä-17 " * 30, "Ä" * 5_000), ("Ä" * 100, "Ä\n" * 3), ("x" * 2_000, "x" * 2_000), ("Hello", "Hello\r\nKim\r")],
+)
+def test_every_line_ends_as_smtp_wants_it_and_all_is_in_seven_bits(subject: str, text: str) -> None:
     """No bare line feed, no bare carriage return, nothing that a relay might have to convert."""
-    content = render(email({"subject": "Ä-17 " * 30, "text": "Ä" * 5_000})).content
+    content = render(email({"subject": subject, "text": text, "headers": {"X-Tag": subject}})).content
     assert not re.search(rb"(?<!\r)\n|\r(?!\n)", content)
     assert content.isascii()
     assert max(map(len, content.split(b"\r\n"))) <= 998
+    message = message_from_bytes(content, policy=policy.default)
+    assert message["Subject"] == message["X-Tag"] == subject
 
 
 def test_a_long_word_in_a_header_stays_what_it_is() -> None:
@@ -126,9 +168,11 @@ def test_a_kind_cannot_set_the_headers_that_weir_writes(name: str) -> None:
 
 
 def test_it_is_dated_when_it_is_to_be_sent() -> None:
-    """Not when it was queued, weeks before."""
+    """Not when it was queued, weeks before; and where its time is over, now."""
     later = datetime(2100, 1, 1, tzinfo=UTC)
     assert parsed(render(email(next_attempt_at=later)))["Date"].datetime == later
+    before = timezone.now().replace(microsecond=0)
+    assert parsed(render(email(next_attempt_at=datetime(2020, 1, 1, tzinfo=UTC))))["Date"].datetime >= before
 
 
 def test_it_is_written_in_its_language() -> None:
@@ -180,12 +224,27 @@ def test_an_email_whose_recipient_was_forgotten_cannot_be_written() -> None:
 
 @pytest.mark.parametrize(
     "subject",
-    ["17\nBcc: all@customers.example", "17\r\n\r\nHello", "17\rX: y", "17\x0bBcc : a@b.example", "17\u2028", "17\x85"],
+    [
+        "17\nBcc: all@customers.example",
+        "17\r\n\r\nHello",
+        "17\rX: y",
+        "17\x0bBcc : a@b.example",
+        "17\u2028",
+        "17\u2029",
+        "17\x85",
+    ],
 )
 def test_a_subject_with_a_line_break_is_refused(subject: str) -> None:
     """It cannot add a header."""
     with pytest.raises(CannotBeWritten, match="control character in the subject"):
         render(email({"subject": subject}))
+
+
+def test_the_row_says_how_the_subject_begins() -> None:
+    """As much as its column takes; what is transmitted has all of it."""
+    rendered = render(email({"subject": "Hello " * 50 + "Kim"}))
+    assert rendered.subject == ("Hello " * 50)[:200]
+    assert parsed(rendered)["Subject"] == "Hello " * 50 + "Kim"
 
 
 @pytest.mark.parametrize(

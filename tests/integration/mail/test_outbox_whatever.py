@@ -1,0 +1,69 @@
+"""`raises=False`: what cannot be rendered is stored all the same, and stops nobody's transaction."""
+
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from tests.integration.mail.shipments import DATABASE, ship, state
+from workers.mail import kinds, outbox
+from workers.mail.kinds import Content
+from workers.mail.models import Email
+from workers.mail.phases import State
+from workers.mail.sending import runner
+
+pytestmark = DATABASE
+
+
+@pytest.fixture(autouse=True)
+def _note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an app registered `note`, which says what it is told."""
+    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
+
+    @kinds.register("note")
+    def note(*, text: str = "Hello", subject: str = "Note") -> Content:
+        return Content(subject=subject, text=text)
+
+
+def note(key: str = "17", **changes: Any) -> Email:
+    """Queue a note."""
+    return outbox.send_once("note", key, **{"to": "kim@customers.example", **changes})
+
+
+@pytest.mark.usefixtures("messages")
+def test_what_must_be_stored_whatever_it_is_fails_in_a_mailer_and_says_why() -> None:
+    """Unless it can be rendered by then."""
+    bad = note("bad", to="kim", raises=False)
+    good = note("good", context={"subject": "a\nb"}, raises=False)
+    kinds._kinds["note"] = lambda **_context: Content(subject="Right", text="Right")
+    assert runner.send_due().failed == 1
+    assert (state(bad), bad.last_reply) == ((State.FAILED, 0), "'kim' is no e-mail address.")
+    assert (state(good), good.subject) == ((State.SENT, 1), "Right")
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize("to", ["kim\0@customers.example", "kim\ud83d@customers.example"])
+def test_an_address_that_postgres_would_refuse_is_stored_all_the_same(to: str) -> None:
+    """Where the e-mail must not stop the caller's transaction."""
+    with transaction.atomic():
+        email = note(to=to, raises=False)
+    assert runner.send_due().failed == 1
+    assert (state(email), email.recipient) == ((State.FAILED, 0), "")
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize("query", ["SELECT 1 / 0", "SET LOCAL statement_timeout = 10; SELECT pg_sleep(10)"])
+def test_a_kind_whose_query_fails_does_not_stop_the_callers_transaction(query: str) -> None:
+    """PostgreSQL aborts what the query was part of: that is not the caller's own work."""
+
+    def failing(**_context: Any) -> Content:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+        raise AssertionError
+
+    kinds._kinds["note"] = failing
+    with transaction.atomic():
+        email = note(raises=False)
+        ship()
+    assert Email.objects.count() == 2
+    assert (state(email), email.renderings) == ((State.PENDING, 0), 0)

@@ -1,0 +1,56 @@
+"""Addresses as people write them, and the one form that is stored."""
+
+import pytest
+from django.conf import LazySettings
+
+from workers.mail.addresses import CannotBeWritten, canonical, from_address, split
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "address"),
+    [
+        ("kim@customers.example", "", "kim@customers.example"),
+        (" kim@customers.example ", "", "kim@customers.example"),
+        ("Kim@Customers.EXAMPLE", "", "Kim@customers.example"),
+        ("Kim Li <kim@Customers.example>", "Kim Li", "kim@customers.example"),
+        ('"Li, Kim" <kim@customers.example>', "Li, Kim", "kim@customers.example"),
+        ("Kim Lî <Kim@BÜCHER.example>", "Kim Lî", "Kim@xn--bcher-kva.example"),
+        ("<kim@customers.example>", "", "kim@customers.example"),
+        (f"{'x' * 200} <kim@customers.example>", "x" * 200, "kim@customers.example"),
+        ("kim@[127.0.0.1]", "", "kim@[127.0.0.1]"),
+    ],
+)
+def test_name_and_address_are_told_apart(text: str, name: str, address: str) -> None:
+    """The domain in ASCII and lower case, the rest as it was written."""
+    assert split(text) == (name, address)
+    assert canonical(address) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kim <kim>",
+        "Kim <>",
+        "Kim <kim@customers.example>, Jo <jo@customers.example>",
+        f"{'x' * 201} <kim@customers.example>",
+        "kim@\N{SNOWMAN}.example",
+        f"Kim <kim@{'ü' * 60}.example>",
+    ],
+)
+def test_what_is_not_one_address_is_refused(text: str) -> None:
+    """Also where its domain cannot be written in ASCII."""
+    with pytest.raises(CannotBeWritten, match="is no e-mail address"):
+        split(text)
+
+
+@pytest.mark.parametrize("text", ["Kim\r\nBcc: <kim@customers.example>", "Kim\x0b <kim@customers.example>"])
+def test_a_name_cannot_add_a_header(text: str) -> None:
+    """The sentence says why it is refused."""
+    with pytest.raises(CannotBeWritten, match="control character in the address"):
+        split(text)
+
+
+def test_bounces_go_to_the_bare_address_of_the_setting(settings: LazySettings) -> None:
+    """Without its name, in the form that mail servers take."""
+    settings.DEFAULT_FROM_EMAIL = "The Shop <Orders@BÜCHER.example>"
+    assert from_address() == "Orders@xn--bcher-kva.example"
