@@ -3,7 +3,7 @@
 import smtplib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 LONGEST_REPLY = (
@@ -95,13 +95,8 @@ class Connection(smtplib.SMTP):
             said = b" ".join([as_bytes(error.smtp_error), *challenges])
             raise smtplib.SMTPAuthenticationError(error.smtp_code, said) from error
 
-    @contextmanager
-    def _some_step(self) -> Iterator[None]:
-        if self._end_at is not None:
-            yield
-        else:
-            with self.step(self.timeout):
-                yield
+    def _some_step(self) -> AbstractContextManager[None]:
+        return self.step(self.timeout) if self._end_at is None else nullcontext()
 
     def _set_time_left(self) -> None:
         left_s = (self._end_at or 0.0) - time.monotonic()
