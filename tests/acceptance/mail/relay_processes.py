@@ -5,14 +5,17 @@
 
 import random
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.acceptance.processes import die_around, goes_on  # isort: skip  first, as it sets Django up
 
+from django.db import transaction
+
 from tests.acceptance.mail.mail_processes import DOT, LONGEST_COMMAND
-from workers.mail import kinds, outbox, renderings
+from workers.mail import kinds, outbox
 from workers.mail.kinds import Attachment, Content
 from workers.mail.models import Email
 from workers.mail.phases import State
@@ -36,7 +39,7 @@ STEPS = {
     "before record": True,
     "after record": True,
 }
-CLERK_STEPS = ("before store", "after store")  # both before the COMMIT
+CLERK_STEPS = ("before queue", "after queue")  # which may be the COMMIT, or stand before it
 AGAIN = 20  # e-mails that a clerk queues once more when it starts
 LONGEST_WAIT_S = 0.5  # between attempts, and between questions about an unknown outcome
 BREAKER = partial(CircuitBreaker, most_failures=3, first_s=0.2, longest_s=0.5)
@@ -45,16 +48,18 @@ BREAKER = partial(CircuitBreaker, most_failures=3, first_s=0.2, longest_s=0.5)
 def queue_emails(stop: Path, words: dict[str, int], die_at: str = "") -> None:
     """Queue e-mails until `stop` exists. Each process queues the same ones, so that each key is queued many times.
 
-    It begins a little before the last one that there is: all up to that one are queued.
+    Half of them are queued in a transaction. It begins a little before the last one that there is: all up to that one
+    are queued.
     """
     _register_kinds()
     if die_at:
         when, step = die_at.split(" ")
-        die_around(renderings, step, when)
+        die_around(outbox, "_query", when, lambda arguments, _: arguments[0] == step)
     number = max(0, Email.objects.count() - AGAIN)
     while goes_on(stop):
         kind, key = KINDS[number % len(KINDS)], str(number)
-        outbox.send_once(kind, key, to=address(words, number), context={"number": number}, language="en")
+        with transaction.atomic() if number % 2 else nullcontext():
+            outbox.send_once(kind, key, to=address(words, number), context={"number": number}, language="en")
         number += 1
 
 
