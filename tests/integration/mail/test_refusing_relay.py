@@ -1,14 +1,28 @@
 """A relay that refuses us, whatever the e-mail: no e-mail pays for that."""
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import pytest
 from django.conf import LazySettings
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state, unrendered
+from tests.integration.mail.shipments import (
+    MARKS,
+    ConnectedTransport,
+    accepted,
+    scripted_server,
+    ship,
+    state,
+    unrendered,
+    use,
+)
 from tests.integration.mail.test_sending import due_again
-from workers.mail.models import Email
-from workers.mail.phases import State
+from workers.mail.message import Message
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import Phase, State
 from workers.mail.sending import routes, runner
+from workers.mail.transports.base import BrokenOff
 from workers.orders.models import Order
 
 pytestmark = MARKS
@@ -124,3 +138,38 @@ def test_an_email_that_is_too_large_fails_alone(settings: LazySettings) -> None:
     with scripted_server(settings, talk):
         runner.send_due()
     assert [state(large), state(small)] == [(State.FAILED, 1), (State.SENT, 1)]
+
+
+def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: LazySettings) -> None:
+    """Three e-mails are an attempt poorer, and not all that are due; operators see why the others wait."""
+    emails = [ship() for _ in range(10)]
+    port = settings.EMAIL_PORT
+    with scripted_server(settings, *[[*HELLO, OK]] * 3):
+        report = runner.send_due()
+    assert_three_were_tried(report, emails)
+    settings.EMAIL_PORT = port
+    due_again()
+    assert runner.send_due().sent == 10
+    assert {accepted(mail, email) for email in emails} == {1}
+
+
+def test_a_relay_that_breaks_off_in_each_content_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one behind which a filter has died."""
+    emails = [ship() for _ in range(10)]
+
+    class Broken(ConnectedTransport):
+        is_connected = False
+
+        def submit(self, _message: Message, begin: Callable[[], None]) -> NoReturn:
+            begin()
+            raise BrokenOff("reset by peer", Phase.BEFORE_DOT)
+
+    use(monkeypatch, Broken)
+    assert_three_were_tried(runner.send_due(), emails)
+
+
+def assert_three_were_tried(report: runner.SendReport, emails: list[Email]) -> None:
+    """Of ten e-mails; the relay is left alone then."""
+    assert (report.postponed, "is left alone for a while" in report.stopped_because) == (3, True)
+    assert sorted(state(email) for email in emails) == [(State.PENDING, 0)] * 7 + [(State.PENDING, 1)] * 3
+    assert "It breaks off e-mails: " in RelayHold.objects.get().reason

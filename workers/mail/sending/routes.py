@@ -7,7 +7,7 @@ from threading import Lock
 from workers.mail.models import Email
 from workers.mail.sending import holds
 from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.transports.base import RelayRefuses, Transport, Unreachable
+from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
@@ -69,10 +69,14 @@ class Route:
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
     def lost(self, error: Exception) -> None:
-        """Note that the relay did not say what became of an e-mail: if it goes on so, all others would be unknown."""
+        """Note that the relay broke off, or did not say what became of an e-mail.
+
+        If it goes on so, all others would be unknown, or one attempt poorer.
+        """
         breaker(self.relay.name).failed(time.monotonic())
         if breaker(self.relay.name).open_for_s(time.monotonic()):
-            holds.note(self.relay.name, f"It does not say what becomes of e-mails: {error}")
+            does = "breaks off e-mails" if isinstance(error, BrokenOff) else "does not say what becomes of e-mails"
+            holds.note(self.relay.name, f"It {does}: {error}")
 
     def works(self) -> None:
         """Note that the relay talks to us."""

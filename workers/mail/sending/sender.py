@@ -173,7 +173,7 @@ class Sender:
 
 def _note(route: Route, email: Email, error: Exception) -> None:
     """Note what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, (BrokenOff, OutcomeUnknown)):
         route.lost(error)
     if isinstance(error, Refused):
         route.works()
