@@ -106,10 +106,10 @@ class Sender:
         """Submit it to the first relay that can be used.
 
         Raises Unreachable if there is none; an e-mail that only one relay may have waits for that one, and holds up no
-        others.
+        others. Nor does one that is refused while others are accepted.
         """
         failure = Unreachable("no relay")
-        was_refused = False
+        was_refused, is_to_blame = False, True
         try:
             for route in self._routes.of(email):
                 try:
@@ -118,6 +118,7 @@ class Sender:
                     return self._by(route, email, message)
                 except Unreachable as error:
                     failure = error
+                    is_to_blame = is_to_blame and route.refuses_only(email, error)
                     if not isinstance(error, NotLately):
                         log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
                     if email.state == State.PENDING:  # given back, as it had begun
@@ -126,8 +127,10 @@ class Sender:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         if email.ask_until is not None:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
-        if was_refused and email.state == State.CLAIMED:  # behind all that is due, should it be to blame
-            _give_back(email, failure)
+        if was_refused and email.state == State.CLAIMED:
+            if is_to_blame:
+                return _recorded(email, _failed(email, _of_it(failure, Phase.NOT_BEGUN)))
+            _give_back(email, failure)  # behind all that is due, should it be to blame
         raise failure
 
     def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
@@ -147,10 +150,8 @@ class Sender:
             reply = route.transport.submit(message, begin)
         except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
             route.failed(error)
-            if has_begun and email.ask_until is not None:
-                return outcomes.asked_in_vain(str(error))
-            if has_begun:
-                _give_back(email, error)
+            if has_begun and (outcome := _refused_at_its_end(route, email, error)):
+                return outcome
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
             if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
@@ -166,9 +167,18 @@ class Sender:
             if has_begun:
                 route.lost(error)
             return _unforeseen(email, error, route if has_begun else None)
-        route.works()
-        route.served += 1
+        route.accepted()
         return outcomes.accepted(reply)
+
+
+def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Outcome | None:
+    """Return what becomes of an e-mail that had begun when the relay refused us; None if it was given back."""
+    if email.ask_until is not None:
+        return outcomes.asked_in_vain(str(error))
+    if route.refuses_only(email, error):
+        return _failed(email, _of_it(error, Phase.AFTER_DOT), route)
+    _give_back(email, error)
+    return None
 
 
 def _note(route: Route, email: Email, error: Exception) -> None:
@@ -206,6 +216,11 @@ def _give_back(email: Email, error: Unreachable) -> None:
     """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
     leases.record(email, outcomes.given_back(str(error)))
     email.state = State.PENDING
+
+
+def _of_it(error: Unreachable, phase: Phase) -> Refused:
+    """Return what looked like a refusal of us as one of the e-mail, for now: the relay may mean us after all."""
+    return Refused(str(error), phase, is_permanent=False)
 
 
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
