@@ -14,7 +14,7 @@ from django.utils import timezone
 from ratelimit import site_settings
 from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
-from workers.mail import renderings
+from workers.mail import renderings, suppression
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
 from workers.mail.models import Email
@@ -30,6 +30,7 @@ from workers.mail.transports.relays import Relay
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
+FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,7 @@ class Sender:
             with self._busy():
                 ready = self._message(held)
             if isinstance(ready, Outcome):
-                return _recorded(held.email, ready)
+                return _ended(held.email, ready)
             return self._in_its_turn(held, ready)
         except leases.ClaimLost:
             return None
@@ -225,6 +226,17 @@ def _of_it(error: Unreachable, phase: Phase) -> Refused:
 
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
     return outcome if leases.record(email, outcome) else None
+
+
+def _ended(email: Email, outcome: Outcome) -> Outcome | None:
+    """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
+
+    It was queued in a transaction that had not been committed then, or later.
+    """
+    recorded = _recorded(email, outcome)
+    if recorded and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
+        suppression.forget_ended(email.recipient, FORGOTTEN_AT_ONCE)
+    return recorded
 
 
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:
