@@ -93,12 +93,11 @@ def _of_reports() -> Iterator[Statement]:
 
 
 def _of_maintenance() -> Iterator[Statement]:
-    package = "workers.mail.maintenance"
     long_ago = "1970-01-01T00:00Z"
     some = {"older_than": 0.0, "after": long_ago, "after_id": 0, "batch": 500}
-    yield _from_file(package, "purge_renderings", some)
+    yield _from_file("workers.mail.maintenance", "purge_renderings", some)
     address = {"address": ADDRESS, "pattern": ADDRESS.replace(".", r"\."), "instead": "It went.", "batch": 500}
-    yield _from_file(package, "forget", address)
+    yield _from_file("workers.mail", "forget", address)
 
 
 def _from_file(

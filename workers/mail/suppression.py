@@ -1,9 +1,13 @@
 """The suppression list: addresses that are not written to."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 
+from postgres import batches
 from workers.mail.models import Suppression
+
+INSTEAD = "What was said here went when the recipient was forgotten."
 
 
 def address_hash(address: str) -> str:
@@ -47,3 +51,17 @@ def forget(address: str, why: str) -> None:
     """Put an address on the list, or leave it there, by its hash only, in the caller's transaction."""
     if not suppress(address, why, keep_address=False):
         Suppression.objects.filter(address_hash=address_hash(address)).update(address="", why=why)
+
+
+def is_forgotten(address: str) -> bool:
+    """Tell whether the address is on the list by its hash only, as its owner was forgotten."""
+    return Suppression.objects.filter(address_hash=address_hash(address), address="").exists()
+
+
+def forget_ended(address: str, batch: int) -> int:
+    """Remove what is personal of all e-mails to the address that have ended; return how many.
+
+    In transactions of `batch` e-mails each, so not inside of one.
+    """
+    parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
+    return batches.delete("workers.mail", "forget", parameters, batch=batch)

@@ -91,7 +91,7 @@ def sending_meanwhile() -> Iterator[None]:
 
 def use(monkeypatch: pytest.MonkeyPatch, transport: Callable[[], Transport]) -> None:
     """Have the settings name one relay, with transports of the test's own."""
-    relay = Relay(name="the test's", key_lifetime=None, place="", _make=transport)
+    relay = Relay(name="the test's", key_lifetime=None, place="", is_smtp=True, _make=transport)
     monkeypatch.setattr(relays, "relays", lambda: (relay,))
 
 

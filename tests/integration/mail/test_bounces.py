@@ -4,6 +4,8 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from email.utils import format_datetime
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from tests.integration.mail import shipments
-from workers.mail import suppression
+from workers.mail import resolving, suppression
 from workers.mail.bounces import handling
 from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import Phase, State
@@ -44,17 +46,27 @@ def came_to(state: State) -> Email:
     return email
 
 
-def report(email: Email, *, status: str = "5.1.1", action: str = "failed", to: str = "", about: str = "") -> bytes:
+def report(
+    email: Email,
+    *,
+    status: str = "5.1.1",
+    action: str = "failed",
+    to: str = "",
+    about: str = "",
+    headers: str = "",
+    fields: str = "",
+) -> bytes:
     address = to or email.recipient
     return f"""\
 From: MAILER-DAEMON@mx1
+{headers}\
 Content-Type: multipart/report; report-type=delivery-status; boundary="b1"
 
 --b1
 Content-Type: message/delivery-status
 
 Reporting-MTA: dns; mx1
-
+{fields}
 Final-Recipient: rfc822; {address}
 Action: {action}
 Status: {status}
@@ -123,6 +135,39 @@ def test_a_report_that_comes_again_changes_nothing(piped: Callable[..., str], he
     text = piped(report(email))
     assert "Nothing was changed." in text
     assert len(heard) == Resolution.objects.count() == 1
+
+
+@pytest.mark.parametrize("act", [Act.RESEND, Act.CORRECT])
+@pytest.mark.parametrize(
+    ("said", "arrived", "becomes"),
+    [
+        ("Arrival-Date", timedelta(hours=-1), State.SENT),
+        ("Arrival-Date", timedelta(minutes=-4), State.BOUNCED),  # its clock may be slow
+        ("Arrival-Date", timedelta(0), State.BOUNCED),
+        ("Date", timedelta(hours=-1), State.SENT),
+        ("Date", timedelta(0), State.BOUNCED),
+        ("Subject", timedelta(hours=-1), State.BOUNCED),  # no time
+    ],
+)
+def test_a_report_about_an_earlier_sending_says_nothing_of_the_one_that_was_ordered_since(
+    piped: Callable[..., str], said: str, arrived: timedelta, becomes: State, act: Act
+) -> None:
+    """One that comes late, or again: the Message-ID is the same, the time is not."""
+    email = came_to(State.FAILED)
+    resolving.resolve(email.pk, act, "Ada", "The mailbox works again")
+    line = f"{said}: {format_datetime(timezone.now() + arrived)}\n"
+    Email.objects.filter(pk=email.pk).update(state=State.SENT, sent_at=timezone.now())
+    text = piped(report(email, **{"fields" if said == "Arrival-Date" else "headers": line}))
+    assert shipments.state(email)[0] == becomes
+    assert ("Nothing was changed. It is about what was sent before" in text) == (becomes == State.SENT)
+    assert bool(suppression.reasons([email.recipient])) == (becomes == State.BOUNCED)
+
+
+def test_a_servers_clock_that_is_wrong_hides_no_report_of_what_was_sent_once(piped: Callable[..., str]) -> None:
+    """There is nothing else that it could be about."""
+    email = came_to(State.SENT)
+    piped(report(email, fields="Arrival-Date: Thu, 1 Jan 1970 00:00:00 +0000\n"))
+    assert shipments.state(email)[0] == State.BOUNCED
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.FAILED])

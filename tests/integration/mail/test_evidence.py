@@ -106,13 +106,40 @@ def test_applied_what_is_proven_is_written_down_with_its_proof(log: Path) -> Non
 
 
 def test_logs_of_one_relay_say_nothing_of_what_went_to_another(log: Path, settings: LazySettings) -> None:
-    """Without a word on it they are those of the relay that the settings name."""
+    """Without a word on it they are those of the relay that the settings name, if it is a mail server."""
+    settings.EMAIL_BACKEND = "workers.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "mx1", 25
     first, second = unknown(relay="mx1:25"), unknown(relay="mx2:25")
     told(log, *COMPLETE, "--apply")
     assert [shipments.state(each)[0] for each in (first, second)] == [State.PENDING, State.UNKNOWN]
     told(log, *COMPLETE, "--apply", "--relay", "mx2:25")
     assert shipments.state(second)[0] == State.PENDING
+
+
+@pytest.mark.parametrize(
+    ("relays", "relay"),
+    [
+        ([], "mx1:25"),  # EMAIL_BACKEND calls an API, and EMAIL_HOST is what it is without a word
+        (["resend://key@api.resend.com"], "resend:api.resend.com"),
+        (
+            ["django://django.core.mail.backends.dummy.EmailBackend"],
+            "django:django.core.mail.backends.dummy.EmailBackend",
+        ),
+    ],
+)
+def test_logs_of_a_mail_server_say_nothing_of_what_went_to_an_api(
+    log: Path, settings: LazySettings, relays: list[str], relay: str
+) -> None:
+    """Also where no other relay is named; what a log has is a proof all the same."""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.WEIR_MAIL_RELAYS = "mx1", 25, relays
+    silent, handed_on = unknown(relay=relay), unknown(relay=relay)
+    accept(log, handed_on)
+    text = told(log, *COMPLETE, "--apply")
+    assert f"it went to {relay}, and nobody says that these are its logs (--relay)." in text
+    assert [shipments.state(each)[0] for each in (silent, handed_on)] == [State.UNKNOWN, State.SENT]
+    told(log, *COMPLETE, "--apply", "--relay", relay)
+    assert shipments.state(silent)[0] == State.PENDING
 
 
 def test_the_proof_is_kept_without_the_recipients_address(log: Path) -> None:

@@ -131,6 +131,32 @@ def test_nothing_new_goes_out_to_the_address(mail: MailServer) -> None:
     assert (email.state, accepted(mail, email)) == (State.SUPPRESSED, 0)
 
 
+def test_what_was_queued_beside_it_is_forgotten_by_the_mailer(mail: MailServer) -> None:
+    """Its transaction commits when all others have been forgotten; only the mailer comes upon it."""
+    done: list[Forgotten] = []
+
+    def forget() -> None:
+        try:
+            done.append(forget_recipient(KIM, "Ada", "asked"))
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        email = queue("1")
+        thread = threading.Thread(target=forget)
+        thread.start()
+        thread.join(20)
+        assert done == [Forgotten(forgotten=0, cancelled=0, left=0)]
+    other = queue("2", "list@customers.example")
+    suppression.suppress(other.recipient, "5.1.1")
+    runner.send_due()
+    email.refresh_from_db()
+    assert (email.state, email.recipient, email.context, accepted(mail, email)) == (State.SUPPRESSED, "", {}, 0)
+    assert "personal" not in traces()
+    other.refresh_from_db()
+    assert (other.state, other.recipient) == (State.SUPPRESSED, "list@customers.example")
+
+
 def test_the_act_is_kept_with_the_hash() -> None:
     """Who had an address forgotten, when and why can be said to who asks with that address."""
     forget_recipient(f" {KIM} ", "Ada", "Request 4711")

@@ -1,14 +1,31 @@
 """A relay that refuses us, whatever the e-mail: no e-mail pays for that."""
 
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NoReturn
+
 import pytest
 from django.conf import LazySettings
+from django.db.models.functions import Now
+from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.mail.shipments import MARKS, accepted, scripted_server, ship, state, unrendered
+from tests.integration.mail.shipments import (
+    MARKS,
+    ConnectedTransport,
+    accepted,
+    scripted_server,
+    ship,
+    state,
+    unrendered,
+    use,
+)
 from tests.integration.mail.test_sending import due_again
-from workers.mail.models import Email
-from workers.mail.phases import State
+from workers.mail.message import Message
+from workers.mail.models import Email, RelayHold
+from workers.mail.phases import Phase, State
 from workers.mail.sending import routes, runner
+from workers.mail.transports.base import Accepted, BrokenOff, RelayRefuses
 from workers.orders.models import Order
 
 pytestmark = MARKS
@@ -124,3 +141,123 @@ def test_an_email_that_is_too_large_fails_alone(settings: LazySettings) -> None:
     with scripted_server(settings, talk):
         runner.send_due()
     assert [state(large), state(small)] == [(State.FAILED, 1), (State.SENT, 1)]
+
+
+def test_a_relay_that_breaks_off_each_email_is_left_alone(mail: MailServer, settings: LazySettings) -> None:
+    """Three e-mails are an attempt poorer, and not all that are due; operators see why the others wait."""
+    emails = [ship() for _ in range(10)]
+    port = settings.EMAIL_PORT
+    with scripted_server(settings, *[[*HELLO, OK]] * 3):
+        report = runner.send_due()
+    assert_three_were_tried(report, emails)
+    settings.EMAIL_PORT = port
+    due_again()
+    assert runner.send_due().sent == 10
+    assert {accepted(mail, email) for email in emails} == {1}
+
+
+def test_a_relay_that_breaks_off_in_each_content_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one behind which a filter has died."""
+    emails = [ship() for _ in range(10)]
+
+    class Broken(ConnectedTransport):
+        is_connected = False
+
+        def submit(self, _message: Message, begin: Callable[[], None]) -> NoReturn:
+            begin()
+            raise BrokenOff("reset by peer", Phase.BEFORE_DOT)
+
+    use(monkeypatch, Broken)
+    assert_three_were_tried(runner.send_due(), emails)
+
+
+def assert_three_were_tried(report: runner.SendReport, emails: list[Email]) -> None:
+    """Of ten e-mails; the relay is left alone then."""
+    assert (report.postponed, "is left alone for a while" in report.stopped_because) == (3, True)
+    assert sorted(state(email) for email in emails) == [(State.PENDING, 0)] * 7 + [(State.PENDING, 1)] * 3
+    assert "It breaks off e-mails: " in RelayHold.objects.get().reason
+
+
+class Picky(ConnectedTransport):
+    """A relay that refuses e-mails to `bad`, or to all, in words that are about us."""
+
+    is_connected = False
+    refused = ("bad.",)
+    after_dot = False
+
+    def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+        if self.after_dot:
+            begin()
+        if message.recipient.startswith(self.refused):
+            raise RelayRefuses("554 5.7.1 Access denied", knows_recipient=True)
+        if not self.after_dot:
+            begin()
+        return Accepted("250 OK")
+
+
+def due_since(email: Email, minutes: int) -> None:
+    """Have the e-mail be due since then, or later, at its time."""
+    Email.objects.filter(pk=email.pk).update(next_attempt_at=Now() - timedelta(minutes=minutes))
+
+
+@pytest.mark.parametrize("after_dot", [False, True])
+def test_an_email_that_is_refused_while_others_are_accepted_fails_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, settings: LazySettings, after_dot: bool
+) -> None:
+    """Whatever the words are: each refusal since is an attempt, and the others go on in the same round."""
+    settings.WEIR_MAIL_MAX_ATTEMPTS = 2
+    monkeypatch.setattr(Picky, "after_dot", after_dot)
+    use(monkeypatch, Picky)
+    bad = ship("bad")
+    assert "refuses us" in runner.send_due().stopped_because
+    assert state(bad) == (State.PENDING, 0)
+    for attempts, becomes in ((1, State.PENDING), (2, State.FAILED)):
+        due_since(bad, -60)
+        ship()
+        assert runner.send_due().sent == 1
+        due_since(bad, 1)
+        ship()
+        report = runner.send_due()
+        assert (report.sent, report.stopped_because) == (1, "")
+        assert state(bad) == (becomes, attempts)
+        assert bad.next_attempt_at > timezone.now() or becomes == State.FAILED
+    assert bad.last_reply == "Given up after 2 attempts: 554 5.7.1 Access denied"
+
+
+def test_emails_that_are_refused_with_all_others_cost_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither at first, nor again while nothing is accepted, however much was accepted before."""
+    use(monkeypatch, Picky)
+    ship()
+    assert runner.send_due().sent == 1
+    monkeypatch.setattr(Picky, "refused", ("",))
+    emails = [ship() for _ in range(5)]
+    for _ in range(3):
+        due_again()
+        assert "refuses us" in runner.send_due().stopped_because
+        routes.breaker("the test's").succeeded()
+    assert {state(email) for email in emails} == {(State.PENDING, 0)}
+    assert {email.last_reply for email in emails} >= {"554 5.7.1 Access denied"}
+
+
+@pytest.mark.parametrize(
+    ("talk", "attempts"),
+    [
+        ([OK, b"554 5.7.1 Relay access denied\r\n", b"221 Bye\r\n"], 1),
+        ([*GO_AHEAD, b"550 5.4.5 Daily sending quota exceeded\r\n", b"221 Bye\r\n"], 1),
+        ([b"550 5.7.1 Not from here\r\n", b"221 Bye\r\n"], 0),  # to MAIL: it knows nobody but us
+    ],
+)
+def test_a_refusal_may_be_the_recipients_once_the_server_knows_that(
+    settings: LazySettings, talk: list[bytes], attempts: int
+) -> None:
+    """A server that has accepted another e-mail since it was asked about this one."""
+    bad = ship()
+    accepting = [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]
+    with scripted_server(settings, [*HELLO, *talk], accepting, [*HELLO, *talk]):
+        runner.send_due()
+        due_since(bad, -60)
+        ship()
+        assert runner.send_due().sent == 1
+        due_since(bad, 1)
+        runner.send_due()
+    assert state(bad) == (State.PENDING, attempts)

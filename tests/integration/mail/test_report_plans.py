@@ -153,7 +153,7 @@ def test_counts_are_right_up_to_their_bound() -> None:
 def test_forgetting_and_purging_read_their_rows_by_indexes() -> None:
     """An address has a few e-mails; a purge begins at the oldest content."""
     parameters: dict[str, Any] = {"address": "KIM.4712@customers.example", "pattern": "x", "instead": "x", "batch": 500}
-    assert rows_read("workers.mail.maintenance", "forget", parameters, "mail_email") <= 3
+    assert rows_read("workers.mail", "forget", parameters, "mail_email") <= 3
     assert read_by(lambda: forgetting._to("KIM.4712@customers.example").count()) <= 1
     purge: dict[str, Any] = {"older_than": 0.0, "after": "1970-01-01T00:00Z", "after_id": 0, "batch": 500}
     assert rows_read("workers.mail.maintenance", "purge_renderings", purge, "mail_email") <= 500

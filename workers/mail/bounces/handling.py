@@ -8,6 +8,7 @@ to whom the recipient forwards, and says nothing of the address that we write to
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import transaction
 
@@ -15,12 +16,13 @@ from postgres.texts import storable
 from workers.mail import resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
 from workers.mail.bounces.statuses import is_of_a_dead_address
-from workers.mail.models import Act, Email
+from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import State
 from workers.mail.signals import email_bounced
 
 WHO = "delivery report"
 LONGEST_WHY = 1_000  # characters that are kept
+CLOCK_ERROR = timedelta(minutes=5)  # by which the clocks of the database and of a mail server may differ, at most
 
 
 class TooSoon(Exception):
@@ -41,9 +43,11 @@ def handle(report: Report) -> Handled:
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
     `signals.email_bounced` hear of it; and an address that does not exist is suppressed. All other reports are only
-    told. One that comes again, also at once, changes nothing. Raises what a receiver raises, and then changes nothing;
-    and TooSoon while the e-mail's mailer, or its relay, may yet say that it was accepted: a server that is near may be
-    faster with its report, and a mailer may have died.
+    told. One that comes again, also at once, changes nothing, nor does one that shows by its time that it is about what
+    was sent before an operator had the e-mail sent again.
+
+    Raises what a receiver raises, and then changes nothing; and TooSoon while the e-mail's mailer, or its relay, may
+    yet say that it was accepted: a server that is near may be faster with its report, and a mailer may have died.
     """
     email = Email.objects.filter(message_id=report.message_id).first() if report.message_id else None
     if email is None:
@@ -53,6 +57,10 @@ def handle(report: Report) -> Handled:
         return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
     if report.action is not ReportAction.FAILED:
         return Handled(said, believed=True)
+    if _is_of_an_earlier_sending(report, email):
+        return Handled(
+            f"Nothing was changed. It is about what was sent before it was sent again. {said}", believed=True
+        )
     try:
         _bounce(email, report)
     except resolving.CannotBeResolved as error:
@@ -61,6 +69,14 @@ def handle(report: Report) -> Handled:
             raise TooSoon(str(error)) from error
         return Handled(f"Nothing was changed. {error} {said}", believed=True)
     return Handled(said, believed=True, bounced=True)
+
+
+def _is_of_an_earlier_sending(report: Report, email: Email) -> bool:
+    """Tell whether the server had the e-mail before an operator had it sent again: the Message-ID is the same."""
+    if report.arrived_by is None:
+        return False
+    again = Resolution.objects.filter(email=email, act__in=[Act.RESEND, Act.CORRECT]).order_by("pk").last()
+    return again is not None and report.arrived_by < again.resolved_at - CLOCK_ERROR
 
 
 def _bounce(email: Email, report: Report) -> None:

@@ -8,8 +8,10 @@ import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from email import message_from_bytes, message_from_string, policy
 from email.message import Message
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from workers.mail.bounces import plain
@@ -50,6 +52,8 @@ class Report:
     status: str  # as 5.1.1 (RFC 3463); empty if not said
     diagnostic: str
     reporting_mta: str
+    # When the e-mail had come to that server, or else when the report was written; None if it says neither.
+    arrived_by: datetime | None = None
 
 
 def parse(content: bytes) -> list[Report]:
@@ -68,9 +72,10 @@ def _of_mime(message: Message) -> Iterator[Report]:
     for status in statuses:
         blocks = _blocks(status)
         reporting_mta = next((_after_type(block["Reporting-MTA"]) for block in blocks if block["Reporting-MTA"]), "")
+        arrived_by = next(filter(None, (_moment(block["Arrival-Date"]) for block in blocks)), _moment(message["Date"]))
         for block in blocks[:MOST_RECIPIENTS]:
             if report := _of_recipient(block):
-                yield replace(report, message_id=message_id, reporting_mta=reporting_mta)
+                yield replace(report, message_id=message_id, reporting_mta=reporting_mta, arrived_by=arrived_by)
 
 
 def _of_text(message: Message) -> Iterator[Report]:
@@ -84,6 +89,7 @@ def _of_text(message: Message) -> Iterator[Report]:
             status=status or plain.status_of_reply(failure.diagnostic),
             diagnostic=_kept(failure.diagnostic),
             reporting_mta="",
+            arrived_by=_moment(message["Date"]),
         )
 
 
@@ -156,6 +162,15 @@ def _after_type(value: object) -> str:
     """Return what follows the type in a field such as `rfc822; ada@example.com`."""
     kind, found, rest = str(value or "").partition(";")
     return " ".join((rest if found else kind).split())
+
+
+def _moment(value: object) -> datetime | None:
+    """Return the time in a field; None if it has none that can be read."""
+    try:
+        found = parsedate_to_datetime(str(value or ""))
+        return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _first_status(text: str) -> str:

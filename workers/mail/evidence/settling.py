@@ -1,6 +1,7 @@
 """Unknown e-mails are settled by what logs prove.
 
-Without a word on it, the logs are taken for those of the one relay that the settings name.
+Without a word on it, the logs are taken for those of the one relay that the settings name, if it is a mail server: a
+provider with an HTTP API has e-mails of which no mail server's log has a line.
 
 Safe beside mailers and operators: an e-mail is resolved only if it is still `unknown` by the attempt that was judged,
 which is looked at again with its row locked. What a late worker reports first counts, and so does
@@ -62,7 +63,7 @@ def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool 
     """
     unknown = _unknown()
     known = relays.relays()
-    if not vouched.relays and len(known) == 1:
+    if not vouched.relays and len(known) == 1 and known[0].is_smtp:
         vouched = replace(vouched, relays=[known[0].name])
     with files.opened(list(names)) as opened:
         logs = reading.read(opened, {bare(email.message_id) for email in unknown}, zone)

@@ -1,6 +1,5 @@
 """Forgetting a recipient: what is personal of all e-mails to an address goes, and the proof of what was sent stays."""
 
-import re
 import time
 from typing import NamedTuple
 
@@ -8,7 +7,6 @@ from django.db import transaction
 from django.db.models import QuerySet, Value
 from django.db.models.functions import Lower
 
-from postgres import batches
 from workers.mail import addresses, resolving, suppression
 from workers.mail.maintenance import operators
 from workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
@@ -16,7 +14,6 @@ from workers.mail.models import LOWER_RECIPIENT, Act, Email, MailAct
 BATCH = 500  # e-mails
 WAIT_S = 10.0  # for e-mails that are just being transmitted
 LOOK_EVERY_S = 0.2
-INSTEAD = "What was said here went when the recipient was forgotten."
 LISTED_BECAUSE = "Its owner was forgotten."
 
 
@@ -37,6 +34,8 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
        state, relay and the provider's id stay: keys should not be personal.
     4. What is being transmitted is waited for, `wait_s` at most.
 
+    What a transaction has queued that commits only after that is forgotten by the mailer that comes upon it.
+
     In short transactions: it may be killed anywhere, and repeated. Raises ValueError if `address`, `who` or `why` is
     blank, and RuntimeError inside a transaction.
     """
@@ -47,12 +46,11 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
         reason = addresses.redacted(why, address)
         operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, reason)
         suppression.forget(address, LISTED_BECAUSE)
-    parameters = {"address": address, "pattern": re.escape(address), "instead": INSTEAD}
     forgotten = cancelled = 0
     give_up_at = time.monotonic() + wait_s
     while True:
         cancelled += _cancel(address, who, why)
-        forgotten += batches.delete("workers.mail.maintenance", "forget", parameters, batch=BATCH)
+        forgotten += suppression.forget_ended(address, BATCH)
         left = _to(address).count()
         if not left or time.monotonic() >= give_up_at:
             return Forgotten(forgotten=forgotten, cancelled=cancelled, left=left)

@@ -2,15 +2,19 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from threading import Lock
+
+from django.utils import timezone
 
 from workers.mail.models import Email
 from workers.mail.sending import holds
 from workers.mail.sending.circuit_breaker import CircuitBreaker
-from workers.mail.transports.base import RelayRefuses, Transport, Unreachable
+from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
+_accepted_at: dict[str, datetime] = {}  # when a relay last accepted an e-mail of this process, by its name
 _lock = Lock()
 
 
@@ -31,9 +35,10 @@ def breaker(relay: str) -> CircuitBreaker:
 
 
 def forget_failures() -> None:
-    """Close all circuit breakers of this process."""
+    """Close all circuit breakers of this process, and know nothing of its relays."""
     with _lock:
         _breakers.clear()
+        _accepted_at.clear()
 
 
 def open_for_s(relays: Sequence[Relay]) -> float:
@@ -69,15 +74,35 @@ class Route:
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
     def lost(self, error: Exception) -> None:
-        """Note that the relay did not say what became of an e-mail: if it goes on so, all others would be unknown."""
+        """Note that the relay broke off, or did not say what became of an e-mail.
+
+        If it goes on so, all others would be unknown, or one attempt poorer.
+        """
         breaker(self.relay.name).failed(time.monotonic())
         if breaker(self.relay.name).open_for_s(time.monotonic()):
-            holds.note(self.relay.name, f"It does not say what becomes of e-mails: {error}")
+            does = "breaks off e-mails" if isinstance(error, BrokenOff) else "does not say what becomes of e-mails"
+            holds.note(self.relay.name, f"It {does}: {error}")
 
     def works(self) -> None:
         """Note that the relay talks to us."""
         if breaker(self.relay.name).succeeded():
             holds.clear(self.relay.name)
+
+    def accepted(self) -> None:
+        """Note that the relay has accepted an e-mail."""
+        self.works()
+        self.served += 1
+        _accepted_at[self.relay.name] = timezone.now()
+
+    def refuses_only(self, email: Email, error: Unreachable) -> bool:
+        """Tell whether what looks like a refusal of us is one of this e-mail.
+
+        The relay knows its recipient, was asked about it before, and has accepted others since it was due again. (By
+        this host's clock: where that is wrong, an attempt is counted that was none, or the e-mail waits for longer.)
+        """
+        accepted_at = _accepted_at.get(self.relay.name)
+        was_tried = bool(email.last_reply) and accepted_at is not None and email.next_attempt_at < accepted_at
+        return was_tried and isinstance(error, RelayRefuses) and error.knows_recipient
 
 
 class Routes:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from ratelimit import site_settings
 from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
-from workers.mail import renderings
+from workers.mail import renderings, suppression
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.message import Message
 from workers.mail.models import Email
@@ -30,6 +30,7 @@ from workers.mail.transports.relays import Relay
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
+FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,7 @@ class Sender:
             with self._busy():
                 ready = self._message(held)
             if isinstance(ready, Outcome):
-                return _recorded(held.email, ready)
+                return _ended(held.email, ready)
             return self._in_its_turn(held, ready)
         except leases.ClaimLost:
             return None
@@ -106,10 +107,10 @@ class Sender:
         """Submit it to the first relay that can be used.
 
         Raises Unreachable if there is none; an e-mail that only one relay may have waits for that one, and holds up no
-        others.
+        others. Nor does one that is refused while others are accepted.
         """
         failure = Unreachable("no relay")
-        was_refused = False
+        was_refused, is_to_blame = False, True
         try:
             for route in self._routes.of(email):
                 try:
@@ -118,6 +119,7 @@ class Sender:
                     return self._by(route, email, message)
                 except Unreachable as error:
                     failure = error
+                    is_to_blame = is_to_blame and route.refuses_only(email, error)
                     if not isinstance(error, NotLately):
                         log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
                     if email.state == State.PENDING:  # given back, as it had begun
@@ -126,8 +128,10 @@ class Sender:
             return _recorded(email, outcomes.stays_unknown(str(error)))
         if email.ask_until is not None:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
-        if was_refused and email.state == State.CLAIMED:  # behind all that is due, should it be to blame
-            _give_back(email, failure)
+        if was_refused and email.state == State.CLAIMED:
+            if is_to_blame:
+                return _recorded(email, _failed(email, _of_it(failure, Phase.NOT_BEGUN)))
+            _give_back(email, failure)  # behind all that is due, should it be to blame
         raise failure
 
     def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
@@ -147,10 +151,8 @@ class Sender:
             reply = route.transport.submit(message, begin)
         except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
             route.failed(error)
-            if has_begun and email.ask_until is not None:
-                return outcomes.asked_in_vain(str(error))
-            if has_begun:
-                _give_back(email, error)
+            if has_begun and (outcome := _refused_at_its_end(route, email, error)):
+                return outcome
             raise
         except (BrokenOff, OutcomeUnknown, Refused) as error:
             if isinstance(error, BrokenOff) and not has_begun and route.served:  # between two e-mails
@@ -166,14 +168,23 @@ class Sender:
             if has_begun:
                 route.lost(error)
             return _unforeseen(email, error, route if has_begun else None)
-        route.works()
-        route.served += 1
+        route.accepted()
         return outcomes.accepted(reply)
+
+
+def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Outcome | None:
+    """Return what becomes of an e-mail that had begun when the relay refused us; None if it was given back."""
+    if email.ask_until is not None:
+        return outcomes.asked_in_vain(str(error))
+    if route.refuses_only(email, error):
+        return _failed(email, _of_it(error, Phase.AFTER_DOT), route)
+    _give_back(email, error)
+    return None
 
 
 def _note(route: Route, email: Email, error: Exception) -> None:
     """Note what an error says about other e-mails: whether the relay works, and that the domain may take no more."""
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, (BrokenOff, OutcomeUnknown)):
         route.lost(error)
     if isinstance(error, Refused):
         route.works()
@@ -208,8 +219,24 @@ def _give_back(email: Email, error: Unreachable) -> None:
     email.state = State.PENDING
 
 
+def _of_it(error: Unreachable, phase: Phase) -> Refused:
+    """Return what looked like a refusal of us as one of the e-mail, for now: the relay may mean us after all."""
+    return Refused(str(error), phase, is_permanent=False)
+
+
 def _recorded(email: Email, outcome: Outcome) -> Outcome | None:
     return outcome if leases.record(email, outcome) else None
+
+
+def _ended(email: Email, outcome: Outcome) -> Outcome | None:
+    """Record the outcome of an e-mail that was not submitted; forget it if its recipient was forgotten.
+
+    It was queued in a transaction that had not been committed then, or later.
+    """
+    recorded = _recorded(email, outcome)
+    if recorded and outcome.state == State.SUPPRESSED and suppression.is_forgotten(email.recipient):
+        suppression.forget_ended(email.recipient, FORGOTTEN_AT_ONCE)
+    return recorded
 
 
 def _failed(email: Email, error: Refused | BrokenOff | OutcomeUnknown, route: Route | None = None) -> Outcome:

@@ -22,12 +22,14 @@ class Unreachable(Exception):
 class RelayRefuses(Unreachable):
     """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address, our rate.
 
-    All e-mails wait, `retry_after_s` at least where the relay said so.
+    All e-mails wait, `retry_after_s` at least where the relay said so. `knows_recipient` where it had been told to whom
+    the e-mail is: if it accepts others, the recipient is what it refuses, whatever it says.
     """
 
-    def __init__(self, reply: str, retry_after_s: float = 0.0) -> None:
+    def __init__(self, reply: str, retry_after_s: float = 0.0, *, knows_recipient: bool = False) -> None:
         super().__init__(reply)
         self.retry_after_s = retry_after_s
+        self.knows_recipient = knows_recipient
 
 
 class Refused(Exception):

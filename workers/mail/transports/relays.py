@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.core import mail
+from django.core.mail.backends import smtp
 from django.utils.module_loading import import_string
 from pydantic import SecretStr
 
@@ -28,6 +29,7 @@ class Relay:
     name: str
     key_lifetime: timedelta | None  # as its transports have it, see `base.Transport`
     place: str  # HOST:PORT, also the name of the site which has its rate; empty where Weir does not know it
+    is_smtp: bool  # a mail server, whose log may name e-mails
     _make: Callable[[], Transport] = field(repr=False)
 
     def new(self) -> Transport:
@@ -69,19 +71,34 @@ def server_name() -> str:
 def _of_email_settings() -> Relay:
     path = backend_path()
     return Relay(
-        name=server_name(), key_lifetime=_key_lifetime(path), place=server_name(), _make=lambda: _backend(path)
+        name=server_name(),
+        key_lifetime=_key_lifetime(path),
+        place=server_name(),
+        is_smtp=_is_smtp(path),
+        _make=lambda: _backend(path),
     )
 
 
 def _relay(url: RelayURL) -> Relay:
     if url.kind == relay_urls.DJANGO:
-        lifetime = _key_lifetime(url.path)
-        return Relay(name=url.name, key_lifetime=lifetime, place="", _make=lambda: _backend(url.path))
+        return Relay(
+            name=url.name,
+            key_lifetime=_key_lifetime(url.path),
+            place="",
+            is_smtp=_is_smtp(url.path),
+            _make=lambda: _backend(url.path),
+        )
     host = f"[{url.host}]" if ":" in url.host else url.host
     is_resend = url.kind == relay_urls.RESEND
     lifetime = Resend.key_lifetime if is_resend else EmailBackend.key_lifetime
     make = _resend if is_resend else _smtp
-    return Relay(name=url.name, key_lifetime=lifetime, place=f"{host}:{url.port}", _make=lambda: make(url))
+    return Relay(
+        name=url.name,
+        key_lifetime=lifetime,
+        place=f"{host}:{url.port}",
+        is_smtp=not is_resend,
+        _make=lambda: make(url),
+    )
 
 
 def _smtp(url: RelayURL) -> Transport:
@@ -108,3 +125,9 @@ def _backend(path: str) -> Transport:
 def _key_lifetime(path: str) -> timedelta | None:
     lifetime: timedelta | None = getattr(import_string(path), "key_lifetime", None)
     return lifetime
+
+
+def _is_smtp(path: str) -> bool:
+    """Tell whether the backend talks to a mail server, as Django's does; an API's answers leave no line in a log."""
+    backend = import_string(path)
+    return isinstance(backend, type) and issubclass(backend, smtp.EmailBackend)

@@ -203,7 +203,7 @@ class EmailBackend(smtp.EmailBackend):
             )
         if verdict == Verdict.HELD:
             self.close()
-            raise RelayRefuses(text)
+            raise RelayRefuses(text, knows_recipient=step != Step.MAIL)
         self._abandon()
         self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
 

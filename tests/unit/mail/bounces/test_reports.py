@@ -1,6 +1,7 @@
 """What is a delivery report, and what it says: reports of Postfix, Exchange, Exim, qmail, and junk."""
 
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -77,7 +78,25 @@ def test_a_report_of_postfix_is_read() -> None:
         status="5.1.1",
         diagnostic="550 5.1.1 <ada@customers.example>: Recipient address rejected: User unknown",
         reporting_mta="relay.example",
+        arrived_by=datetime(2026, 11, 23, 18, 8, 58, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(
+    ("arrival", "date", "arrived_by"),
+    [
+        ("Mon, 23 Nov 2026 19:08:58 +0100", "Tue, 24 Nov 2026 00:00:00 +0000", 23),
+        ("yesterday", "Tue, 24 Nov 2026 00:00:00 -0000", 24),
+        ("", "Tue, 24 Nov 2026 00:00:00 +0000", 24),
+        ("Fri, 31 Dec 9999 23:59:00 -1400", "", None),
+        ("", "Tue, 99 Nov 2026 00:00:00 +0000", None),
+    ],
+)
+def test_when_the_server_had_the_e_mail_is_read(arrival: str, date: str, arrived_by: int | None) -> None:
+    """Or else when the report was written; in UTC, and without an error where nobody can read it."""
+    status = STATUS.replace("Mon, 23 Nov 2026 18:08:58 +0000 (UTC)", arrival)
+    (found,) = parse(report(status, headers=f"Date: {date}\n"))
+    assert (found.arrived_by and (found.arrived_by.day, found.arrived_by.tzinfo)) == (arrived_by and (arrived_by, UTC))
 
 
 @pytest.mark.parametrize(
