@@ -102,6 +102,15 @@ def render(email: Email) -> Rendered:
         raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
 
 
+def project_language(language: str) -> str:
+    """Return the one of LANGUAGES that a language means, such as de for de-at. Raises CannotBeWritten."""
+    try:
+        return translation.get_supported_language_variant(language)
+    except (LookupError, ValueError) as error:
+        known = settings.LANGUAGES[0][0] if settings.LANGUAGES else settings.LANGUAGE_CODE
+        raise CannotBeWritten(f"There is no language {language!r}: write one of LANGUAGES, such as {known}.") from error
+
+
 def message_id(kind: str, key: str) -> str:
     """Return a Message-ID for an e-mail, to be kept in its row: the same in every attempt.
 

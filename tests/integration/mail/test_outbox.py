@@ -208,6 +208,14 @@ def test_what_is_bad_is_refused_in_a_sentence_and_nothing_is_stored(
     assert messages == []
 
 
+def test_a_language_is_one_of_the_projects(settings: LazySettings) -> None:
+    """Not any that Django knows; a variant is that which the project has."""
+    settings.LANGUAGES = [("en", "English"), ("de", "German"), ("pt-br", "Brazilian Portuguese")]
+    with pytest.raises(CannotBeWritten, match="no language 'fr': write one of LANGUAGES, such as en"):
+        note("17", language="fr")
+    assert [note(code, language=code).language for code in ("de", "de-at", "pt")] == ["de", "de", "pt-br"]
+
+
 def test_an_email_of_a_kind_that_no_app_has_registered_is_refused(messages: list[Message]) -> None:
     """With the name that may have been meant."""
     with pytest.raises(kinds.UnknownKind, match=r"'notes'\. Did you mean note\?"):
