@@ -98,6 +98,9 @@ def render(email: Email) -> Rendered:
         raise
     except kinds.UnknownKind as error:
         raise CannotBeWritten(str(error)) from error
+    except TypeError as error:
+        misfit = kinds.misfit(email.kind, email.context)
+        raise CannotBeWritten(f"{misfit} Give them in the context." if misfit else f"TypeError: {error}") from error
     except Exception as error:  # a kind and a template are an app's code, which may raise anything
         raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
 

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import one_of, utf8
-from workers.mail import addresses, rendering
+from workers.mail import addresses, kinds, rendering
 from workers.mail.management import email_text
 from workers.mail.management.listing import refuse_unknown
 from workers.mail.models import Email
@@ -51,6 +51,8 @@ class PreviewAction(Action):
             preview = previews.of(_stored(int(what)))
         else:
             refuse_unknown(what)
+            if what in kinds.names() and (misfit := kinds.misfit(what, dict(context))):
+                raise ValueError(f"{misfit} Give KEY=VALUE for each.")
             language = (
                 rendering.project_language(options["language"]) if options["language"] else settings.LANGUAGE_CODE
             )
