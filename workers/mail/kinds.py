@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from inspect import signature
 from typing import NamedTuple, Self, TypeVar
 
 from django.template import Context, TemplateDoesNotExist
@@ -66,6 +67,28 @@ class Content:
             text=_text(f"{name}.txt", values),
             html=html,
         )
+
+
+def misfit(name: str, arguments: Mapping[str, object]) -> str:
+    """Return, in a sentence, how these arguments do not fit the kind; empty where they do, or nobody can tell."""
+    try:
+        parameters = signature(get(name)).parameters.values()
+    except ValueError:  # of what is not written in Python
+        return ""
+    named = [it for it in parameters if it.kind in {it.KEYWORD_ONLY, it.POSITIONAL_OR_KEYWORD}]
+    needed = [it.name for it in named if it.default is it.empty]
+    optional = [it.name for it in named if it.default is not it.empty]
+    takes_any = any(it.kind is it.VAR_KEYWORD for it in parameters)
+    lacks = [it for it in needed if it not in arguments]
+    strange = [] if takes_any else [it for it in arguments if it not in {*needed, *optional}]
+    wrong = ([f"lacks {_and(lacks)}"] if lacks else []) + ([f"does not take {_and(strange)}"] if strange else [])
+    takes = ([f"must have {_and(needed)}"] if needed else []) + ([f"may take {_and(optional)}"] if optional else [])
+    return f"{name} {', and '.join(wrong)}: it {' and '.join(takes) or 'has no arguments'}." if wrong else ""
+
+
+def _and(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _text(name: str, values: dict[str, object]) -> str:

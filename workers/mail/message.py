@@ -17,6 +17,7 @@ _OF_ITS_OWN = frozenset(
     {"subject", "from", "to", "cc", "bcc", "reply-to", "mime-version", "content-type", "content-transfer-encoding"}
 )
 _AS_WRITTEN = policy.SMTP.clone(refold_source="none")
+LONGEST_KEY = 256  # characters of an idempotency key that providers take
 _TAKES_PARTS = django.VERSION >= (6, 0)  # before, Django and its backends knew attachments of email.mime only
 
 

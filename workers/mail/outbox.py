@@ -23,7 +23,7 @@ from workers import task_names
 from workers.mail import addresses, kinds, renderings
 from workers.mail.addresses import CannotBeWritten
 from workers.mail.models import Email
-from workers.mail.rendering import Rendered, message_id, render
+from workers.mail.rendering import Rendered, message_id, project_language, render
 from workers.publish import publish
 
 LONGEST_KEY = 100
@@ -76,14 +76,15 @@ def send_once(
     same: a mailer tries again, and where it cannot be rendered then, it is `failed` and says why.
     """
     kinds.get(kind)
-    _check(key, context, language, not_before, priority)
+    _check(key, context, not_before, priority)
+    language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
     if _query("find", {"kind": kind, "key": key}, prepare=True):
         return Email.objects.get(kind=kind, key=key)
     email = Email(
         kind=kind,
         key=key,
         context=dict(context or {}),
-        language=language or translation.get_language() or settings.LANGUAGE_CODE,
+        language=language,
         priority=priority,
         message_id=message_id(kind, key),
     )
@@ -137,13 +138,9 @@ def _wake_mailer_unless_others_wait(email: Email) -> None:
         wake_mailer()
 
 
-def _check(
-    key: str, context: Mapping[str, Any] | None, language: str | None, not_before: datetime | None, priority: int
-) -> None:
+def _check(key: str, context: Mapping[str, Any] | None, not_before: datetime | None, priority: int) -> None:
     if not 0 < len(key) <= LONGEST_KEY or storable(key, LONGEST_KEY) != key:
         raise CannotBeWritten(f"The key of an e-mail has 1 to {LONGEST_KEY} characters, but is {key!r}.")
-    if language and not translation.check_for_language(language):
-        raise CannotBeWritten(f"There is no language {language!r}: write one of LANGUAGES, such as de or pt-br.")
     if not_before and timezone.is_naive(not_before):
         raise CannotBeWritten(f"not_before must say its time zone: give {not_before!r} one, as timezone.now() has.")
     if priority not in PRIORITIES:

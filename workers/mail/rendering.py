@@ -2,8 +2,10 @@
 
 import hashlib
 import re
+from base64 import encodebytes
 from collections.abc import Iterator
 from datetime import datetime
+from email import message_from_bytes
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import EmailPolicy
@@ -28,6 +30,8 @@ _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC
 _HEADER_NAME = re.compile(r"[!-9;-~]+")  # RFC 5322, 3.6.8
 # Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.
 _OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
+_MADE_OF_PARTS = frozenset({"message", "multipart"})  # types that must not be in base64 (RFC 2046, 5.1 and 5.2)
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 _LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
 
 
@@ -59,7 +63,8 @@ class _Policy(EmailPolicy):
         return self.fold(name, value).encode("utf-8" if self.utf8 else "ascii")
 
 
-_POLICY = _Policy(linesep="\r\n", cte_type="7bit")
+# The headers of an attached e-mail stay as they are: they may be signed.
+_POLICY = _Policy(linesep="\r\n", cte_type="7bit", refold_source="none")
 
 
 class Rendered(NamedTuple):
@@ -93,8 +98,20 @@ def render(email: Email) -> Rendered:
         raise
     except kinds.UnknownKind as error:
         raise CannotBeWritten(str(error)) from error
+    except TypeError as error:
+        misfit = kinds.misfit(email.kind, email.context)
+        raise CannotBeWritten(f"{misfit} Give them in the context." if misfit else f"TypeError: {error}") from error
     except Exception as error:  # a kind and a template are an app's code, which may raise anything
         raise CannotBeWritten(f"{type(error).__name__}: {error}") from error
+
+
+def project_language(language: str) -> str:
+    """Return the one of LANGUAGES that a language means, such as de for de-at. Raises CannotBeWritten."""
+    try:
+        return translation.get_supported_language_variant(language)
+    except (LookupError, ValueError) as error:
+        known = settings.LANGUAGES[0][0] if settings.LANGUAGES else settings.LANGUAGE_CODE
+        raise CannotBeWritten(f"There is no language {language!r}: write one of LANGUAGES, such as {known}.") from error
 
 
 def message_id(kind: str, key: str) -> str:
@@ -160,10 +177,36 @@ def _date(email: Email) -> datetime:
 
 
 def _attach(message: EmailMessage, attachment: Attachment, *, inline: bool) -> None:
-    main, _, sub = attachment.content_type.partition("/")
     refuse_controls(attachment.name, "the name of an attachment")
+    options: dict[str, Any] = {"filename": attachment.name}
     if inline:
         refuse_controls(attachment.content_id, "the id of an attachment")
-        message.add_related(attachment.content, main, sub, cid=f"<{attachment.content_id}>", filename=attachment.name)
+        options["cid"] = f"<{attachment.content_id}>"
+    attach = message.add_related if inline else message.add_attachment
+    main, _, sub = attachment.content_type.partition("/")
+    if main.lower() not in _MADE_OF_PARTS:
+        attach(attachment.content, main, sub, **options)
+    elif sub.lower() == "rfc822":
+        attach(_attached(attachment), cte="7bit", **options)
     else:
-        message.add_attachment(attachment.content, main, sub, filename=attachment.name)
+        raise CannotBeWritten(
+            f"{attachment.name!r} cannot be attached as {attachment.content_type}: give an e-mail the type "
+            f"message/rfc822, and any other file application/octet-stream."
+        )
+
+
+def _attached(attachment: Attachment) -> EmailMessage:
+    """Return an attached e-mail in seven bits. Its parts may be in base64, but not the whole (RFC 2046, 5.2.1)."""
+    email = cast("EmailMessage", message_from_bytes(_LINE_END.sub(b"\r\n", attachment.content), policy=_POLICY))
+    if not email.keys():
+        raise CannotBeWritten(
+            f"{attachment.name!r} has no headers, so it is no e-mail: give it the type application/octet-stream."
+        )
+    for part in email.walk():
+        text = part.get_payload()
+        if isinstance(text, str) and not (text.isascii() and max(map(len, text.split("\r\n"))) <= _LONGEST_LINE):
+            encoded = encodebytes(cast("bytes", part.get_payload(decode=True))).decode()
+            del part["Content-Transfer-Encoding"]
+            part["Content-Transfer-Encoding"] = "base64"
+            part.set_payload(encoded)
+    return email

@@ -3,7 +3,7 @@
 import hashlib
 
 from workers.mail.addresses import from_address
-from workers.mail.message import Message
+from workers.mail.message import LONGEST_KEY, Message
 from workers.mail.models import Email, Rendering
 from workers.mail.rendering import Rendered
 
@@ -39,4 +39,10 @@ def message(email: Email, rendering: Rendering) -> Message:
 def _key(email: Email) -> str:
     """Return the key of this content, until a provider has accepted it: what is ordered after that is to be sent."""
     key = f"{email.message_id.strip('<>')}/{email.renderings}"
-    return f"{key}/{hashlib.sha256(email.provider_id.encode()).hexdigest()[:12]}" if email.provider_id else key
+    if email.provider_id:
+        key = f"{key}/{_sha256(email.provider_id)[:12]}"
+    return key if len(key) <= LONGEST_KEY else _sha256(key)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -112,7 +113,7 @@ def test_an_address_on_the_list_is_not_written_to_until_it_is_taken_off(mail: Ma
 
 def test_what_is_on_the_list_or_is_not_is_said() -> None:
     told("suppress", "kim@example.com", *WHY)
-    assert refused("suppress", "Kim@EXAMPLE.com", *WHY) == "Kim@example.com is on the suppression list."
+    assert refused("suppress", "Kim@EXAMPLE.com", *WHY) == "Kim@example.com is on the suppression list already."
     assert refused("unsuppress", "ada@example.com", *WHY) == "ada@example.com is not on the suppression list."
     assert refused("suppress", "no address", *WHY) == "'no address' is no e-mail address."
     assert len(acts()) == 1
@@ -194,16 +195,24 @@ def test_a_kind_is_shown_with_arguments_and_nothing_is_stored() -> None:
     ("arguments", "sentence"),
     [
         (["order.shiped"], "Did you mean order.shipped?"),
-        ([SHIPPED], "order_id"),
+        ([SHIPPED], "order.shipped lacks order_id: it must have order_id. Give KEY=VALUE for each."),
+        (
+            [SHIPPED, "id=1", "no=2"],
+            "lacks order_id, and does not take id and no: it must have order_id.",
+        ),
         ([SHIPPED, "order_id"], "write KEY=VALUE, not 'order_id'"),
         ([SHIPPED, "order_id=1", "--language", "xx!"], "There is no language 'xx!'"),
+        ([SHIPPED, "order_id=1", "--language", "fr"], "There is no language 'fr'"),
         ([SHIPPED, "order_id=1", "--format", "htm"], "There is no format 'htm'. Did you mean html?"),
         ([SHIPPED, "order_id=1", "--to", "nobody"], "'nobody' is no e-mail address."),
         (["1", "order_id=1"], "An e-mail that is stored has its arguments: give the id alone."),
         (["999999999"], "There is no e-mail 999999999."),
     ],
 )
-def test_what_cannot_be_shown_is_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
+def test_what_cannot_be_shown_is_refused_in_a_sentence(
+    arguments: list[str], sentence: str, settings: LazySettings
+) -> None:
+    settings.LANGUAGES = [("en", "English"), ("de", "German")]
     assert sentence in refused("preview", *arguments)
 
 

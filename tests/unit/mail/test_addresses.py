@@ -43,6 +43,16 @@ def test_what_is_not_one_address_is_refused(text: str) -> None:
         split(text)
 
 
+@pytest.mark.parametrize("hidden", ["\u200b", "\xa0", "\u202e", "\u2060", "\xad", "\ue000"])
+@pytest.mark.parametrize("local", ["kim{}", "{}kim", "jür{}gen"])
+def test_what_nobody_sees_is_refused_before_the_at(local: str, hidden: str) -> None:
+    """It looks like another address: the sentence shows what is hidden."""
+    text = f"{local.format(hidden)}@customers.example"
+    with pytest.raises(CannotBeWritten, match="invisible character") as refused:
+        canonical(text)
+    assert hidden not in str(refused.value)
+
+
 @pytest.mark.parametrize("text", ["Kim\r\nBcc: <kim@customers.example>", "Kim\x0b <kim@customers.example>"])
 def test_a_name_cannot_add_a_header(text: str) -> None:
     """The sentence says why it is refused."""

@@ -100,6 +100,58 @@ def test_a_picture_without_an_html_to_stand_in_goes_along() -> None:
     assert (picture.get_filename(), picture.get_content()) == ("l.png", PNG)
 
 
+ATTACHED = (
+    b"From: Jo <jo@customers.example>\nSubject: =?utf-8?q?R=C3=A9?= a\n long   subject of "
+    + b"many words " * 6
+    + b"\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nNa\xefve, " + b"x" * 1_500
+    + b"\n--b\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n\xc3\x84\r\n--b--\n"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("content_type", ["message/rfc822", "Message/RFC822"])
+@pytest.mark.parametrize("recipient", ["kim@customers.example", "jürgen@customers.example"])
+def test_an_email_goes_along_as_an_email(content_type: str, recipient: str) -> None:
+    """Not in base64 (RFC 2046, 5.2.1), but in seven bits like all else, and its headers as they were."""
+    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", ATTACHED, content_type)])
+    content = render(email(recipient=recipient)).content
+    assert not re.search(rb"(?<!\r)\n|\r(?!\n)", content)
+    assert content.replace(f"To: {recipient}".encode(), b"").isascii()
+    assert max(map(len, content.split(b"\r\n"))) <= 998
+    assert ATTACHED.partition(b"\n\n")[0].replace(b"\n", b"\r\n") in content
+    (part,) = message_from_bytes(content, policy=policy.default).iter_attachments()
+    assert (part.get_filename(), part.get_content_type()) == ("x.eml", "message/rfc822")
+    assert part["Content-Transfer-Encoding"] == "7bit"
+    first, second = part.get_content().iter_parts()
+    assert first.get_payload(decode=True) == b"Na\xefve, " + b"x" * 1_500
+    assert second.get_content().strip() == "Ä"
+
+
+def test_an_email_in_the_html_goes_along_as_an_email() -> None:
+    """As a picture would, by its name."""
+    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", b"Subject: Re\n\nHi", "message/rfc822", "x")])
+    (part,) = [part for part in parsed(render(email())).walk() if part.get_content_type() == "message/rfc822"]
+    assert (part["Content-ID"], part.get_content()["Subject"]) == ("<x>", "Re")
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.7\n\x00", b"\nSubject: Re\n\n"])
+def test_what_is_no_email_does_not_go_along_as_one(content: bytes) -> None:
+    """Mail programs would show nothing of it."""
+    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", content, "message/rfc822")])
+    with pytest.raises(CannotBeWritten, match=r"'x\.eml' has no headers, so it is no e-mail: .* application/octet-str"):
+        render(email())
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["message/global", "message/delivery-status", "message/partial; id=1", "MULTIPART/mixed", "multipart/report"],
+)
+def test_types_that_are_made_of_parts_are_refused(content_type: str) -> None:
+    """They must not be in base64: the sentence says which type to give instead."""
+    kinds._kinds["note"] = lambda: note(attachments=[Attachment("x.eml", ATTACHED, content_type)])
+    with pytest.raises(CannotBeWritten, match=r"'x\.eml' cannot be attached as .*: give .*message/rfc822"):
+        render(email())
+
+
 @pytest.mark.parametrize(
     ("attachment", "where"),
     [

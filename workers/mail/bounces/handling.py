@@ -6,14 +6,13 @@ can do so by refusing it as well. If the report names an address, it must be the
 to whom the recipient forwards, and says nothing of the address that we write to.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
 
 from postgres.texts import storable
-from workers.mail import resolving, suppression
+from workers.mail import addresses, resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
 from workers.mail.bounces.statuses import is_of_a_dead_address
 from workers.mail.models import Act, Email, Resolution
@@ -93,6 +92,6 @@ def _reason(report: Report, email: Email) -> str:
     """Return status and diagnostic, without the address: what is written down is kept for longer than addresses."""
     status = "" if report.diagnostic.startswith(report.status) else report.status
     said = " ".join(filter(None, (status, report.diagnostic))) or "The report gives no reason."
-    for address in filter(None, (email.recipient, *report.addresses)):
-        said = re.sub(re.escape(address), "<recipient>", said, flags=re.IGNORECASE)
+    for address in (email.recipient, *report.addresses):
+        said = addresses.redacted(said, address)
     return storable(said, LONGEST_WHY)

@@ -6,11 +6,10 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandParser
-from django.utils.translation import check_for_language
 
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import one_of, utf8
-from workers.mail import addresses
+from workers.mail import addresses, kinds, rendering
 from workers.mail.management import email_text
 from workers.mail.management.listing import refuse_unknown
 from workers.mail.models import Email
@@ -52,9 +51,11 @@ class PreviewAction(Action):
             preview = previews.of(_stored(int(what)))
         else:
             refuse_unknown(what)
-            language = options["language"] or settings.LANGUAGE_CODE
-            if not check_for_language(language):
-                raise ValueError(f"There is no language {language!r}: write one of LANGUAGES, such as de or pt-br.")
+            if what in kinds.names() and (misfit := kinds.misfit(what, dict(context))):
+                raise ValueError(f"{misfit} Give KEY=VALUE for each.")
+            language = (
+                rendering.project_language(options["language"]) if options["language"] else settings.LANGUAGE_CODE
+            )
             preview = previews.rendered_now(what, dict(context), language, addresses.canonical(options["to"] or TO))
         return _answer(preview, "json" if options["json"] else options["format"])
 

@@ -28,7 +28,7 @@ class Suppress(Action):
     def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
         address = addresses.canonical(address.strip())
         if not operators.suppress(address, who or said.me(), why):
-            raise ValueError(f"{address} is on the suppression list.")
+            raise ValueError(f"{address} is on the suppression list already.")
         return Answer(text=lambda: f"{address} is not written to any more.", data={"suppressed": address})
 
 

@@ -11,7 +11,6 @@ sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent again
 """
 
 import os
-import re
 import socket
 import time
 from collections.abc import Callable, Collection
@@ -28,6 +27,7 @@ from django.db.models.functions import Now
 from postgres import statements
 from postgres.texts import storable
 from workers import claims
+from workers.mail import addresses
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending.outcomes import Outcome
@@ -201,9 +201,7 @@ def _write(email: Email, outcome: Outcome) -> bool:
 
 def _without_address(reply: str, email: Email) -> str:
     """Return the reply without the recipient's address: replies are kept for longer than addresses."""
-    if "@" not in email.recipient or email.recipient.lower() not in reply.lower():  # as of nearly all replies
-        return reply
-    return re.sub(re.escape(email.recipient), "<recipient>", reply, flags=re.IGNORECASE)
+    return addresses.redacted(reply, email.recipient) if "@" in email.recipient else reply
 
 
 def _patiently(write: Callable[[], Result]) -> Result:

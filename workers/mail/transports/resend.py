@@ -15,14 +15,13 @@ from typing import Any
 from django.conf import settings
 from pydantic import SecretStr
 
-from workers.mail.message import Attachment, Message
+from workers.mail.message import LONGEST_KEY, Attachment, Message
 from workers.mail.phases import Phase
 from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
 from workers.mail.transports.http import Connection, Reply
 from workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 PATH = "/emails"
-LONGEST_KEY = 256  # characters of an idempotency key
 LONGEST_QUOTE = 500  # characters of what the provider says, which goes into the e-mail's row
 # Errors that concern our account or our sender, whatever their status is.
 _ABOUT_US = frozenset(
