@@ -92,7 +92,7 @@ def _add_vouching(parser: CommandParser) -> None:
         dest="relays",
         action="append",
         metavar="HOST:PORT",
-        help="the logs are those of this relay, once for each; default: the one that the settings name, if it is a mail server",
+        help="the logs are those of this relay, once for each; default: the only one, if it is a mail server",
     )
     parser.add_argument(
         "--host",
