@@ -53,9 +53,16 @@ class Statement:
 
 def statements() -> Iterator[Statement]:
     """Yield them."""
+    yield from _of_web_code()
     yield from _of_mailers()
     yield from _of_reports()
     yield from _of_maintenance()
+
+
+def _of_web_code() -> Iterator[Statement]:
+    yield _from_file("workers.mail", "find", {"kind": KINDS[0], "key": "order-4800000"})
+    queue = {"email": 1, "kind": KINDS[0], "priority": 0}
+    yield _from_file("workers.mail", "does_older_wait", queue)
 
 
 def _of_mailers() -> Iterator[Statement]:
@@ -67,7 +74,7 @@ def _of_mailers() -> Iterator[Statement]:
     def claimed() -> None:
         _change(due, state=State.CLAIMED, claim_token=TOKEN, claimed_until=due.created_at)
 
-    begin = one | {"relay": "mail.example:25", "key_lifetime": None}
+    begin = one | {"relay": "mail.example:25", "asked_for": None}
     yield _from_file("workers.mail.sending", "claim", CLAIMED)
     yield _from_file("workers.mail.sending", "begin", begin, claimed)
     yield _from_file("workers.mail.sending", "record", one | OUTCOME, claimed)
