@@ -19,6 +19,7 @@ CUSTOMERS = 500_000
 # Multiplied with this, which has no divisor in common with the number of e-mails, states are scattered.
 SCATTER = 7_919
 PER_MILLE = 1_000
+PAUSE = "INSERT INTO mail_pausedkind (kind, who, why) VALUES (%s, 'bench', 'bench') ON CONFLICT (kind) DO NOTHING"
 FILL = """
     INSERT INTO mail_email (
         kind, key, recipient, subject, context, state, message_id, created_at, attempts, next_attempt_at,
@@ -94,7 +95,7 @@ def fill(emails: int) -> None:
         cursor.execute(FILL_RENDERINGS, ())
         for _, definition in indexes:
             cursor.execute(definition)
-        cursor.execute("INSERT INTO mail_pausedkind (kind, who, why) VALUES (%s, 'bench', 'bench')", [PAUSED])
+        cursor.execute(PAUSE, [PAUSED])
 
 
 def sizes() -> Iterator[Figure]:
