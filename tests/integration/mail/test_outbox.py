@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf, database_now
+from tests.integration.mail.notes import note, note_kind  # noqa: F401  a fixture
 from tests.integration.mail.shipments import DATABASE, ConnectedTransport, accepted, place, ship, state, use
 from workers import task_names
 from workers.mail import kinds, outbox
@@ -26,7 +27,7 @@ from workers.mail.sending import runner
 from workers.mail.transports.base import Accepted, Refused
 from workers.orders.models import Order
 
-pytestmark = DATABASE
+pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
 
 SEND_MESSAGE = (task_names.SEND_EMAILS, ())
 TOKEN = UUID(int=1)
@@ -37,21 +38,6 @@ UNKNOWN = {
     "phase": Phase.BEGUN,
     "last_reply": "no reply",
 }
-
-
-@pytest.fixture(autouse=True)
-def _note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an app registered `note`, which says what it is told."""
-    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
-
-    @kinds.register("note")
-    def note(*, text: str = "Hello", subject: str = "Note") -> Content:
-        return Content(subject=subject, text=text)
-
-
-def note(key: str = "17", **changes: Any) -> Email:
-    """Queue a note."""
-    return outbox.send_once("note", key, **{"to": "kim@customers.example", **changes})
 
 
 def test_the_first_call_counts_and_later_ones_return_its_email(messages: list[Message], in_threads: InThreads) -> None:

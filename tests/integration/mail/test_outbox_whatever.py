@@ -5,29 +5,15 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from tests.integration.mail.notes import note, note_kind  # noqa: F401  a fixture
 from tests.integration.mail.shipments import DATABASE, ship, state
-from workers.mail import kinds, outbox
+from workers.mail import kinds
 from workers.mail.kinds import Content
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending import runner
 
-pytestmark = DATABASE
-
-
-@pytest.fixture(autouse=True)
-def _note(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an app registered `note`, which says what it is told."""
-    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
-
-    @kinds.register("note")
-    def note(*, text: str = "Hello", subject: str = "Note") -> Content:
-        return Content(subject=subject, text=text)
-
-
-def note(key: str = "17", **changes: Any) -> Email:
-    """Queue a note."""
-    return outbox.send_once("note", key, **{"to": "kim@customers.example", **changes})
+pytestmark = [DATABASE, pytest.mark.usefixtures("note_kind")]
 
 
 @pytest.mark.usefixtures("messages")

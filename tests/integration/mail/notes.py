@@ -1,0 +1,24 @@
+"""A kind of e-mail that an app has registered, for tests of the outbox."""
+
+from typing import Any
+
+import pytest
+
+from workers.mail import kinds, outbox
+from workers.mail.kinds import Content
+from workers.mail.models import Email
+
+
+@pytest.fixture
+def note_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an app registered `note`, which says what it is told."""
+    monkeypatch.setattr(kinds, "_kinds", dict(kinds._kinds))
+
+    @kinds.register("note")
+    def note(*, text: str = "Hello", subject: str = "Note") -> Content:
+        return Content(subject=subject, text=text)
+
+
+def note(key: str = "17", **changes: Any) -> Email:
+    """Queue a note."""
+    return outbox.send_once("note", key, **{"to": "kim@customers.example", **changes})
