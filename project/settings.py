@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "workers.processes",
     "workers.throttled",
     "workers.unread",
+    "ops",
     "demo",
 ]
 MIDDLEWARE = [

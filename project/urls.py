@@ -1,7 +1,7 @@
 """URLs: the admin, and the pages that tell a load balancer whether this process lives, and can work."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 from project.health import healthz, livez
 
@@ -9,4 +9,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("livez", livez),
     path("healthz", healthz),
+    path("", include("ops.urls")),
 ]

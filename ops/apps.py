@@ -1,0 +1,10 @@
+"""The app `ops`: what operators see of all rooms."""
+
+from django.apps import AppConfig
+
+
+class OpsConfig(AppConfig):
+    """Owns the operators' pages, and what machines read of the same numbers."""
+
+    name = "ops"
+    verbose_name = "Operators' pages"
