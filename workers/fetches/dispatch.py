@@ -37,6 +37,7 @@ from workers.processes.status import longest_round_trip_s
 from workers.publish import publish, waiting
 
 _query = partial(statements.run, "workers.fetches")
+_read = partial(statements.run_within, "workers.fetches")
 log = structlog.get_logger(__name__)
 
 SITES_A_STATEMENT = 2_000
@@ -101,7 +102,7 @@ class InHand(NamedTuple):
     @classmethod
     def now(cls, lookahead_s: float) -> "InHand":
         """Return what they have in hand now, by one statement."""
-        [row] = _query("in_hand", {"delivery": DELIVERY, "horizon": lookahead_s + LONGEST_EXTRA}, row=cls)
+        [row] = _read("in_hand", {"delivery": DELIVERY, "horizon": lookahead_s + LONGEST_EXTRA}, row=cls)
         return row
 
     def are_behind(self, messages: int) -> bool:
@@ -117,7 +118,7 @@ class Used(NamedTuple):
 
 def used_per_s() -> float:
     """Return how many requests fetchers have sent a second lately. It takes longer than asking what is in hand."""
-    [used] = _query("used_lately", {"lately": LATELY, "most": NEWEST_SLOTS}, row=Used)
+    [used] = _read("used_lately", {"lately": LATELY, "most": NEWEST_SLOTS}, row=Used)
     return used.per_s
 
 

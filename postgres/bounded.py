@@ -1,0 +1,21 @@
+"""Reads that must not take long, whatever the tables hold: what a page or a scrape asks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+
+@contextmanager
+def reading(seconds: float) -> Iterator[None]:
+    """Run the block in a transaction that only reads, and in which no statement takes longer than `seconds`.
+
+    Each statement sees what was committed when it began. Raises Django's OperationalError for one that took longer, and
+    InternalError for one that writes. Not inside another transaction, whose limits it would change.
+    """
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('statement_timeout', %s, true), set_config('transaction_read_only', 'on', true)",
+            [f"{seconds * 1000:.0f}ms"],
+        )
+        yield
