@@ -77,6 +77,9 @@ TEMPLATES = [
     },
 ]
 AUTHENTICATION_BACKENDS = ["project.logins.gate.Gate", "django.contrib.auth.backends.ModelBackend"]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "sign-in"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"  # Celery, beat and PostgreSQL all run in UTC

@@ -1,4 +1,4 @@
-"""URLs: the admin, and the pages that tell a load balancer whether this process lives, and can work."""
+"""URLs: the operators' pages, the admin, and the pages that tell whether this process lives, and can work."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -6,8 +6,9 @@ from django.urls import include, path
 from project.health import healthz, livez
 
 urlpatterns = [
+    path("", include("ops.urls")),
+    path("sign-in/", include("project.logins.urls")),
     path("admin/", admin.site.urls),
     path("livez", livez),
     path("healthz", healthz),
-    path("", include("ops.urls")),
 ]

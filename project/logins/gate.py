@@ -6,6 +6,7 @@ import structlog
 from asgiref.sync import sync_to_async
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user_model
+from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
@@ -40,11 +41,19 @@ class Gate:
         await sync_to_async(self.authenticate)(request, **credentials)
 
 
-class LoginForm(AdminAuthenticationForm):
-    """The admin's form, which says so where the password was not looked at."""
+class _SaysHowLongToWait(AuthenticationForm):
+    """A form that says so where the password was not looked at."""
 
     def get_invalid_login_error(self) -> ValidationError:
         wait_s = self.request.META.get(WAIT_S) if self.request else None
         if wait_s is None:
             return super().get_invalid_login_error()
         return ValidationError(f"Too many attempts: try again in {wait_s:.0f} seconds.", code="throttled")
+
+
+class SignInForm(_SaysHowLongToWait):
+    """The form of the operators' pages."""
+
+
+class LoginForm(_SaysHowLongToWait, AdminAuthenticationForm):
+    """The admin's form."""

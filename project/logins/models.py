@@ -1,5 +1,6 @@
-"""The clocks of those who try passwords, and where users have logged in from."""
+"""The clocks of those who try passwords, where users have logged in from, and links that sign in."""
 
+from django.conf import settings
 from django.db import models
 
 
@@ -27,3 +28,14 @@ class KnownAddress(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Link(models.Model):
+    """A link that signs a user in once: there while it was not used."""
+
+    token_hash = models.BinaryField(primary_key=True, max_length=32, help_text="SHA-256 of the token")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_index=False)
+    good_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"link for user {self.user_id}"

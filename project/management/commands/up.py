@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from project.logins import links
 from project.processes import folder, interrupts, procfile, up
 from workers.cli.actions import ExactCommand
 from workers.cli.arguments import at_least_one, port
@@ -59,7 +60,7 @@ class Command(ExactCommand):
         self._say("")
         self._say(self.style.SUCCESS("Weir is running. Ctrl-C stops it."))
         for name, text in (
-            ("state", f"{base}/healthz"),
+            ("pages", f"{links.make(base)} (once, within a minute; later: {python} sign_in_link)"),
             ("admin", f"{base}/admin/ (make a user: {python} createsuperuser)"),
             ("fetch", f"{python} fetch https://example.com"),
             ("mail", _mail(running.mail)),

@@ -1,0 +1,72 @@
+"""Links that sign a person in: once, within a minute, and from this host only.
+
+They are made by who has a shell here, which is more than any page can do. The database has a hash of each, so that who
+reads it gets in nowhere.
+"""
+
+import hashlib
+import secrets
+from datetime import timedelta
+from functools import partial
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission, User
+from django.http import HttpRequest
+from django.urls import reverse
+
+from postgres import statements
+
+GOOD_FOR: Final = timedelta(minutes=1)
+OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages
+_query = partial(statements.run_within, "project.logins")
+
+
+class UsedLink(NamedTuple):
+    """A link that was good, and is no more."""
+
+    user_id: int
+
+
+def make(base: str) -> str:
+    """Return a link that signs the user OPERATOR in, who is created if there is none, to the pages at `base`."""
+    token = secrets.token_urlsafe(32)
+    parameters = {"token_hash": _hash(token), "user": operator().pk, "good_for": GOOD_FOR}
+    _query("make_link", parameters)
+    return base + reverse("sign-in-by-link", args=[token])
+
+
+def use(token: str) -> User | None:
+    """Return whom the token signs in, and use it up; None for one that is used, too old, or was never made.
+
+    Of two requests with one token at the same time, one gets the user.
+    """
+    rows = _query("use_link", {"token_hash": _hash(token)}, row=UsedLink)
+    return get_user_model().objects.filter(pk=rows[0].user_id, is_active=True).first() if rows else None
+
+
+def is_local(request: HttpRequest) -> bool:
+    """Tell whether the request comes from this host."""
+    try:
+        address = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
+
+
+def operator() -> User:
+    """Return the user OPERATOR, with the permission to see the operators' pages."""
+    users = get_user_model()
+    user, is_new = users.objects.get_or_create({}, **{users.USERNAME_FIELD: OPERATOR})
+    if is_new:
+        user.set_unusable_password()
+        user.save()
+    may_view = Permission.objects.get(content_type__app_label="ops", codename="view")
+    user.user_permissions.add(may_view)
+    return user
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()

@@ -1,0 +1,8 @@
+-- Store a link's hash, and forget those that are too old.
+--
+-- forgotten: links that nobody used in time
+WITH forgotten AS (
+    DELETE FROM logins_link WHERE good_until < clock_timestamp()
+)
+INSERT INTO logins_link (token_hash, user_id, good_until)
+VALUES (%(token_hash)s, %(user)s, clock_timestamp() + %(good_for)s)

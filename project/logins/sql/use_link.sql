@@ -1,0 +1,7 @@
+-- Use a link up. Promises: of two at once, one gets the row.
+--
+-- used: the link, deleted, good or not
+WITH used AS (
+    DELETE FROM logins_link WHERE token_hash = %(token_hash)s RETURNING user_id, good_until
+)
+SELECT user_id FROM used WHERE good_until >= clock_timestamp()
