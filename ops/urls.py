@@ -1,6 +1,10 @@
 """The operators' pages, at the root of the site."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import path
+
+from ops.views import overview
 
 app_name = "ops"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns = [
+    path("", overview.show, name="overview"),
+]

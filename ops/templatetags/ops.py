@@ -1,0 +1,58 @@
+"""What templates show: durations, moments, counts, and the text of strangers."""
+
+from datetime import datetime
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from workers.cli import terminal
+from workers.overview import problems
+
+register = template.Library()
+NOTHING = "-"
+LONGEST_TEXT = 2_000  # characters of a stranger's text
+
+
+@register.filter
+def span(seconds: float | None) -> str:
+    """Return a duration in its two largest units; a dash where there is none."""
+    return NOTHING if seconds is None else terminal.span(max(0.0, seconds))
+
+
+@register.filter
+def counted(number: int) -> str:
+    """Return a number that was counted up to 10,000: "10,000+" where there is more."""
+    return problems.shown(number)
+
+
+@register.filter
+def moment(at: datetime | None) -> SafeString | str:
+    """Return how long ago, or in how long; the moment itself, in UTC, stands in the title."""
+    if at is None:
+        return NOTHING
+    seconds = (timezone.now() - at).total_seconds()
+    if seconds < 0:
+        return _time(at, f"in {terminal.span(-seconds)}")
+    return _time(at, f"{terminal.span(seconds)} ago")
+
+
+@register.filter
+def clock(at: datetime | None) -> SafeString | str:
+    """Return a moment as the time of day, in UTC, with the day in the title."""
+    return NOTHING if at is None else _time(at, f"{at:%H:%M:%S} UTC")
+
+
+@register.filter
+def foreign(text: str | None) -> str:
+    """Return text that a stranger wrote as one line, without control characters and changes of direction."""
+    text = text or ""
+    shown = terminal.printable(" ".join(text[:LONGEST_TEXT].split()))
+    return f"{shown}…" if len(text) > LONGEST_TEXT else shown
+
+
+def _time(at: datetime, text: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}"[:-3], text
+    )
