@@ -24,6 +24,7 @@ from notifications import reconcile
 from postgres import statements
 from project import embedded
 from project.celery import app
+from project.logins import links
 from project.processes import interrupts, procfile
 from workers.beat import LOCK
 
@@ -37,6 +38,9 @@ class Screen(Protocol):
 
     def note(self, text: str) -> None:
         """Say what is going on."""
+
+    def invite(self, link: str) -> None:
+        """Show the link to the operators' pages, for as long as they are there."""
 
     def show(self, view: View) -> None:
         """Show the state."""
@@ -97,6 +101,7 @@ class Run:
         self.observer = Observer(workload.sites, web_sites.log, users, shipped)
         workload.set_rates()
         note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
+        self._screen.invite(links.make(f"http://127.0.0.1:{port}"))
         self._watch(self.observer, users, shipped)
 
     def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:

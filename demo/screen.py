@@ -150,6 +150,7 @@ class LiveScreen:
     def __init__(self, console: Console, plan: Plan) -> None:
         self.view: View | None = None
         self._note = Text()
+        self._invitation = Text()
         self._plan = plan
         self._live = Live(console=console, auto_refresh=False)
 
@@ -158,7 +159,7 @@ class LiveScreen:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._note = Text()
+        self._note = self._invitation = Text()
         self._redraw()
         self._live.stop()
 
@@ -167,13 +168,17 @@ class LiveScreen:
         self._note = Text(text, style=QUIET)
         self._redraw()
 
+    def invite(self, link: str) -> None:
+        """Write the link below the picture, in one line that a terminal can open."""
+        self._invitation = Text.assemble("See it in a browser: ", (link, FIGURE), no_wrap=True, overflow="ignore")
+
     def show(self, view: View) -> None:
         """Draw the state."""
         self.view, self._note = view, Text()
         self._redraw()
 
     def _redraw(self) -> None:
-        parts: list[RenderableType] = [self._note]
+        parts: list[RenderableType] = [self._invitation, self._note]
         if self.view:
             parts[:0] = [frame(self.view, self._plan, *self._live.console.size)]
         self._live.update(Group(*parts), refresh=True)
@@ -196,6 +201,10 @@ class Lines:
     def note(self, text: str) -> None:
         """Write a line."""
         self._console.print(text, soft_wrap=True)
+
+    def invite(self, link: str) -> None:
+        """Write the link, which works once, within a minute."""
+        self.note(f"See it in a browser: {link}")
 
     def show(self, view: View) -> None:
         """Write the state in one line, unless the last such line is too recent."""
