@@ -3,8 +3,6 @@
 from typing import Any
 
 from django.core.management.base import CommandParser
-from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
-from django.db.models.functions import Coalesce, Now
 
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import from_zero, one_of, row_id, utf8
@@ -13,7 +11,7 @@ from workers.mail import kinds
 from workers.mail.management import email_text
 from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
-from workers.mail.reports import counts, searching
+from workers.mail.reports import counts, listing
 from workers.mail.reports.why import why
 
 LISTED = 100
@@ -52,7 +50,8 @@ class List(Action):
         if kind is not None:
             refuse_unknown(kind)
         chosen = state or (None if to else State.UNKNOWN.value)
-        emails = list(_listed(chosen, kind, to)[: limit + 1 if limit else None])
+        wanted = listing.Wanted(state=chosen or "", kind=kind or "", to=to or "")
+        emails = list(listing.listed(wanted)[: limit + 1 if limit else None])
         shown = emails[:limit] if limit else emails
         numbers = counts.by_state()._asdict()
         holds = list(RelayHold.objects.order_by("relay"))
@@ -81,7 +80,7 @@ class Show(Action):
         parser.add_argument("id", type=row_id, metavar="ID")
 
     def run(self, **options: Any) -> Answer:
-        email = _with_age(Email.objects.filter(pk=options["id"])).first()
+        email = listing.listed(listing.Wanted()).filter(pk=options["id"]).first()
         if email is None:
             raise ValueError(f"There is no e-mail {options['id']}.")
         of = email_text.details(email, why(email))
@@ -96,22 +95,3 @@ def refuse_unknown(kind: str) -> None:
     stored = Email.objects.filter(kind__gte=kind).order_by("kind", "pk").values_list("kind", flat=True).first()
     if stored != kind:
         raise ValueError(f"{no_such_word(kind, kinds.names(), 'kind')}.")
-
-
-def _listed(state: str | None, kind: str | None, to: str | None) -> QuerySet[Email]:
-    """Return the e-mails in the order of an index, with their ages by the database's clock."""
-    emails = Email.objects.all()
-    if state:
-        emails = emails.filter(state=state)
-    if kind:
-        emails = emails.filter(kind=kind)
-    if to:
-        return _with_age(searching.to(emails, to))
-    if state == State.UNKNOWN:
-        return _with_age(emails.order_by("sending_since", "pk"))
-    return _with_age(emails.order_by("-pk") if state == State.SENT else emails.order_by("created_at", "pk"))
-
-
-def _with_age(emails: QuerySet[Email]) -> QuerySet[Email]:
-    since = Coalesce(F("sending_since"), F("created_at"))
-    return emails.annotate(age=ExpressionWrapper(Now() - since, DurationField()))

@@ -1,0 +1,33 @@
+"""Cursors: where a page of a list ends, as a text that a link or a client hands back.
+
+A page is found by the values of its order's columns (keyset paging), so the hundredth costs what the first does, and
+rows that come or go meanwhile move no other row to another page.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+
+
+class BadCursor(ValueError):
+    """A text that this list did not give out."""
+
+    def __init__(self) -> None:
+        super().__init__("This cursor is not one of this list: begin again at its first page.")
+
+
+def encode(values: Sequence[object]) -> str:
+    """Return the values of the last row, which are numbers, texts or None, as one text for URLs."""
+    return base64.urlsafe_b64encode(json.dumps(list(values), separators=(",", ":")).encode()).decode().rstrip("=")
+
+
+def decode(cursor: str, *types: type) -> list[object]:
+    """Return the values, which have these types; raises BadCursor."""
+    try:
+        values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise BadCursor from error
+    if not isinstance(values, list) or [type(value) for value in values] != list(types):
+        raise BadCursor
+    return values
