@@ -6,18 +6,26 @@ up to date.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Final
 
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.loader import render_to_string
+from django.urls import reverse
+
+from ops import answers
+from workers import cursors
 
 PERMISSION: Final = "ops.view"
-LIVE: Final = "X-Weir-Live"  # the header of a request for what changes
-PAGES: Final = (("ops:overview", "Overview"),)
+FORBIDDEN: Final = "Not for this account"
+PAGES: Final = (
+    ("ops:overview", "Overview"),
+    ("ops:emails", "E-mails"),
+)
 # Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -32,11 +40,11 @@ class Page:
     template: str  # of what changes; its frame is ops/page.html
     title: str
     every_s: int = 5  # between two looks
+    good_for_s: float = 0.0  # for so long, all viewers see the same
     shows: Mapping[str, object] = field(default_factory=dict)
-    live: str = ""  # what changes, where it was rendered before
 
 
-View = Callable[..., Page | HttpResponse]
+View = Callable[..., Page]
 
 
 def page(view: View) -> Callable[..., HttpResponse]:
@@ -46,7 +54,7 @@ def page(view: View) -> Callable[..., HttpResponse]:
     def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        return guarded(_allowed(request) or _answer(request, view(request, *arguments, **named)))
+        return guarded(_allowed(request) or _answer(request, partial(view, request, *arguments, **named)))
 
     return answered
 
@@ -65,24 +73,38 @@ def guarded(response: HttpResponse) -> HttpResponse:
 def _allowed(request: HttpRequest) -> HttpResponse | None:
     """Return what tells the visitor what is missing; None where nothing is."""
     if not request.user.is_authenticated:
-        if LIVE in request.headers:
+        if answers.LIVE in request.headers:
             return HttpResponse("You are signed out.", status=401, content_type="text/plain")
         return redirect_to_login(request.get_full_path())
     if request.user.has_perm(PERMISSION):
         return None
-    refusal = render_to_string("ops/forbidden.html", {"title": "Not for this account"}, request)
-    return HttpResponse(refusal, status=403)
+    return HttpResponse(render_to_string("ops/forbidden.html", {"title": FORBIDDEN}, request), status=403)
 
 
-def _answer(request: HttpRequest, shown: Page | HttpResponse) -> HttpResponse:
-    if isinstance(shown, HttpResponse):
-        return shown
-    live = shown.live or render_to_string(shown.template, dict(shown.shows), request)
+def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
+    try:
+        shown = view()
+    except cursors.BadCursor as error:
+        return _refused(request, 400, "This link does not work", str(error))
+    except Http404 as error:
+        return _refused(request, 404, "Not found", str(error))
+    live = render_to_string(shown.template, dict(shown.shows), request)
     etag = f'"{hashlib.sha256(live.encode()).hexdigest()[:32]}"'
-    if LIVE in request.headers:
-        if request.headers.get("If-None-Match") == etag:
-            return HttpResponse(status=304, headers={"ETag": etag})
-        return HttpResponse(live, headers={"ETag": etag})
-    here = request.resolver_match.view_name if request.resolver_match else ""
-    frame = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, "pages": PAGES, "here": here}
+    if answers.LIVE in request.headers:
+        answer = answers.Answer(live.encode(), etag, time.monotonic() + shown.good_for_s)
+        answers.remember(request, answer)
+        return answer.to(request.headers.get("If-None-Match", ""))
+    frame = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **_frame(request)}
     return HttpResponse(render_to_string("ops/page.html", frame, request))
+
+
+def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:
+    shows = {"title": title, "why": why, **_frame(request)}
+    return HttpResponse(render_to_string("ops/refused.html", shows, request), status=status)
+
+
+def _frame(request: HttpRequest) -> dict[str, object]:
+    """Return what stands around each page: the pages, and which one, or a part of which, this is."""
+    pages = [(reverse(name), label) for name, label in PAGES]
+    here = max((path for path, _ in pages if request.path.startswith(path)), key=len, default="")
+    return {"pages": pages, "here": here, "is_part": request.path != here}

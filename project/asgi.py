@@ -7,13 +7,17 @@ clients of any proxy there that hands their headers on, would choose the address
 """
 
 import os
+from typing import cast
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from ops.answers import Application, GivenAgain
 from project.environment.unknown import log_unknown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
-application = ProxyHeadersMiddleware(get_asgi_application(), trusted_hosts=settings.WEIR_TLS_PROXIES)  # type: ignore[arg-type]  # Django's is typed loosely
+
+_given_again = GivenAgain(cast("Application", get_asgi_application()))
+application = ProxyHeadersMiddleware(_given_again, trusted_hosts=settings.WEIR_TLS_PROXIES)  # type: ignore[arg-type]  # typed closely
 log_unknown()

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from ops.filters import Chosen
 from workers.cli import terminal
 from workers.overview import problems
 
@@ -56,3 +57,9 @@ def _time(at: datetime, text: str) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>', at.isoformat(), f"{at:%Y-%m-%d %H:%M:%S.%f}"[:-3], text
     )
+
+
+@register.filter
+def pages(cursor: str, chosen: Chosen) -> str:
+    """Return the query string of the next page; "" after the last one."""
+    return chosen.query(cursor) if cursor else ""

@@ -24,4 +24,6 @@ _snapshot: Snapshot[str] = Snapshot(_now)
 @page
 def show(_request: HttpRequest) -> Page:
     """Show how everything does."""
-    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, shows={"now": _snapshot.get()})
+    now = _snapshot.get()
+    left_s = max(0.0, now.life_s - now.age_s)
+    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows={"now": now})

@@ -1,0 +1,70 @@
+"""Filters of a list: fields of a form whose values stand in the URL, so that a filtered list can be linked to."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlencode
+
+LONGEST: Final = 500  # characters of a value
+CURSOR: Final = "after"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text that the visitor types."""
+
+    name: str
+    label: str
+
+    def read(self, value: str | None) -> str:
+        return (value or "").strip()[:LONGEST].replace("\0", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One of some values, or none of them, which means any; what is no such value counts as the default."""
+
+    name: str
+    label: str
+    values: Sequence[str] | Callable[[], Sequence[str]]
+    default: str = ""
+
+    @property
+    def options(self) -> Sequence[str]:
+        return self.values() if callable(self.values) else self.values
+
+    def read(self, value: str | None) -> str:
+        if value is None:
+            return self.default
+        return value if value in ("", *self.options) else self.default
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What the URL says, for the form and for the query."""
+
+    filters: "Filters"
+    values: Mapping[str, str]
+    cursor: str = ""
+
+    def __iter__(self) -> Iterator[tuple[Text | Choice, str]]:
+        return ((each, self.values[each.name]) for each in self.filters.fields)
+
+    def query(self, cursor: str = "") -> str:
+        """Return the query string of this list from a cursor on."""
+        return urlencode({**self.values, **({CURSOR: cursor} if cursor else {})})
+
+
+@dataclass(frozen=True, init=False)
+class Filters:
+    """The fields of a list's form."""
+
+    fields: tuple[Text | Choice, ...] = field(default=())
+
+    def __init__(self, *fields: Text | Choice) -> None:
+        object.__setattr__(self, "fields", fields)
+
+    def read(self, query: Mapping[str, str]) -> Chosen:
+        """Return the values that the URL's query has."""
+        values = {each.name: each.read(query.get(each.name)) for each in self.fields}
+        return Chosen(filters=self, values=values, cursor=query.get(CURSOR, "")[:LONGEST])

@@ -1,0 +1,63 @@
+"""E-mails: how many there are of each state, lists of them, and all about one."""
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from ops.filters import Choice, Filters, Text
+from ops.pages import Page, page
+from ops.snapshots import Snapshot, look
+from workers.mail import kinds
+from workers.mail.models import RelayHold
+from workers.mail.phases import State
+from workers.mail.reports import counts, listing
+from workers.mail.reports.why import why
+
+FILTERS = Filters(
+    Choice(name="state", label="State", values=[state.value for state in State], default=State.UNKNOWN.value),
+    Choice(name="kind", label="Kind", values=kinds.names),
+    Text(name="to", label="Recipient begins with"),
+)
+
+
+def _numbers() -> dict[str, object]:
+    return {
+        "states": counts.by_state()._asdict(),
+        "most": counts.MOST,
+        "kinds": counts.of_kinds(),
+        "holds": list(RelayHold.objects.order_by("relay")),
+    }
+
+
+_snapshot: Snapshot[dict[str, object]] = Snapshot(_numbers)
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show the numbers of all states, and a page of a list."""
+    chosen = FILTERS.read(request.GET)
+
+    def found() -> listing.EmailsPage:
+        counts.by_index()
+        return listing.page(listing.Wanted(**chosen.values), chosen.cursor)
+
+    shows = {"numbers": _snapshot.get(), "chosen": chosen, "list": look(found)}
+    return Page(template="ops/emails.html", title="E-mails", shows=shows)
+
+
+@page
+def show(_request: HttpRequest, email_id: int) -> Page:
+    """Show all that is known of one e-mail."""
+
+    def found() -> dict[str, object] | None:
+        email = listing.listed(listing.Wanted()).filter(pk=email_id).first()
+        if email is None:
+            return None
+        return {"email": email, "blockers": why(email), "resolutions": list(email.resolutions.order_by("pk"))}
+
+    seen = look(found)
+    if seen.value is None and not seen.failure:
+        raise Http404(f"There is no e-mail {email_id}.")
+    admin = reverse("admin:mail_email_change", args=[email_id])
+    return Page(
+        template="ops/email.html", title=f"E-mail {email_id}", shows={"id": email_id, "seen": seen, "admin": admin}
+    )
