@@ -263,6 +263,14 @@ class Excess(models.Model):
         return f"excess of user {self.user_id}"
 
 
+class Repair(models.Model):
+    """Numbers that reconciliation found wrong and repaired together, written in the transaction that repaired them."""
+
+    repaired_at = models.DateTimeField()
+    users = models.PositiveIntegerField(help_text="whose numbers were wrong")
+    drift = models.BigIntegerField(help_text="by how much, in all: the sum without signs")
+
+
 class Reconciliation(models.Model):
     """The one row that says how far reconciliation has come, and which Redis it trusts."""
 
@@ -279,6 +287,8 @@ class Reconciliation(models.Model):
     )
     scan_began_at = models.DateTimeField(help_text="when the current full scan of all users began")
     scan_took = models.DurationField(null=True, help_text="the last whole full scan")
+    scan_ended_at = models.DateTimeField(null=True, help_text="when that came to its end")
+    repaired_users = models.BigIntegerField(db_default=0, help_text="repaired since the first pass; only grows")
     lease_until = models.DateTimeField(help_text="no other pass begins before")
 
     class Meta:

@@ -13,6 +13,7 @@ UPDATE notifications_reconciliation SET
     scanned_until = %(scanned_until)s::user_key,
     trusted = trusted OR %(scan_done)s,
     scan_took = CASE WHEN %(scan_done)s THEN clock_timestamp() - scan_began_at ELSE scan_took END,
+    scan_ended_at = CASE WHEN %(scan_done)s THEN clock_timestamp() ELSE scan_ended_at END,
     scan_began_at = CASE WHEN %(scan_done)s THEN clock_timestamp() ELSE scan_began_at END,
     lease_until = clock_timestamp() + make_interval(secs => %(lease)s::float8)
 WHERE lease_until = %(lease_until)s
