@@ -24,6 +24,7 @@ PERMISSION: Final = "ops.view"
 FORBIDDEN: Final = "Not for this account"
 PAGES: Final = (
     ("ops:overview", "Overview"),
+    ("ops:unread", "Unread"),
     ("ops:emails", "E-mails"),
 )
 # Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.

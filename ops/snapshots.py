@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 from django.db import Error
@@ -17,6 +17,7 @@ from django.db import Error
 from postgres import bounded
 
 T = TypeVar("T")
+U = TypeVar("U")
 log = structlog.get_logger(__name__)
 
 LEAST_LIFE_S: Final = 2.0
@@ -38,6 +39,16 @@ class Seen(Generic[T]):
     @property
     def age_s(self) -> float:
         return time.monotonic() - self.taken_at
+
+    @property
+    def left_s(self) -> float:
+        """For how long it is fresh."""
+        return max(0.0, self.life_s - self.age_s)
+
+    def then(self, make: Callable[[T], U]) -> "Seen[U]":
+        """Return what is made of the value, if there is one."""
+        value = None if self.value is None else make(self.value)
+        return Seen(value=value, failure=self.failure, taken_at=self.taken_at, life_s=self.life_s)
 
     @property
     def is_fresh(self) -> bool:
@@ -74,7 +85,7 @@ class Snapshot(Generic[T]):
 class Snapshots(Generic[T]):
     """A snapshot for each key, such as a site's name; of the keys, those asked for last are kept."""
 
-    def __init__(self, look: Callable[[Hashable], T], *, least_life_s: float = LEAST_LIFE_S) -> None:
+    def __init__(self, look: Callable[[Any], T], *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._look = look
         self._least_life_s = least_life_s
         self._lock = threading.Lock()

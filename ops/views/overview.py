@@ -1,29 +1,31 @@
 """The first page: the three promises, each with its number now and its last day, and what needs a person."""
 
-from django.http import HttpRequest
-from django.template.loader import render_to_string
+from typing import Final
 
+from django.http import HttpRequest
+
+from ops import histories
 from ops.pages import Page, page
 from ops.snapshots import Snapshot
-from workers.overview.overview import overview
-from workers.overview.problems import problems
+from workers.overview.overview import Overview, overview
+from workers.overview.problems import Problem, problems
 
-EVERY_S = 2
+EVERY_S: Final = 2
 
 
-def _now() -> str:
-    """Return what changes, rendered for all viewers."""
+def _now() -> tuple[Overview, list[Problem]]:
     seen = overview()
-    shows = {"seen": seen, "numbers": seen.numbers, "problems": list(problems(seen))}
-    return render_to_string("ops/overview_now.html", shows)
+    return seen, list(problems(seen))
 
 
-_snapshot: Snapshot[str] = Snapshot(_now)
+_snapshot = Snapshot(_now)
 
 
 @page
-def show(_request: HttpRequest) -> Page:
+def show(request: HttpRequest) -> Page:
     """Show how everything does."""
     now = _snapshot.get()
-    left_s = max(0.0, now.life_s - now.age_s)
-    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows={"now": now})
+    span, charts = histories.of_all(request.GET.get("over"))
+    shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}
+    left_s = min(now.left_s, charts.left_s)
+    return Page(template="ops/overview.html", title="Overview", every_s=EVERY_S, good_for_s=left_s, shows=shows)
