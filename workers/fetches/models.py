@@ -5,11 +5,12 @@ from typing import ClassVar, Self
 
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import MD5, Now
+from django.db.models.functions import MD5, Collate, Left, Now
 
 from ratelimit.models import Site
 
 LONGEST_TASK_NAME = 200  # characters
+URL_KEY = 100  # characters of a URL that are in the index by which it is found
 
 
 class State(models.TextChoices):
@@ -197,6 +198,28 @@ class Fetch(models.Model):
                 fields=["finished_at"],
                 condition=Q(finished_at__isnull=False, on_done_called_at__isnull=True) & ~Q(on_done=""),
                 name="fetch_on_done_due",
+            ),
+            # Fetch list: what ended at a site, in some states, the last end first.
+            models.Index(
+                fields=["site", "state", "finished_at", "id"],
+                condition=Q(finished_at__isnull=False),
+                name="fetch_ended_at_site",
+            ),
+            # Fetch list: what ended otherwise than `done`, at any site, the last end first. Hardly any fetch is in it.
+            models.Index(
+                fields=["state", "finished_at", "id"],
+                condition=Q(state__in=[State.FAILED.value, State.CANCELLED.value]),
+                name="fetch_not_done",
+            ),
+            # Fetch list: what is queued at any site, the newest first.
+            models.Index(fields=["created_at", "id"], condition=Q(state=State.QUEUED), name="fetch_queued"),
+            # Fetch list: a URL, or all that begin so. Entries are short, as URLs may be longer than an entry may be.
+            # Held fetches are not in it, as each change of a row would then be one of this index; they are few.
+            models.Index(
+                Collate(Left("url", URL_KEY), "C"),
+                F("id"),
+                condition=~Q(state__in=[s.value for s in HELD]),
+                name="fetch_by_url",
             ),
         ]
 

@@ -108,7 +108,7 @@ def timeline(site_id: int) -> Timeline:
     ahead = horizon(round_trip_s)
     window = {"past": PAST_S, "ahead": ahead.lookahead_s, "hold": outcome_within_s()}
     with transaction.atomic():
-        _query("by_index", {})
+        _query("by_any_index", {})
         parameters = {"site": site_id, **window, "most": MOST_SLOTS, "newest": NEWEST}
         slots = _query("timeline", parameters, row=TimelineSlot)
         bounds = {"site": site_id, "most": MOST_NEXT, "looked_at": LOOKED_AT, "forever": PAUSED_FOREVER}

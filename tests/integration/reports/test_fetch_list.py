@@ -1,0 +1,229 @@
+"""The list of fetches: each filter, page after page, at a cost that does not grow with the table."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from postgres import statements
+from ratelimit import site_settings
+from ratelimit.sites import UnknownSite
+from tests.integration.conftest import database_now
+from tests.integration.plans import rows_read_by
+from workers.fetches.models import Fetch
+from workers.fetches.reports import fetch_filters, fetch_list
+from workers.fetches.reports.fetch_list import Page
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+A, B = "a.example", "b.example"
+ENDED = ("done", "failed", "cancelled")
+# Of five fetches two are queued, one of them later, one is done, one failed, one was cancelled; every other is of B.
+FILL = """
+    INSERT INTO fetches_fetch (
+        url, hop_url, site_id, state, priority, max_attempts, error, status_code, not_before, created_at,
+        finished_at
+    )
+    SELECT
+        'http://' || CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END || '/' || n, '',
+        (SELECT id FROM ratelimit_site WHERE name = CASE WHEN n % 2 = 0 THEN %(a)s ELSE %(b)s END),
+        (ARRAY['queued', 'queued', 'done', 'failed', 'cancelled'])[n % 5 + 1], n % 3, 5,
+        CASE WHEN n % 5 = 3 THEN 'Connection refused ' || n % 7 ELSE '' END, CASE WHEN n % 5 = 2 THEN 200 + n % 5 END,
+        now() - n * interval '1 minute', now() + n * interval '1 second',
+        CASE WHEN n % 5 > 1 THEN now() - n * interval '1 minute' END
+    FROM generate_series(1, %(fetches)s) AS n
+"""
+
+
+@pytest.fixture(autouse=True)
+def _filled() -> None:
+    fill(1_000)
+
+
+def fill(fetches: int) -> None:
+    """Have so many fetches."""
+    for site in (A, B):
+        site_settings.set_rate(site, "1/s")
+    with connection.cursor() as cursor:
+        cursor.execute(FILL.replace("% ", "%% "), {"a": A, "b": B, "fetches": fetches})
+
+
+def pages(texts: Mapping[str, Sequence[str]]) -> list[Page]:
+    """Return all pages of a list."""
+    filters = fetch_filters.read(texts, database_now())
+    found = [fetch_list.fetch_list(filters)]
+    while found[-1].next:
+        found.append(fetch_list.fetch_list(filters, found[-1].next))
+    return found
+
+
+def ids(found: Sequence[Page]) -> list[int]:
+    return [fetch.id for page in found for fetch in page.fetches]
+
+
+def meant(texts: Mapping[str, Sequence[str]]) -> set[int]:
+    """Return what is asked for, found by another way: one row after the other, in Python."""
+    rows = Fetch.objects.select_related("site").all()
+    url = texts.get("url", [""])[0]
+    return {
+        fetch.pk
+        for fetch in rows
+        if fetch.state in texts.get("state", [fetch.state])
+        and texts.get("site", [fetch.site and fetch.site.name])[0] == (fetch.site and fetch.site.name)
+        and texts.get("error", [""])[0].lower() in fetch.error.lower()
+        and str(fetch.status_code) == texts.get("status", [str(fetch.status_code)])[0]
+        and (fetch.url.startswith(url[:-1]) if url.endswith("*") else url in {"", fetch.url})
+        and (
+            "since" not in texts
+            or (fetch.finished_at is not None and fetch.finished_at > database_now() - timedelta(hours=2))
+        )
+    }
+
+
+@pytest.mark.parametrize("look", [20_000, 60])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {},
+        {"state": ["queued"]},
+        {"state": ["failed"]},
+        {"state": ["failed", "cancelled"]},
+        {"state": ["done"]},
+        {"state": ["reserved", "running"]},
+        {"state": ["queued", "failed"]},
+        {"site": [A]},
+        {"site": [A], "state": ["queued"]},
+        {"site": [B], "state": ["failed", "done"]},
+        {"site": [B], "error": ["REFUSED 3"]},
+        {"status": ["203"]},
+        {"error": ["refused"]},
+        {"url": [f"http://{A}/*"]},
+        {"url": [f"http://{A}/10*"], "state": ["failed"]},
+        {"url": [f"http://{B}/7"]},
+        {"since": ["2h"]},
+        {"since": ["2h"], "state": ["failed"], "site": [A]},
+        {"url": [f"http://{A}/*"], "since": ["2h"]},
+    ],
+    ids=str,
+)
+def test_each_filter_finds_what_is_meant_once_page_after_page(
+    texts: dict[str, list[str]], look: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a page ends before it is full, as it looked at so many rows."""
+    monkeypatch.setattr(fetch_list, "LOOKED_AT", look)
+    queued = Fetch.objects.filter(state="queued").order_by("pk").values_list("pk", flat=True)
+    held = {"state": "running", "slot_id": 1, "lease_until": database_now()}
+    Fetch.objects.filter(pk__in=list(queued[:150:5])).update(**held)
+    found = pages(texts)
+    assert sorted(ids(found)) == sorted(meant(texts))
+    assert all(len(page.fetches) == fetch_list.ROWS or page.looked_at for page in found[:-1])
+
+
+def test_the_newest_come_first_and_of_a_queue_what_starts_next() -> None:
+    """Of those that ended, the last end; of URLs, the last in their order."""
+    assert ids(pages({})) == list(Fetch.objects.order_by("-pk").values_list("pk", flat=True))
+    assert ids(pages({"state": ["queued"]})) == list(
+        Fetch.objects.filter(state="queued").order_by("-pk").values_list("pk", flat=True)
+    )
+    of_a = Fetch.objects.filter(site__name=A)
+    queue = list(of_a.filter(state="queued").order_by("-priority", "not_before", "pk").values_list("pk", flat=True))
+    ended = list(of_a.filter(state__in=ENDED).order_by("-finished_at").values_list("pk", flat=True))
+    assert ids(pages({"site": [A]})) == [*queue, *ended]
+    urls = [fetch.url for page in pages({"url": ["http://*"]}) for fetch in page.fetches]
+    assert urls == sorted(urls, reverse=True)
+
+
+def test_a_long_list_is_counted_as_far_as_ten_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And then says that there are more; so it does where the rows that were looked at do not tell."""
+    failed = fetch_filters.read({"state": ["failed"]}, database_now())
+    assert str(fetch_list.count(failed)) == "200"
+    monkeypatch.setattr(fetch_list, "MOST_COUNTED", 150)
+    assert str(fetch_list.count(failed)) == "150+"
+    monkeypatch.setattr(fetch_list, "LOOKED_AT", 70)
+    assert str(fetch_list.count(failed)) == "70+"
+
+
+def test_a_short_page_says_how_many_fetches_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody takes it for the end of the list."""
+    monkeypatch.setattr(fetch_list, "LOOKED_AT", 60)
+    first, *_ = pages({"state": ["failed"], "error": ["refused 3"]})
+    assert (len(first.fetches) < fetch_list.ROWS, first.note) == (True, "60 fetches were looked at: go on for more.")
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        ({"state": ["faild"]}, "There is no state 'faild'. Did you mean failed?"),
+        ({"stat": ["failed"]}, "There is no filter 'stat'. Did you mean state?"),
+        ({"status": ["ok"]}, "status must be a number from 100 to 999, not 'ok'."),
+        ({"status": ["1" * 50]}, "status must be a number from 100 to 999"),
+        ({"since": ["yesterday"]}, "since must be a time such as 2026-01-31T12:00Z, or how long ago, such as 2h, not"),
+        ({"since": ["2026-99-99"]}, "since must be a time"),
+        ({"since": ["0001-01-01T00:00Z"]}, "since must be a time"),
+        ({"url": ["a", "b"]}, "url is given 2 times: once is meant."),
+        ({"url": ["x" * 9_000]}, "url is longer than 8,000 characters."),
+        ({"error": ["\0"]}, "error is no text in UTF-8."),
+        ({"error": ["\ud800"]}, "error is no text in UTF-8."),
+        ({"state": ["queued"], "since": ["2h"]}, "since and until are times of an end: ask for done, failed or"),
+        ({"site": ["http://a.example/"]}, "does not name a site"),
+    ],
+    ids=str,
+)
+def test_a_wrong_filter_is_refused_in_a_sentence(texts: dict[str, list[str]], sentence: str) -> None:
+    """It would find something else, or nothing."""
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        fetch_filters.read(texts, database_now())
+
+
+def test_a_site_that_is_not_there_is_refused_with_what_may_be_meant() -> None:
+    with pytest.raises(UnknownSite, match=r"Did you mean a\.example\?"):
+        fetch_filters.read({"site": ["aa.example"]}, database_now())
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "!!", "bnVsbA", "W10", "WyJuZXdlc3QiLC0xXQ", "WyJxdWV1ZWQiLDFd", "WyJuZXdlc3QiLDFlOTld"]
+)
+def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
+    """None of them reaches the database."""
+    with pytest.raises(fetch_list.WrongCursor):
+        fetch_list.fetch_list(fetch_filters.Filters(), cursor)
+
+
+@pytest.mark.parametrize("analyze", [False, True])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {},
+        {"state": ["failed"]},
+        {"state": ["failed", "cancelled"]},
+        {"state": ["queued"]},
+        {"state": ["done"]},
+        {"site": [A], "state": ["queued"]},
+        {"site": [A], "state": ["done", "failed"]},
+        {"url": [f"http://{A}/7*"]},
+    ],
+    ids=str,
+)
+def test_a_page_reads_its_own_rows_whatever_the_statistics(
+    texts: dict[str, list[str]], analyze: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a few that it passes over: of those that ended, a third is done here."""
+    fill(10_000)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'fetches_fetch'::regclass")
+        if analyze:
+            cursor.execute("ANALYZE fetches_fetch, ratelimit_site")
+    read: list[int] = []
+    run = fetch_list._query
+
+    def counted(name: str, parameters: dict[str, object], **options: object) -> object:
+        text = statements._load("workers.fetches.reports", name)
+        read.append(rows_read_by(text, "fetches_fetch", parameters=parameters))
+        return run(name, parameters, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fetch_list, "_query", counted)
+    page = fetch_list.fetch_list(fetch_filters.read(texts, database_now()))
+    assert len(page.fetches) == fetch_list.ROWS
+    assert sum(read) < 5 * fetch_list.ROWS

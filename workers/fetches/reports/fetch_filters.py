@@ -1,0 +1,116 @@
+"""Fetch filters: what a list of fetches is asked for, read from texts. A wrong one is refused in a sentence."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.utils.dateparse import parse_datetime
+
+from ratelimit import site_names
+from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.rates import parse_duration
+from ratelimit.sites import unknown_site
+from workers.cli.suggestions import no_such_word
+from workers.fetches.models import FINAL, State
+
+NAMES = ("state", "site", "error", "status", "url", "since", "until")
+LONGEST_TEXT = 8_000  # characters: the longest URL
+SMALLEST_STATUS, LARGEST_STATUS = 100, 999
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filters:
+    """Which fetches are meant: those that meet all of it."""
+
+    states: frozenset[str] = frozenset()  # none: any
+    site: int | None = None
+    error: str = ""  # what the error contains, in upper or lower case
+    status: int | None = None
+    url: str = ""
+    is_exact: bool = True  # otherwise `url` is how URLs begin
+    since: datetime | None = None  # between these two it ended
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_timed and not self.wanted:
+            raise ValueError("since and until are times of an end: ask for done, failed or cancelled ones.")
+
+    @property
+    def is_timed(self) -> bool:
+        return self.since is not None or self.until is not None
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Return the states that fetches may have: where times of an end are given, only those of an end."""
+        states = self.states or frozenset(state.value for state in State)
+        return states.intersection(FINAL) if self.is_timed else states
+
+
+def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
+    """Read the filters of a query string: `state` any number of times, each other name once; "" counts as left out.
+
+    A `url` that ends with `*` is how URLs begin; `since` and `until` are times in ISO format, or how long ago: 2h.
+    Raises ValueError for a wrong one, UnknownSite for a site that is not there.
+    """
+    given = {name: [_checked(name, text) for text in of_name if text] for name, of_name in texts.items()}
+    for name in given:
+        if name not in NAMES:
+            raise ValueError(no_such_word(name, NAMES, "filter"))
+    states = frozenset(_state(text) for text in given.pop("state", []))
+    once = {name: _once(name, values) for name, values in given.items() if values}
+    url = once.get("url", "")
+    return Filters(
+        states=states,
+        site=_site(once["site"]) if "site" in once else None,
+        error=once.get("error", ""),
+        status=_status(once["status"]) if "status" in once else None,
+        url=url.removesuffix("*"),
+        is_exact=not url.endswith("*"),
+        since=_time("since", once["since"], now) if "since" in once else None,
+        until=_time("until", once["until"], now) if "until" in once else None,
+    )
+
+
+def _checked(name: str, text: str) -> str:
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"{name} is longer than {LONGEST_TEXT:,} characters.")
+    if "\0" in text or (not text.isascii() and text.encode(errors="replace").decode() != text):
+        raise ValueError(f"{name} is no text in UTF-8.")
+    return text
+
+
+def _once(name: str, values: list[str]) -> str:
+    if len(values) > 1:
+        raise ValueError(f"{name} is given {len(values)} times: once is meant.")
+    return values[0]
+
+
+def _state(text: str) -> str:
+    if text not in State.values:
+        raise ValueError(no_such_word(text, State.values, "state"))
+    return text
+
+
+def _site(host: str) -> int:
+    site = Site.objects.filter(name=site_names.canonical(host)).values_list("pk", flat=True).first()
+    if site is None:
+        raise unknown_site(host)
+    return site
+
+
+def _status(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and SMALLEST_STATUS <= int(text[:4]) <= LARGEST_STATUS):
+        raise ValueError(f"status must be a number from {SMALLEST_STATUS} to {LARGEST_STATUS}, not {text!r}.")
+    return int(text)
+
+
+def _time(name: str, text: str, now: datetime) -> datetime:
+    try:
+        moment = parse_datetime(text) or now - parse_duration(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if EVER <= moment <= PAUSED_FOREVER:
+            return moment
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} must be a time such as 2026-01-31T12:00Z, or how long ago, such as 2h, not {text!r}.")

@@ -1,0 +1,261 @@
+"""Fetch list: fetches by state, site, error, status, URL and time, a page at a time, however many there are.
+
+    page = fetch_list(Filters(states=frozenset({"failed"})))
+    fetch_list(Filters(states=frozenset({"failed"})), page.next)
+
+1. The filters say by which indexes the list is read: its ways, one after the other. Held fetches come first, then
+   queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
+2. Each way is read on from where the last page stopped (keyset), and looked through for the filters that its index
+   does not serve (sql/fetch_list.sql). A page ends after ROWS matches, or after LOOKED_AT rows: it then has fewer,
+   says so, and its cursor goes on from there.
+3. The rows of the page are read by their ids.
+
+No page depends on the number of the page, or of all fetches. A fetch that changes its state between two pages may be in
+both of them, or in none.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from django.db import transaction
+
+from postgres import statements
+from ratelimit.models import PAUSED_FOREVER
+from workers.fetches.models import FINAL, HELD, URL_KEY, State
+from workers.fetches.reports.fetch_filters import EVER, Filters
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+ROWS: Final = 100  # of a page
+LOOKED_AT: Final = 20_000  # rows, for one page: some 50 ms
+MOST_COUNTED: Final = 10_000
+LARGEST_ID: Final = 2**63 - 1
+LARGEST_PRIORITY: Final = 2**15
+LAST_CHARACTER: Final = "\U0010ffff"
+NOT_DONE: Final = frozenset({State.FAILED.value, State.CANCELLED.value})
+
+
+class WrongCursor(ValueError):
+    """The cursor does not belong to this list: leave it out to begin at its top."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+class ListedFetch(NamedTuple):
+    """A fetch of a page."""
+
+    id: int
+    url: str
+    state: str
+    site: str  # "" where it has none any more
+    status_code: int | None
+    error: str
+    attempts: int
+    max_attempts: int
+    priority: int
+    is_robots: bool
+    not_before: datetime
+    created_at: datetime
+    finished_at: datetime | None
+    lateness_ms: float | None
+    elapsed_ms: float | None
+
+
+class Looked(NamedTuple):
+    """A row that matches, or the last one that was looked at."""
+
+    id: int
+    finished_at: datetime | None
+    priority: int
+    not_before: datetime
+    created_at: datetime
+    url_key: str
+    place: int
+    matches: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """Some fetches of a list."""
+
+    fetches: Sequence[ListedFetch]
+    next: str | None  # the cursor of the next page; None at the end of the list
+    looked_at: int | None  # where the page is short, though the list goes on: after so many rows
+
+    @property
+    def note(self) -> str:
+        """Return what is to be said about a short page, or ""."""
+        return f"{self.looked_at:,} fetches were looked at: go on for more." if self.looked_at else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Count:
+    """How many fetches a list has: as many, or more."""
+
+    fetches: int
+    is_more: bool
+
+    def __str__(self) -> str:
+        return f"{self.fetches:,}{'+' if self.is_more else ''}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """The row of a way behind which the list goes on."""
+
+    way: str
+    id: int
+    finished_at: datetime = PAUSED_FOREVER
+    priority: int = LARGEST_PRIORITY
+    not_before: datetime = EVER
+    created_at: datetime = PAUSED_FOREVER
+    url_key: str = LAST_CHARACTER
+
+    def __post_init__(self) -> None:
+        """Refuse what no row has, as cursors come from outside."""
+        is_number = 0 <= self.id <= LARGEST_ID and -LARGEST_PRIORITY <= self.priority <= LARGEST_PRIORITY
+        self.url_key.encode()
+        zones = {moment.tzinfo for moment in (self.finished_at, self.not_before, self.created_at)}
+        if not is_number or "\0" in self.url_key or None in zones:
+            raise WrongCursor
+
+
+def fetch_list(filters: Filters, cursor: str | None = None) -> Page:
+    """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most five queries.
+
+    Raises WrongCursor, a ValueError.
+    """
+    with transaction.atomic():
+        found, place, looked_at = _read_on(filters, cursor, ROWS, LOOKED_AT)
+        rows = _query("listed_fetches", {"ids": statements.bigints(found)}, row=ListedFetch) if found else []
+    is_short = place is not None and len(found) < ROWS
+    return Page(fetches=rows, next=_text(place) if place else None, looked_at=looked_at if is_short else None)
+
+
+def count(filters: Filters) -> Count:
+    """Count the fetches that meet the filters, as far as MOST_COUNTED, and as LOOKED_AT rows tell."""
+    with transaction.atomic():
+        found, place, _ = _read_on(filters, None, MOST_COUNTED, LOOKED_AT)
+    return Count(fetches=len(found), is_more=place is not None)
+
+
+def _read_on(filters: Filters, cursor: str | None, most: int, look: int) -> tuple[list[int], _Place | None, int]:
+    """Return the ids of the next `most` fetches, the place behind them (None: the end), and how many were looked at."""
+    ways = _ways(filters)
+    place = _read(cursor, ways) if cursor else _start(ways[0]) if ways else None
+    _query("by_index", {"sorts": "on" if "ended" in ways else "off"})
+    found: list[int] = []
+    looked_at = 0
+    while place is not None:
+        wanted, left = most - len(found), look - looked_at
+        rows = _query("fetch_list", _parameters(filters, place, left, wanted + 1), row=Looked)
+        looked_at += rows[-1].place if rows else 0
+        matching = [row for row in rows if row.matches]
+        found += [row.id for row in matching[:wanted]]
+        if len(matching) > wanted:
+            return found, _behind(place.way, matching[wanted - 1]), looked_at
+        if rows and rows[-1].place == left:
+            return found, _behind(place.way, rows[-1]), looked_at
+        place = next((_start(way) for way in ways[ways.index(place.way) + 1 :]), None)
+        if place is not None and len(found) == most:
+            return found, place, looked_at
+    return found, None, looked_at
+
+
+def _ways(filters: Filters) -> list[str]:
+    """Return by which indexes the list is read, one after the other."""
+    states = filters.wanted
+    held = ["held"] if states & set(HELD) else []
+    if filters.url:
+        return [*held, *(["by URL"] if states - set(HELD) else [])]
+    if filters == Filters():
+        return ["newest"]
+    queued = ["queued" if filters.site is None else "queue"] if State.QUEUED in states else []
+    ended = states.intersection(FINAL)
+    if not ended:
+        return [*held, *queued]
+    if filters.site is not None:
+        return [*held, *queued, "ended at site"]
+    return [*held, *queued, "not done" if ended <= NOT_DONE else "ended"]
+
+
+def _parameters(filters: Filters, place: _Place, look: int, most: int) -> dict[str, Any]:
+    lowest = filters.url[:URL_KEY]
+    return {
+        "way": place.way,
+        "id": place.id,
+        "finished_at": place.finished_at,
+        "priority": place.priority,
+        "not_before": place.not_before,
+        "created_at": place.created_at,
+        "url_key": place.url_key,
+        "look": look,
+        "most": most,
+        "states": sorted(filters.wanted),
+        "site": filters.site,
+        "url": filters.url,
+        "is_exact": filters.is_exact,
+        "error": filters.error,
+        "status": filters.status,
+        "since": filters.since or EVER,
+        "until": filters.until or PAUSED_FOREVER,
+        "lowest": lowest,
+        "highest": lowest if filters.is_exact else lowest + LAST_CHARACTER,
+    }
+
+
+def _start(way: str) -> _Place:
+    return _Place(way=way, id=0 if way == "queue" else LARGEST_ID)
+
+
+def _behind(way: str, row: Looked) -> _Place:
+    return _Place(
+        way=way,
+        id=row.id,
+        finished_at=row.finished_at or PAUSED_FOREVER,
+        priority=row.priority,
+        not_before=row.not_before,
+        created_at=row.created_at,
+        url_key=row.url_key,
+    )
+
+
+def _text(place: _Place) -> str:
+    """Return the cursor: what the way is ordered by, for nobody to read."""
+    match place.way:
+        case "queue":
+            key: list[object] = [place.priority, place.not_before.isoformat()]
+        case "ended" | "not done" | "ended at site":
+            key = [place.finished_at.isoformat()]
+        case "queued":
+            key = [place.created_at.isoformat()]
+        case "by URL":
+            key = [place.url_key]
+        case _:
+            key = []
+    return base64.urlsafe_b64encode(json.dumps([place.way, place.id, *key]).encode()).decode().rstrip("=")
+
+
+def _read(cursor: str, ways: Sequence[str]) -> _Place:
+    try:
+        match json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)):
+            case ["queue" as way, int(id_), int(priority), str(moment)] if way in ways:
+                return _Place(way=way, id=id_, priority=priority, not_before=datetime.fromisoformat(moment))
+            case ["ended" | "not done" | "ended at site" as way, int(id_), str(moment)] if way in ways:
+                return _Place(way=way, id=id_, finished_at=datetime.fromisoformat(moment))
+            case ["by URL" as way, int(id_), str(url_key)] if way in ways:
+                return _Place(way=way, id=id_, url_key=url_key)
+            case ["queued" as way, int(id_), str(moment)] if way in ways:
+                return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
+            case ["newest" | "held" as way, int(id_)] if way in ways:
+                return _Place(way=way, id=id_)
+    except (ValueError, binascii.Error, RecursionError):
+        pass
+    raise WrongCursor

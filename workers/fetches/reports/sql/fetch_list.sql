@@ -1,0 +1,163 @@
+-- Find the next `most` fetches of a list that meet all filters, after the place of a cursor. Reads only.
+-- Promises: at most `look` rows are looked at, each found by the order of an index; those that match are `matches`, and
+-- the last one that was looked at is returned in any case, so that the list can go on behind it. Run after by_index.sql.
+-- `way` says which index, and so in which order. Planned with the values, so that one branch is left. No other index has
+-- that order; (SELECT 'failed') keeps PostgreSQL from seeing that fetch_not_done has such rows, too.
+--
+-- newest         all fetches, the newest first
+-- held           those that have a slot, the newest first; there are never more than a few seconds' worth
+-- queued         queued ones, the newest first
+-- queue          queued ones of a site, in the order in which they start
+-- ended          those that ended, the last end first
+-- not done       those that failed or were cancelled, the last end first
+-- ended at site  those that ended at a site, the last end first
+-- by URL         those that are not held, whose URL begins so, in the order of URLs, from the last to the first
+SELECT id, finished_at, priority, not_before, created_at, url_key, place, matches
+FROM (
+    SELECT
+        id, finished_at, priority, not_before, created_at, left(url, 100) AS url_key,
+        row_number() OVER () AS place,
+        state = ANY(%(states)s::text[])
+            AND (%(site)s::bigint IS NULL OR coalesce(site_id = %(site)s::bigint, false))
+            AND coalesce(finished_at, %(since)s) BETWEEN %(since)s AND %(until)s
+            AND (%(url)s = '' OR CASE WHEN %(is_exact)s THEN url = %(url)s ELSE starts_with(url, %(url)s) END)
+            AND (%(error)s = '' OR strpos(lower(error), lower(%(error)s)) > 0)
+            AND (%(status)s::int IS NULL OR coalesce(status_code = %(status)s::int, false)) AS matches
+    FROM (
+        (
+            SELECT *
+            FROM fetches_fetch
+            WHERE %(way)s = 'newest' AND id < %(id)s
+            ORDER BY id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM (
+                SELECT *
+                FROM fetches_fetch
+                WHERE %(way)s = 'held' AND state IN ('reserved', 'running')
+                ORDER BY site_id, lease_until
+                LIMIT %(look)s
+            ) AS held
+            WHERE id < %(id)s
+            ORDER BY id DESC
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM fetches_fetch
+            WHERE %(way)s = 'queued' AND state = 'queued' AND (created_at, id) < (%(created_at)s, %(id)s)
+            ORDER BY created_at DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM (
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'queue' AND state = 'queued' AND site_id = %(site)s AND priority = %(priority)s::int
+                        AND (not_before, id) > (%(not_before)s, %(id)s)
+                    ORDER BY priority DESC, not_before, id
+                    LIMIT %(look)s
+                )
+                UNION ALL
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'queue' AND state = 'queued' AND site_id = %(site)s AND priority < %(priority)s::int
+                    ORDER BY priority DESC, not_before, id
+                    LIMIT %(look)s
+                )
+            ) AS queue
+            ORDER BY priority DESC, not_before, id
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM fetches_fetch
+            WHERE %(way)s = 'ended' AND finished_at BETWEEN %(since)s AND %(until)s
+                AND (finished_at, id) < (%(finished_at)s, %(id)s)
+            ORDER BY finished_at DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM (
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'not done' AND 'failed' = ANY(%(states)s::text[]) AND state = 'failed'
+                        AND finished_at BETWEEN %(since)s AND %(until)s AND (finished_at, id) < (%(finished_at)s, %(id)s)
+                    ORDER BY finished_at DESC, id DESC
+                    LIMIT %(look)s
+                )
+                UNION ALL
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'not done' AND 'cancelled' = ANY(%(states)s::text[]) AND state = 'cancelled'
+                        AND finished_at BETWEEN %(since)s AND %(until)s AND (finished_at, id) < (%(finished_at)s, %(id)s)
+                    ORDER BY finished_at DESC, id DESC
+                    LIMIT %(look)s
+                )
+            ) AS not_done
+            ORDER BY finished_at DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM (
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'ended at site' AND 'done' = ANY(%(states)s::text[]) AND state = (SELECT 'done')
+                        AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
+                        AND (finished_at, id) < (%(finished_at)s, %(id)s)
+                    ORDER BY finished_at DESC, id DESC
+                    LIMIT %(look)s
+                )
+                UNION ALL
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'ended at site' AND 'failed' = ANY(%(states)s::text[]) AND state = (SELECT 'failed')
+                        AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
+                        AND (finished_at, id) < (%(finished_at)s, %(id)s)
+                    ORDER BY finished_at DESC, id DESC
+                    LIMIT %(look)s
+                )
+                UNION ALL
+                (
+                    SELECT *
+                    FROM fetches_fetch
+                    WHERE %(way)s = 'ended at site' AND 'cancelled' = ANY(%(states)s::text[]) AND state = (SELECT 'cancelled')
+                        AND site_id = %(site)s AND finished_at BETWEEN %(since)s AND %(until)s
+                        AND (finished_at, id) < (%(finished_at)s, %(id)s)
+                    ORDER BY finished_at DESC, id DESC
+                    LIMIT %(look)s
+                )
+            ) AS ended_at_site
+            ORDER BY finished_at DESC, id DESC
+            LIMIT %(look)s
+        )
+        UNION ALL
+        (
+            SELECT *
+            FROM fetches_fetch
+            WHERE %(way)s = 'by URL' AND NOT state IN ('reserved', 'running')
+                AND left(url, 100) COLLATE "C" BETWEEN %(lowest)s AND %(highest)s
+                AND (left(url, 100) COLLATE "C", id) < (%(url_key)s, %(id)s)
+            ORDER BY left(url, 100) COLLATE "C" DESC, id DESC
+            LIMIT %(look)s
+        )
+    ) AS looked
+) AS judged
+WHERE matches OR place = %(look)s
+LIMIT %(most)s
