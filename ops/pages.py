@@ -24,6 +24,7 @@ PERMISSION: Final = "ops.view"
 FORBIDDEN: Final = "Not for this account"
 PAGES: Final = (
     ("ops:overview", "Overview"),
+    ("ops:fetches", "Fetches"),
     ("ops:unread", "Unread"),
     ("ops:emails", "E-mails"),
 )

@@ -14,7 +14,7 @@ class BadCursor(ValueError):
     """A text that this list did not give out."""
 
     def __init__(self) -> None:
-        super().__init__("This cursor is not one of this list: begin again at its first page.")
+        super().__init__("The cursor does not belong to this list: leave it out to begin at its top.")
 
 
 def encode(values: Sequence[object]) -> str:
@@ -22,12 +22,12 @@ def encode(values: Sequence[object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(list(values), separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def decode(cursor: str, *types: type) -> list[object]:
-    """Return the values, which have these types; raises BadCursor."""
+def decode(cursor: str) -> list[object]:
+    """Return the values; the list judges whether they are its own. Raises BadCursor."""
     try:
-        values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
         raise BadCursor from error
-    if not isinstance(values, list) or [type(value) for value in values] != list(types):
+    if not isinstance(values, list):
         raise BadCursor
     return values

@@ -1,5 +1,6 @@
 """What templates show: durations, moments, counts, and the text of strangers."""
 
+import math
 from datetime import datetime
 
 from django import template
@@ -26,6 +27,24 @@ def span(seconds: float | None) -> str:
 def counted(number: int) -> str:
     """Return a number that was counted up to 10,000: "10,000+" where there is more."""
     return problems.shown(number)
+
+
+@register.filter
+def intcommas(number: int) -> str:
+    """Return a whole number with commas."""
+    return f"{number:,}"
+
+
+@register.filter
+def milliseconds(seconds: float) -> str:
+    """Return a short duration."""
+    return f"{seconds * 1000:.0f} ms"
+
+
+@register.filter
+def is_endless(seconds: float) -> bool:
+    """Tell whether nothing but a person ends it."""
+    return seconds == math.inf
 
 
 @register.filter
@@ -60,6 +79,6 @@ def _time(at: datetime, text: str) -> SafeString:
 
 
 @register.filter
-def pages(cursor: str, chosen: Chosen) -> str:
+def pages(cursor: str | None, chosen: Chosen) -> str:
     """Return the query string of the next page; "" after the last one."""
     return chosen.query(cursor) if cursor else ""

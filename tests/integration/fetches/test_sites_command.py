@@ -402,6 +402,7 @@ def test_a_forecast_for_machines_has_all_fields() -> None:
         "site": "a.example",
         "is_new": False,
         "rate": "1/10s",
+        "is_supposed": False,
         "max_concurrency": None,
         "state": "running",
         "unreachable": None,

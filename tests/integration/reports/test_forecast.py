@@ -382,3 +382,31 @@ def test_it_looks_at_the_site_alone() -> None:
     looks = [node for node in nodes if node.get("Relation Name") == "fetches_fetch"]
     assert len(looks) >= 3
     assert all("Index" in node["Node Type"] or node["Node Type"] == "Bitmap Heap Scan" for node in looks)
+
+
+@pytest.mark.parametrize("rate", ["5/s", "1/10s"])
+def test_a_supposed_rate_is_forecast_as_if_it_were_set(rate: str) -> None:
+    """What if: nothing is changed, and what is said is what would be said after the change."""
+    site_settings.set_rate(SITE, "1/s")
+    request_fetches([f"{URL}{n}" for n in range(50)])
+    supposed = forecast(SITE, 10, rate)
+    assert Site.objects.get(name=SITE).rate == "1/s"
+    assert supposed.is_supposed
+    site_settings.set_rate(SITE, rate)
+    set_now = forecast(SITE, 10)
+    assert supposed.rate == set_now.rate == rate
+    assert supposed.clears_in_s == pytest.approx(set_now.clears_in_s, abs=NEAR)
+    assert supposed.starts_in_s == pytest.approx(set_now.starts_in_s, abs=NEAR)
+
+
+def test_a_supposed_rate_is_no_faster_than_the_crawl_delay() -> None:
+    """robots.txt holds for whatever rate is set."""
+    site_settings.set_rate(SITE, "1/10s")
+    Site.objects.update(crawl_delay=timedelta(seconds=4))
+    assert forecast(SITE, 10, "5/s").interval == timedelta(seconds=4)
+
+
+def test_a_text_that_is_no_rate_is_refused() -> None:
+    """In the words of set_rate."""
+    with pytest.raises(ValueError, match="rate"):
+        forecast(SITE, 0, "fast")

@@ -14,7 +14,7 @@ WHEN = "%Y-%m-%d %H:%M:%S UTC"
 def as_text(expected: Forecast, site: str) -> str:
     """Return the forecast in a few sentences."""
     name = terminal.printable(expected.site if expected.site == site else f"{expected.site} (which covers {site})")
-    parts = [expected.rate]
+    parts = [f"if it had {expected.rate}" if expected.is_supposed else expected.rate]
     if expected.is_new:
         parts.append("no site yet")
     if expected.max_concurrency is not None:
@@ -69,6 +69,7 @@ def as_data(expected: Forecast) -> dict[str, object]:
         "site": expected.site,
         "is_new": expected.is_new,
         "rate": expected.rate,
+        "is_supposed": expected.is_supposed,
         "max_concurrency": expected.max_concurrency,
         "state": expected.state,
         "unreachable": expected.backoff_error or None,

@@ -14,9 +14,6 @@ No page depends on the number of the page, or of all fetches. A fetch that chang
 both of them, or in none.
 """
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +24,7 @@ from django.db import transaction
 
 from postgres import statements
 from ratelimit.models import PAUSED_FOREVER
+from workers import cursors
 from workers.fetches.models import FINAL, HELD, URL_KEY, State
 from workers.fetches.reports.fetch_filters import EVER, Filters
 
@@ -39,13 +37,6 @@ LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
 NOT_DONE: Final = frozenset({State.FAILED.value, State.CANCELLED.value})
-
-
-class WrongCursor(ValueError):
-    """The cursor does not belong to this list: leave it out to begin at its top."""
-
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
 
 
 class ListedFetch(NamedTuple):
@@ -124,13 +115,13 @@ class _Place:
         self.url_key.encode()
         zones = {moment.tzinfo for moment in (self.finished_at, self.not_before, self.created_at)}
         if not is_number or "\0" in self.url_key or None in zones:
-            raise WrongCursor
+            raise cursors.BadCursor
 
 
 def fetch_list(filters: Filters, cursor: str | None = None) -> Page:
     """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most five queries.
 
-    Raises WrongCursor, a ValueError.
+    Raises BadCursor, a ValueError.
     """
     with transaction.atomic():
         found, place, looked_at = _read_on(filters, cursor, ROWS, LOOKED_AT)
@@ -240,12 +231,12 @@ def _text(place: _Place) -> str:
             key = [place.url_key]
         case _:
             key = []
-    return base64.urlsafe_b64encode(json.dumps([place.way, place.id, *key]).encode()).decode().rstrip("=")
+    return cursors.encode([place.way, place.id, *key])
 
 
 def _read(cursor: str, ways: Sequence[str]) -> _Place:
     try:
-        match json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)):
+        match cursors.decode(cursor):
             case ["queue" as way, int(id_), int(priority), str(moment)] if way in ways:
                 return _Place(way=way, id=id_, priority=priority, not_before=datetime.fromisoformat(moment))
             case ["ended" | "not done" | "ended at site" as way, int(id_), str(moment)] if way in ways:
@@ -256,6 +247,6 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
             case ["newest" | "held" as way, int(id_)] if way in ways:
                 return _Place(way=way, id=id_)
-    except (ValueError, binascii.Error, RecursionError):
-        pass
-    raise WrongCursor
+    except ValueError as error:  # of a time, or of a text that cannot be encoded
+        raise cursors.BadCursor from error
+    raise cursors.BadCursor

@@ -2,6 +2,7 @@
 
     from workers.fetches.reports.forecast import forecast
     forecast("api.example.com", add=5_000).clears_in_s
+    forecast("api.example.com", rate="5/s").clears_in_s
 
 1. One query reads the site, its queue and its runs (sql/forecast.sql).
 2. The simulation (simulation.py) computes when dispatch gives slots to the request, and to the last of the backlog.
@@ -35,6 +36,11 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 
 MOST_ADDED = 1_000_000
 TICK_S = tick_of(task_names.DISPATCH)
+# As the generated columns of ratelimit.models.Site compute it.
+SPACING = 1.01
+DEFAULT_GRACE_SHARE = 0.025
+SHORTEST_DEFAULT_GRACE_S, LONGEST_DEFAULT_GRACE_S = 0.025, 0.25
+SAME_S = 1e-6
 
 
 class FoundRun(TypedDict):
@@ -58,6 +64,7 @@ class FoundSite(NamedTuple):
     now: datetime
     state: str
     backoff_error: str
+    crawl_delay: timedelta | None
     interval_s: float
     spacing_s: float
     grace_s: float
@@ -92,17 +99,19 @@ class Forecast:
     robots_held_for_s: float  # until a robots.txt that cannot be read is asked for again; 0 if there is none
     robots_error: str  # whose robots.txt cannot be read, and why
     added: int
+    is_supposed: bool  # the rate is not the site's own, but one that was asked about
     starts_in_s: float  # a request of priority 0; infinite while paused until resumed
     clears_in_s: float  # until the last start of the backlog and what is added; 0 if there is nothing
     now: datetime  # by the database's clock
 
 
-def forecast(host: str, add: int = 0) -> Forecast:
-    """Return what is to be expected of the site of this host, with `add` more requests.
+def forecast(host: str, add: int = 0, rate: str | None = None) -> Forecast:
+    """Return what is to be expected of the site of this host, with `add` more requests, or if it had another rate.
 
     Reads only, and waits for no lock. A queued fetch that is not due yet counts if it will be due by the time at which
-    slots are reserved for those that are. Raises InvalidSiteName for a text that names no host, ValueError for `add`
-    below 0 or above a million.
+    slots are reserved for those that are. A supposed rate counts from now on, as what is reserved would be reserved
+    anew; a Crawl-delay of robots.txt holds for it, too. Raises InvalidSiteName for a text that names no host, and
+    ValueError for `add` below 0 or above a million, and for a text that is no rate.
     """
     if not 0 <= add <= MOST_ADDED:
         raise ValueError(f"add must be between 0 and {MOST_ADDED:,}, not {add}.")
@@ -111,7 +120,13 @@ def forecast(host: str, add: int = 0) -> Forecast:
     round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
     ahead = horizon(round_trip_s)
     look = partial(_look, known[name].id if known else None, name, ahead.lookahead_s)
-    computed = partial(_computed, add=add, added_grace_s=round_trips.added_grace_s(round_trip_s), ahead=ahead)
+    supposed = partial(_supposed, rate=rate) if rate else _as_it_is
+    added_grace_s = round_trips.added_grace_s(round_trip_s)
+
+    def computed(row: FoundSite) -> Forecast:
+        found = _computed(supposed(row), add=add, added_grace_s=added_grace_s, ahead=ahead)
+        return replace(found, is_supposed=bool(rate))
+
     first = computed(look())
     return computed(look(first.starts_in_s, first.clears_in_s)) if first.not_due else first
 
@@ -140,6 +155,29 @@ def _look(
     }
     [row] = _query("forecast", parameters, row=FoundSite)
     return row
+
+
+def _as_it_is(row: FoundSite) -> FoundSite:
+    return row
+
+
+def _supposed(row: FoundSite, *, rate: str) -> FoundSite:
+    """Return the site as it would be if this rate were set now; a grace that was set stays (ratelimit.models.Site)."""
+    wanted = parse_rate(rate)
+    interval = max(wanted, row.crawl_delay or wanted)
+    is_default = abs(row.grace_s - _default_grace_s(row.interval_s)) < SAME_S
+    return row._replace(
+        written_rate=spelled(rate),
+        effective_interval=interval,
+        interval_s=interval.total_seconds(),
+        spacing_s=interval.total_seconds() * SPACING,
+        grace_s=_default_grace_s(interval.total_seconds()) if is_default else row.grace_s,
+        reserved_for_s=min(row.reserved_for_s, interval.total_seconds()),
+    )
+
+
+def _default_grace_s(interval_s: float) -> float:
+    return min(max(interval_s * DEFAULT_GRACE_SHARE, SHORTEST_DEFAULT_GRACE_S), LONGEST_DEFAULT_GRACE_S)
 
 
 def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon) -> Forecast:
@@ -177,6 +215,7 @@ def _computed(row: FoundSite, *, add: int, added_grace_s: float, ahead: Horizon)
         robots_held_for_s=row.robots_held_for_s,
         robots_error=row.robots_error,
         added=add,
+        is_supposed=False,
         starts_in_s=start_of(row.ahead + asks, asked),
         clears_in_s=start_of(last + is_before, asked if is_before else site) if last >= 0 else 0.0,
         now=row.now,

@@ -13,6 +13,7 @@ from workers.mail.phases import State
 from workers.mail.reports import searching
 
 A_PAGE: Final = 100
+LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,18 +74,24 @@ def _place(email: Email, wanted: Wanted) -> list[object]:
 def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Email]:
     if not cursor:
         return emails
-    if not wanted.to and _order(wanted) == ("-pk",):
-        [before] = cursors.decode(cursor, int)
-        return emails.filter(pk__lt=before)
-    value, pk = cursors.decode(cursor, str, int)
-    column = "lower" if wanted.to else _order(wanted)[0]
-    place = value if wanted.to else _moment(str(value))
-    later = Q(**{f"{column}__gt": place}) | Q(**{column: place, "pk__gt": pk})
-    return emails.filter(later, **{f"{column}__gte": place})
+    is_newest_first = not wanted.to and _order(wanted) == ("-pk",)
+    match cursors.decode(cursor):
+        case [int(pk)] if is_newest_first and abs(pk) <= LARGEST_ID:
+            return emails.filter(pk__lt=pk)
+        case [str(text), int(pk)] if not is_newest_first and abs(pk) <= LARGEST_ID and "\0" not in text:
+            column = "lower" if wanted.to else _order(wanted)[0]
+            place = text if wanted.to else _moment(text)
+            return emails.filter(
+                Q(**{f"{column}__gt": place}) | Q(**{column: place, "pk__gt": pk}), **{f"{column}__gte": place}
+            )
+    raise cursors.BadCursor
 
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise cursors.BadCursor from error
+    if moment.tzinfo is None:
+        raise cursors.BadCursor
+    return moment

@@ -163,14 +163,15 @@ class Forecast(Action):
 
     name = "forecast"
     help = "say when a new request would start, and when the backlog clears"
-    examples = ("forecast api.example.com", "forecast api.example.com --add 5000 --json")
+    examples = ("forecast api.example.com", "forecast api.example.com --add 5000 --rate 5/s --json")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("host", metavar="HOST")
         parser.add_argument("--add", type=from_zero, default=0, metavar="N", help="as if N more requests were queued")
+        parser.add_argument("--rate", metavar="RATE", help="as if the site had this rate, such as 5/s, from now on")
 
-    def run(self, *, host: str, add: int, **_options: Any) -> Answer:
-        expected = forecast(host, add)
+    def run(self, *, host: str, add: int, rate: str | None, **_options: Any) -> Answer:
+        expected = forecast(host, add, rate)
         return Answer(
             text=lambda: forecast_text.as_text(expected, site_names.canonical(host)),
             data=forecast_text.as_data(expected),

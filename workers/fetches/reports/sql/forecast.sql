@@ -23,7 +23,7 @@ SELECT
         WHEN backed_off_until > now THEN 'backed off'
         ELSE 'running'
     END AS state,
-    backoff_error,
+    backoff_error, crawl_delay,
     extract(epoch FROM effective_interval)::float8 AS interval_s,
     extract(epoch FROM spacing)::float8 AS spacing_s,
     extract(epoch FROM effective_grace)::float8 AS grace_s,
@@ -51,14 +51,14 @@ FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
         id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
-        next_start, paused_until, backed_off_until, backoff_error, has_backlog
+        next_start, paused_until, backed_off_until, backoff_error, has_backlog, crawl_delay
     FROM ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT  -- as the generated columns of ratelimit.models compute it
         NULL, %(name)s, %(written_rate)s, %(interval)s::interval, %(interval)s::interval * 1.01,
         least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
-        NULL, NULL, '', false
+        NULL, NULL, '', false, NULL
     WHERE %(site)s::bigint IS NULL
 ) AS site
 LEFT JOIN LATERAL (

@@ -1,0 +1,60 @@
+"""Fetches: lists of them by what an index serves, and all about one: its way, and why it waits."""
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest
+from django.utils import timezone
+
+from ops.filters import Choice, Filters, Text
+from ops.pages import Page, page
+from ops.snapshots import look
+from ratelimit.site_names import InvalidSiteName
+from ratelimit.sites import UnknownSite
+from workers.fetches.models import State
+from workers.fetches.reports import fetch_filters, fetch_list
+from workers.fetches.reports.why import UnknownFetch, why
+
+FILTERS = Filters(
+    Choice(name="state", label="State", values=[state.value for state in State]),
+    Text(name="site", label="Site"),
+    Text(name="error", label="Error contains"),
+    Text(name="status", label="Status"),
+    Text(name="url", label="URL, * at its end for any"),
+    Text(name="since", label="Ended since"),
+    Text(name="until", label="Ended until"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """A page of the list, or why the filters are refused."""
+
+    page: fetch_list.Page | None = None
+    count: str = ""
+    refusal: str = ""
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show a page of the fetches that the filters name."""
+    chosen = FILTERS.read(request.GET)
+
+    def found() -> _Found:
+        try:
+            filters = fetch_filters.read({name: [text] for name, text in chosen.values.items()}, timezone.now())
+        except (ValueError, InvalidSiteName, UnknownSite) as error:
+            return _Found(refusal=str(error))
+        count = str(fetch_list.count(filters)) if not chosen.cursor else ""
+        return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
+
+    return Page(template="ops/fetches.html", title="Fetches", shows={"chosen": chosen, "seen": look(found)})
+
+
+@page
+def show(_request: HttpRequest, fetch_id: int) -> Page:
+    """Show all about one fetch."""
+    try:
+        seen = look(lambda: why(fetch_id))
+    except UnknownFetch as error:
+        raise Http404(str(error)) from error
+    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", shows={"id": fetch_id, "seen": seen})

@@ -1,0 +1,76 @@
+"""Sites: a list of them, and all about one: its slots, when its backlog clears, and what if."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from django.http import Http404, HttpRequest
+
+from ops import histories, timelines
+from ops.pages import Page, page
+from ops.snapshots import Snapshots, look
+from ratelimit.site_names import InvalidSiteName
+from ratelimit.sites import UnknownSite
+from workers.fetches.reports.forecast import Forecast, forecast
+from workers.fetches.reports.site_status import SiteDetails, site_details
+from workers.fetches.reports.timeline import Timeline, timeline
+
+LONGEST = 20  # characters of what the visitor supposes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _WhatIf:
+    """What the visitor supposes, and what would come of it; or why nothing can be said."""
+
+    add: str = ""
+    rate: str = ""
+    expected: Forecast | None = None
+    refusal: str = ""
+
+    @property
+    def starts_never(self) -> bool:
+        return self.expected is not None and self.expected.starts_in_s == math.inf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    details: SiteDetails
+    timeline: Timeline
+    picture: timelines.Picture
+
+
+def _site(name: str) -> _Seen:
+    details = site_details(name)
+    of = timeline(details.at.site.pk)
+    return _Seen(details=details, timeline=of, picture=timelines.picture(of))
+
+
+_snapshots: Snapshots[_Seen] = Snapshots(_site)
+
+
+@page
+def show(request: HttpRequest, name: str) -> Page:
+    """Show all about one site."""
+    try:
+        seen = _snapshots.get(name)
+    except (UnknownSite, InvalidSiteName) as error:
+        raise Http404(str(error)) from error
+    shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}
+    if seen.value is not None:
+        span, charts = histories.of_site(request.GET.get("over"), seen.value.details.at.site.pk)
+        shows |= {"span": span, "charts": charts, "what_if": _what_if(name, request.GET)}
+    return Page(template="ops/site.html", title=name, every_s=2, good_for_s=seen.left_s, shows=shows)
+
+
+def _what_if(name: str, query: Mapping[str, str]) -> _WhatIf:
+    add, rate = (query.get(field, "").strip()[:LONGEST] for field in ("add", "rate"))
+    if not add and not rate:
+        return _WhatIf()
+    if add and not (add.isascii() and add.isdecimal()):
+        return _WhatIf(add=add, rate=rate, refusal="How many more fetches? A whole number, such as 500.")
+    try:
+        seen = look(partial(forecast, name, int(add or 0), rate or None))
+    except ValueError as error:
+        return _WhatIf(add=add, rate=rate, refusal=str(error))
+    return _WhatIf(add=add, rate=rate, expected=seen.value, refusal=seen.failure)
