@@ -1,4 +1,4 @@
-"""The charts of what was: the last 24 hours or 7 days, of all sites or of one."""
+"""The charts of what was: the last hour, day or week, of all sites or of one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +26,12 @@ class Span:
 SPANS: Final = {
     span.name: span
     for span in (
+        Span(name="1h", label="1 h", hours=1, points=60, step="1 min"),
         Span(name="24h", label="24 h", hours=24, points=144, step="10 min"),
         Span(name="7d", label="7 days", hours=168, points=168, step="1 h"),
     )
 }
+USUAL: Final = "24h"
 _all = Snapshots[Sequence[Point]](lambda span: reports.minutes(span.hours, span.points), least_life_s=LIFE_S)
 _of_site = Snapshots[Sequence[SitePoint]](
     lambda key: reports.site_minutes(key[1], key[0].hours, key[0].points), least_life_s=LIFE_S
@@ -37,15 +39,15 @@ _of_site = Snapshots[Sequence[SitePoint]](
 
 
 def of_all(name: str | None) -> tuple[Span, Seen[dict[str, Chart]]]:
-    """Return the charts of the three promises; a name that is no span's means the first one."""
-    span = SPANS.get(name or "", SPANS["24h"])
+    """Return the charts of the three promises; a name that is no span's means the usual one."""
+    span = SPANS.get(name or "", SPANS[USUAL])
     seen = _all.get(span)
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
 def of_site(name: str | None, site_id: int) -> tuple[Span, Seen[dict[str, Chart]]]:
     """Return the charts of one site."""
-    span = SPANS.get(name or "", SPANS["24h"])
+    span = SPANS.get(name or "", SPANS[USUAL])
     seen = _of_site.get((span, site_id))
     return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
 
