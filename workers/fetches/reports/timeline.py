@@ -101,8 +101,8 @@ def outcome_within_s() -> float:
 def timeline(site_id: int) -> Timeline:
     """Return the slots of the site from a minute ago to the look-ahead, at most MOST_SLOTS, and what starts next.
 
-    Reads only, by indexes; the cost grows with the slots of all sites in that time, not with the tables. A site that was
-    deleted has no next starts.
+    Reads only, by indexes; the cost grows with the slots of all sites in that time, not with the tables. A site that
+    was deleted has no next starts.
     """
     round_trip_s = longest_round_trip_s()
     ahead = horizon(round_trip_s)
