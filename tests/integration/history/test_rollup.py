@@ -1,72 +1,269 @@
-"""The rollup adds each past minute to the totals once: they equal a count of all rows, by another query."""
+"""The rollup adds each past minute to the totals once: they equal a count of all rows that asks nothing of it."""
 
-from datetime import datetime, timedelta
+import signal
+from collections import Counter
+from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.conf import LazySettings
+from django.db import connection
+from django.db.models import Sum
+from django.db.models.functions import Now
 
-from ratelimit import site_settings
+from notifications.models import FlushedEpoch
 from ratelimit.models import Site, Slot
-from tests.integration.conftest import database_now
+from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
+from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
 from workers.fetches.models import Fetch
 from workers.history import rollup
 from workers.history.models import Minute, SiteMinute, Watermark
-from workers.history.reports import minutes, site_minutes, totals
+from workers.history.reports import totals
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SITE = "site.example"
-AGO = timedelta(minutes=20)  # since the history began: long before the trail
+# Rolls up until it is killed: before the statement `sys.argv[1]` is executed for the `sys.argv[2]`th time.
+KILLED = """
+import signal
+from workers.history import rollup
+query, left = rollup._query, {sys.argv[1]: int(sys.argv[2])}
+def counted(name, *arguments, **options):
+    left[name] = left.get(name, 0) - 1
+    if left[name] == 0 and not AFTER:
+        os.kill(os.getpid(), signal.SIGKILL)
+    answer = query(name, *arguments, **options)
+    if left[name] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
+rollup._query = counted
+rollup.roll_up()
+"""
+FOREVER = """
+from workers.history import rollup
+print("ready", flush=True)
+while True:
+    rollup.roll_up(3)
+"""
 
 
-@pytest.fixture
-def began() -> datetime:
-    """Have a history that began twenty minutes ago; returns when."""
-    minute = database_now().replace(second=0, microsecond=0) - AGO
-    Watermark.objects.create(rolled_until=minute, epoch=0)
-    return minute
+def roll_up_all() -> int:
+    """Roll up, call by call, until no minute is left; returns how many were."""
+    rolled_up = 0
+    while minutes := rollup.roll_up():
+        rolled_up += minutes
+    return rolled_up
 
 
-def slots(site: Site, start: datetime, count: int = 1, **columns: Any) -> None:
-    for number in range(count):
-        at = start + timedelta(milliseconds=number)
-        Slot.objects.create(
-            site=site, start_time=at, use_until=at + timedelta(seconds=1), interval=timedelta(seconds=1), **columns
-        )
+def expected_minutes(past: Past) -> int:
+    return (database_now() - timedelta(seconds=rollup.trail_s()) - past.began) // MINUTE
 
 
-def test_a_minute_is_counted(began: datetime) -> None:
-    """One row a minute, one of its site, and totals; minutes in which nothing happened have rows of zeros."""
-    site_settings.set_rate(SITE, "1/s")
-    site = Site.objects.get()
-    at = began + timedelta(seconds=70)
-    slots(site, at, 3, finished_at=at)
-    slots(site, at, 2, released_at=at)
-    slots(site, at, 1)
-    Fetch.objects.create(url="u", site=site, state="done", status_code=200, finished_at=at, lateness_ms=3.0)
-    Fetch.objects.create(url="u", site=site, state="failed", error="the site answered 503", finished_at=at)
+def test_totals_are_a_recount(past: Past) -> None:
+    """Each slot, fetch and minute is counted once, by what became of it; the rows of minutes add up to the totals."""
+    past.fill(40, 20)
 
-    rolled_up = rollup.roll_up()
+    rolled_up = roll_up_all()
 
-    assert rolled_up >= 15
+    assert rolled_up == expected_minutes(past) > 30
+    assert totals() == recounted(past.began)
     assert Minute.objects.count() == rolled_up
-    [busy] = Minute.objects.exclude(slots_used=0)
-    assert busy.minute == began + timedelta(minutes=1)
-    assert (busy.slots_used, busy.slots_given_back, busy.slots_unreported, busy.slots_allowed) == (3, 2, 1, 60)
-    assert (busy.fetches_done, busy.fetches_failed, busy.refused, busy.lateness_p99_ms) == (1, 1, 1, 3.0)
+    of_minutes = Minute.objects.aggregate(
+        used=Sum("slots_used"), done=Sum("fetches_done"), allowed=Sum("slots_allowed")
+    )
+    of_sites = SiteMinute.objects.aggregate(used=Sum("slots_used"), allowed=Sum("slots_allowed"))
+    counted = totals()
+    assert of_minutes["used"] == of_sites["used"] == counted["slots", "used"]
+    assert of_minutes["allowed"] == of_sites["allowed"] == counted["slots_allowed", ""]
+    assert of_minutes["done"] == counted["fetches_ended", "done"]
+
+
+def test_a_minute_has_all_that_happened_in_it(past: Past) -> None:
+    """Fetches by the moment of their end, slots by that of their start; a minute without anything has zeros."""
+    site, at = Site.objects.get(name="b.example"), past.at(2) - timedelta(microseconds=1)
+    for kind in ({"finished_at": at}, {"released_at": at}, {"released_at": at + 3 * SECOND}, {}):
+        Slot.objects.create(site=site, start_time=at, use_until=at + SECOND, interval=SECOND, **kind)
+    for lateness_ms in (1.0, 3.0, 9.0):
+        Fetch.objects.create(url="u", site=site, state="done", status_code=200, finished_at=at, lateness_ms=lateness_ms)
+    Fetch.objects.create(url="u", state="failed", error="the site answered 429 (attempt 5 of 5)", finished_at=at)
+    FlushedEpoch.objects.create(epoch=7, users=40, flushed_at=at)
+    FlushedEpoch.objects.create(epoch=8, users=2, flushed_at=at)
+
+    roll_up_all()
+
+    seen = Minute.objects.get(minute=past.at(1))
+    assert (seen.slots_used, seen.slots_given_back, seen.slots_missed, seen.slots_unreported) == (1, 1, 1, 1)
+    assert (seen.slots_allowed, seen.fetches_done, seen.fetches_failed, seen.refused) == (60, 3, 1, 1)
+    assert (seen.lateness_p50_ms, round(seen.lateness_p99_ms or 0, 2)) == (3.0, 8.88)
+    assert seen.unread_flushed == 42
     [of_site] = SiteMinute.objects.all()
-    assert (of_site.site_id, of_site.slots_used, of_site.fetches_done) == (site.pk, 3, 1)
-    assert totals() == {
-        ("fetches_ended", "done"): 1,
-        ("fetches_ended", "failed"): 1,
-        ("fetch_failures", "refused"): 1,
-        ("fetch_lateness", "5"): 1,
-        ("fetch_lateness_sum_us", ""): 3_000,
-        ("slots", "used"): 3,
-        ("slots", "given back"): 2,
-        ("slots", "unreported"): 1,
-        ("slots_allowed", ""): 60,
-        ("rollups", ""): rolled_up,
+    assert (of_site.minute, of_site.site_id, of_site.slots_used, of_site.fetches_done) == (past.at(1), site.pk, 1, 3)
+    quiet = Minute.objects.get(minute=past.at(2))
+    assert (quiet.slots_used, quiet.fetches_done, quiet.lateness_p50_ms) == (0, 0, None)
+
+
+def test_a_recall_makes_slots_void(past: Past) -> None:
+    """The last recall of the slot's own site counts."""
+    site, other = Site.objects.get(name="a.example"), Site.objects.get(name="b.example")
+    at = past.at(1.5)
+    for of in (site, other):
+        slot = Slot.objects.create(site=of, start_time=at, use_until=at, interval=SECOND, released_at=at - SECOND)
+    Site.objects.filter(pk=site.pk).update(recalled_slot=slot.pk, recalled_at=at - 2 * SECOND)
+
+    roll_up_all()
+
+    assert Counter({fate: number for (series, fate), number in totals().items() if series == "slots"}) == {
+        "void": 1,
+        "given back": 1,
     }
-    assert sum(point.slots_used or 0 for point in minutes(1, 60)) == 3
-    assert sum(point.slots_used or 0 for point in site_minutes(site.pk, 1, 60)) == 3
+
+
+def test_the_first_rollup_begins_with_the_present() -> None:
+    """What was before is unknown: it gets no rows, and is in no total."""
+    Fetch.objects.create(url="u", state="failed", error="?", finished_at=database_now() - timedelta(minutes=30))
+
+    assert rollup.roll_up() == 0
+
+    assert Watermark.objects.get().rolled_until <= database_now() < Watermark.objects.get().rolled_until + 2 * MINUTE
+    assert (totals(), Minute.objects.count()) == ({}, 0)
+
+
+def test_it_trails_until_all_outcomes_are_known(past: Past, settings: LazySettings) -> None:
+    """A minute is left alone while an outcome may come: an answer may take as long as the time-outs say."""
+    before = rollup.trail_s()
+    settings.WEIR_FETCH_TIMEOUT += 600.0
+    assert rollup.trail_s() == before + 600
+    assert roll_up_all() == expected_minutes(past)
+
+    assert Watermark.objects.get().rolled_until <= database_now() - timedelta(seconds=rollup.trail_s())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", [1, 2, 7])
+@pytest.mark.parametrize("statement", ["by_index", "next_minute", "rollup"])
+def test_a_rollup_that_is_killed_counts_nothing_twice(
+    past: Past, start_python: StartPython, statement: str, number: int, *, after: bool
+) -> None:
+    """Wherever it is killed: the next one goes on, and the totals are a recount."""
+    past.fill(12, 10)
+    process = start_python(f"AFTER = {after}\n{KILLED}", statement, number)
+    assert process.wait(30) == -signal.SIGKILL
+    assert Minute.objects.count() == number - 1, "the transaction that it was in is undone, and no other"
+
+    roll_up_all()
+
+    assert totals() == recounted(past.began)
+
+
+def test_two_at_once_count_nothing_twice(past: Past, start_python: StartPython, eventually: Eventually) -> None:
+    """Of several processes one has the watermark's lock; the others leave the minute to it."""
+    past.fill(40, 20)
+    processes = [start_python(FOREVER) for _ in range(3)]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+
+    eventually(lambda: Minute.objects.count() >= expected_minutes(past), "the last minute")
+
+    for process in processes:
+        process.kill()
+        process.wait()
+    assert Minute.objects.count() == totals()["rollups", ""]
+    assert totals() == recounted(past.began)
+
+
+def test_another_rollup_is_not_waited_for(past: Past, other_connection: psycopg.Connection[Any]) -> None:
+    """While a process holds the watermark, there is nothing to do for others."""
+    other_connection.execute("SELECT FROM history_watermark FOR UPDATE")
+    assert rollup.roll_up() == 0
+    other_connection.rollback()
+    assert rollup.roll_up(1) == 1
+    assert past.began < Watermark.objects.get().rolled_until
+
+
+def test_fetches_that_end_meanwhile_are_counted_once(
+    past: Past, in_threads: InThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are written while minutes are rolled up are in the totals when their own minute is."""
+    past.fill(38, 5)
+
+    def work(number: int) -> None:
+        if number == 0:
+            roll_up_all()
+            return
+        for _ in range(100):
+            Fetch.objects.create(url="u", state="failed", error="?", finished_at=Now())
+
+    in_threads(4, work)
+    assert totals() == recounted(past.began)
+    monkeypatch.setattr(rollup, "trail_s", lambda: -2 * 60.0)  # as if those minutes were long over
+    roll_up_all()
+
+    assert totals() == recounted(past.began)
+    assert Fetch.objects.count() == sum(number for (series, _), number in totals().items() if series == "fetches_ended")
+
+
+def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings) -> None:
+    """Call by call, a bounded number of minutes each; of what may have been purged, the rest counts."""
+    settings.WEIR_SLOT_RETENTION = 3 * 3600.0
+    past = began_ago(timedelta(hours=5))
+    past.fill(300, 2)
+
+    assert rollup.roll_up() == rollup.MOST_MINUTES
+    roll_up_all()
+
+    assert totals() == recounted(past.began)
+    first = Minute.objects.earliest("minute").minute
+    assert timedelta(hours=1.9) < first - past.began < timedelta(hours=2.1), "a gap, where slots may be gone"
+    assert Minute.objects.count() == (Watermark.objects.get().rolled_until - first) // MINUTE
+
+
+def test_one_that_is_late_by_weeks_begins_where_history_does(past: Past, settings: LazySettings) -> None:
+    """Minutes that would be deleted at once are passed over."""
+    settings.WEIR_HISTORY_RETENTION = 600.0
+    rollup.roll_up()
+    assert Minute.objects.earliest("minute").minute > past.at(25)
+
+
+def test_old_minutes_are_deleted(past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In short batches; totals stay."""
+    past.fill(40, 2)
+    roll_up_all()
+    before = totals()
+    monkeypatch.setattr(rollup, "PURGE_BATCH", 7)
+    settings.WEIR_HISTORY_RETENTION = 20 * 60.0
+    oldest = database_now() - timedelta(minutes=20)
+
+    rollup.purge()
+
+    assert not Minute.objects.filter(minute__lt=oldest).exists()
+    assert not SiteMinute.objects.filter(minute__lt=oldest).exists()
+    assert Minute.objects.count() > 15
+    assert SiteMinute.objects.exists()
+    assert totals() == before
+
+
+def test_the_busiest_sites_have_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more sites than there are rows for, those with most slots and ended fetches have them."""
+    monkeypatch.setattr(rollup, "MOST_SITES", 1)
+    sites, at = Site.objects.order_by("name"), past.at(0.5)
+    for count, site in enumerate(sites, 1):
+        for _ in range(count):
+            Slot.objects.create(site=site, start_time=at, use_until=at, interval=SECOND, finished_at=at)
+
+    roll_up_all()
+
+    [row] = SiteMinute.objects.all()
+    assert (row.site_id, row.slots_used) == (sites[2].pk, 3)
+    assert Minute.objects.get(minute=past.began).slots_used == 6
+
+
+def test_a_deleted_site_is_counted(past: Past) -> None:
+    """Its slots are history."""
+    past.fill(3, 10)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM ratelimit_site")
+
+    roll_up_all()
+
+    assert totals() == recounted(past.began)

@@ -40,9 +40,8 @@ def test_slots_of_a_run_are_shown_with_their_fetches(site: Site) -> None:
     assert {slot.id: slot.fetch_id for slot in seen.slots} == by_slot
     assert not seen.has_more
     queued = [start for start in seen.next_starts if not start.is_reserved]
-    assert [start.id for start in queued] == list(
-        Fetch.objects.filter(state="queued").order_by("pk").values_list("pk", flat=True)
-    )
+    in_queue = Fetch.objects.filter(state="queued").order_by("pk").values_list("pk", flat=True)
+    assert [start.id for start in queued] == list(in_queue)
     starts = [start.start_in_s for start in seen.next_starts]
     assert starts == sorted(starts)
     assert all(url.url.startswith("https://") for url in seen.next_starts)

@@ -1,0 +1,105 @@
+"""history_failure_reason knows the texts that code writes into the error of a fetch that failed."""
+
+import pytest
+from django.db import connection
+
+from tests.integration.fetcher.situations import TABLE, Becomes
+from workers.fetches.addresses import Allowed
+from workers.fetches.fetcher.results import outcomes
+from workers.fetches.targets import InvalidTarget, parse_target
+
+pytestmark = pytest.mark.django_db
+
+REASONS = {
+    "the site answered 429 (attempt 5 of 5)": "refused",
+    "the site answered 503 (attempt 1 of 1)": "refused",
+    "the site answered 500": "server error",
+    "no complete answer within 30 s (attempt 5 of 5)": "timeout",
+    "no connection within 10 s": "timeout",
+    "the connection took 3.2 s to open, longer than its slot could wait": "timeout",
+    "TimeoutError: [Errno 110] Connection timed out": "timeout",
+    "gaierror: [Errno -2] Name or service not known": "dns",
+    "LookupTimedOut: no answer from DNS for a.example within 5 s": "dns",
+    "ClientConnectorCertificateError: Cannot connect to host a.example:443 ssl:True": "tls",
+    "ClientConnectorSSLError: Cannot connect to host a.example:443": "tls",
+    "connection refused by 127.0.0.1 port 9 (ECONNREFUSED): no server listens there": "connection refused",
+    "ClientConnectorError: Cannot connect to host a.example:443 ssl:default [No route to host]": "connection",
+    "ClientOSError: [Errno 104] Connection reset by peer": "connection",
+    "the site closed the connection without an answer": "connection",
+    "the site closes connections before a request can be sent": "connection",
+    "ClientPayloadError: Response payload is not completed": "bad answer",
+    "the body's encoding 'br' was not asked for": "bad answer",
+    "the compressed body ends too early": "bad answer",
+    "the body is larger than 10 bytes (WEIR_FETCH_MAX_BODY)": "too large",
+    "the headers are larger than 65536 bytes together": "too large",
+    "10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS can allow its network": "forbidden",
+    "port 22 is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it": "forbidden",
+    "robots.txt of https://a.example disallows it": "robots.txt",
+    "robots.txt of https://a.example cannot be read: no connection within 10 s": "robots.txt",
+    "more than 10 redirects, the last to https://a.example/": "redirect",
+    "redirected to 'gaierror: ; WEIR_FETCH_ALLOW_NETS ': the URL has no host": "redirect",
+    "unexpected: KeyError: 'gaierror: '": "internal",
+    "the answer could not be judged: ValueError": "internal",
+    "the database refused the result: DataError": "internal",
+    "what nobody has thought of": "other",
+    "": "other",
+}
+NO_URLS = (
+    "x", "ftp://a.example/", "http://u:p@a.example/", "http:///x", "http://a.example:0/", "http://[::1%25eth0]/",
+    "http://127.1/", "http://a..b/", "http://a.example/\x01", "http://" + "a" * 5000, "http://[v1.x]/",
+)  # fmt: skip
+
+
+def reason_of(error: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT history_failure_reason(%s)", [error])
+        reason: str = cursor.fetchone()[0]
+        return reason
+
+
+@pytest.mark.parametrize("error", REASONS)
+def test_each_text_has_its_class(error: str) -> None:
+    """What a stranger may have put into a text changes nothing."""
+    assert reason_of(error) == REASONS[error]
+
+
+@pytest.mark.parametrize(
+    "error",
+    sorted(
+        {
+            situation.error
+            for situations in TABLE.values()
+            for situation in situations
+            if situation.error.strip("…") and situation.becomes in {Becomes.FAILED, Becomes.AGAIN}
+        }
+    ),
+)
+def test_no_situation_is_other(error: str) -> None:
+    """Each error of the table of situations, which a real fetcher makes, has a class of its own."""
+    assert reason_of(error.replace("…", "x 1 ")) != "other"
+
+
+@pytest.mark.parametrize("text", NO_URLS)
+def test_what_is_no_url_is_told(text: str) -> None:
+    """Fetches that fail when they are asked for are told from those that the settings forbid."""
+    with pytest.raises(InvalidTarget) as refused:
+        parse_target(text)
+    assert reason_of(str(refused.value)) == "invalid URL"
+
+
+def test_a_forbidden_address_is_told() -> None:
+    """The settings could allow it."""
+    with pytest.raises(InvalidTarget) as refused:
+        parse_target("http://127.0.0.1/", Allowed(networks=(), ports=frozenset({80})))
+    assert reason_of(str(refused.value)) == "forbidden"
+
+
+def test_a_lost_fetch_is_told() -> None:
+    """Its fetcher is to blame, or PostgreSQL."""
+    lost = outcomes.lost(fetch_id=1, slot_id=1, was_running=True, attempts=4, max_attempts=5, chance=0.5)
+    assert reason_of(lost.error) == "fetcher lost"
+
+
+def test_classes_are_few() -> None:
+    """A label of a metric has a bounded number of values."""
+    assert len({*REASONS.values(), "invalid URL", "fetcher lost"}) <= 16

@@ -1,0 +1,74 @@
+"""The rollup finds the rows of its minute by indexes, whatever the statistics say, among hours of others."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from postgres import statements
+from tests.integration.conftest import database_now
+from tests.integration.plans import believe_empty, plan_of, rows_read_by
+from workers.history.rollup import LATENESS_MS, MOST_SITES
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOURS, EACH = 2, 500  # slots, and ended fetches, of each minute
+RANGE = 128 * 100  # rows of one block range, at most
+ROWS = """
+INSERT INTO ratelimit_site (id, name, "interval", burst, has_backlog, covers_subdomains)
+SELECT n, 's' || n || '.example', '1 s', 1, false, false FROM generate_series(1, 50) AS n;
+INSERT INTO ratelimit_slot (site_id, start_time, use_until, "interval", run_size, finished_at)
+SELECT 1 + n %% 50, at, at, '1 s', 1, at
+FROM generate_series(1, %(all)s) AS n, LATERAL (SELECT now() - n * interval '1 minute' / %(each)s AS at) AS moment
+ORDER BY at;
+INSERT INTO fetches_fetch (url, hop_url, site_id, state, priority, max_attempts, finished_at, status_code, slot_id)
+SELECT 'u', 'u', 1 + n %% 50, 'done', 0, 5, now() - n * interval '1 minute' / %(each)s, 200, n
+FROM generate_series(1, %(all)s) AS n;
+INSERT INTO mail_email (
+    kind, key, recipient, state, message_id, attempts, claimed_by, phase, last_reply, sent_at, ended_at
+)
+SELECT 'k', n, 'a@b.example', 'sent', n, 1, '', '', '', at, at
+FROM generate_series(1, %(all)s) AS n, LATERAL (SELECT now() - n * interval '1 minute' / %(each)s AS at) AS moment
+ORDER BY at;
+"""
+TABLES = ("ratelimit_slot", "fetches_fetch", "mail_email", "ratelimit_site")
+
+
+@pytest.fixture(params=["no statistics", "believed empty", "statistics"])
+def minute(request: pytest.FixtureRequest) -> datetime:
+    """Have hours of slots, fetches and e-mails; returns a minute in the midst of them."""
+    with connection.cursor() as cursor:
+        cursor.execute(ROWS, {"all": HOURS * 60 * EACH, "each": EACH})
+        cursor.execute("SELECT brin_summarize_new_values('slot_by_start'), brin_summarize_new_values('email_by_end')")
+        for table in TABLES:
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
+            if request.param == "believed empty":
+                believe_empty(table)
+            elif request.param == "statistics":
+                cursor.execute(f"ANALYZE {table}")
+    return database_now().replace(second=0, microsecond=0) - timedelta(hours=1)
+
+
+def parameters(minute: datetime) -> dict[str, Any]:
+    return {
+        "minute": minute, "epoch": 0, "is_whole": True, "bounds": list(LATENESS_MS), "most_sites": MOST_SITES
+    }  # fmt: skip
+
+
+def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
+    """No table is read from end to end, and of slots and e-mails only the block ranges of the minute."""
+    text = statements._load("workers.history", "rollup")
+    with transaction.atomic():
+        statements.run_within("workers.history", "by_index", {})
+        nodes = plan_of("workers.history", "rollup", parameters(minute))
+        read = {table: rows_read_by(text, table, parameters=parameters(minute)) for table in TABLES}
+        transaction.set_rollback(True)
+
+    assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
+    indexes = {node["Index Name"] for node in nodes if "Index Name" in node}
+    assert {"slot_by_start", "fetch_finished", "email_by_end", "ratelimit_site_pkey"} <= indexes
+    assert read["fetches_fetch"] <= EACH
+    assert read["ratelimit_slot"] <= 2 * RANGE < HOURS * 60 * EACH / 2
+    assert read["mail_email"] <= 2 * RANGE
+    assert read["ratelimit_site"] <= EACH
