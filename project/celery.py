@@ -9,12 +9,14 @@ from project.broker import outlive_lost_connections
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
+from workers.tracing.messages import carry_correlation_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 outlive_lost_connections()
 leave_when_silent()
 log_what_tasks_print()
+carry_correlation_ids()
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app

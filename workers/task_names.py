@@ -34,3 +34,4 @@ TICKS = frozenset(
         PURGE_EMAILS,
     }
 )
+OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}

@@ -196,7 +196,7 @@ class Fetcher:
         try:
             found = reconnecting(successor_of, job)
         except Error:  # sweep takes the successor back when its lease ends
-            log.exception("successor_not_looked_up", fetch=job.fetch_id, slot=job.slot_id)
+            log.exception("successor_not_looked_up", **job.named, slot=job.slot_id)
             return
         if found is None:
             return
@@ -226,7 +226,7 @@ class Fetcher:
         elif task.cancelled():
             self._writer.put(Snoozed(job=job, slot_used=was_written))
         elif error := task.exception():
-            log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
+            log.error("fetch_failed_unexpectedly", **job.named, exc_info=error)
             reason = f"unexpected: {type(error).__name__}: {error}"
             self._writer.put(Failure(job=job, error=reason, slot_used=was_written))
         else:

@@ -26,6 +26,7 @@ from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
 from workers.mail.transports.relays import Relay
+from workers.tracing import correlation
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
@@ -54,14 +55,15 @@ class Sender:
         Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if it was not accepted, and
         others need not be tried either.
         """
-        try:
-            with self._busy():
-                ready = self._message(held)
-            if isinstance(ready, Outcome):
-                return _ended(held.email, ready)
-            return self._in_its_turn(held, ready)
-        except leases.ClaimLost:
-            return None
+        with correlation.bound(held.email.correlation_id):
+            try:
+                with self._busy():
+                    ready = self._message(held)
+                if isinstance(ready, Outcome):
+                    return _ended(held.email, ready)
+                return self._in_its_turn(held, ready)
+            except leases.ClaimLost:
+                return None
 
     def close(self) -> None:
         """Close the connections."""

@@ -85,6 +85,6 @@ def _judged(event: Event) -> Outcome:
         chance = random()  # noqa: S311  jitter
         return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=chance, allowed=allowed_by_settings())
     except Exception as error:
-        log.exception("event_not_judged", fetch=event.job.fetch_id)
+        log.exception("event_not_judged", **event.job.named)
         reason = f"the answer could not be judged: {type(error).__name__}"
         return Outcome(fetch_id=event.job.fetch_id, slot_id=event.job.slot_id, state=State.FAILED, error=reason)
