@@ -28,7 +28,7 @@ from workers.fetches.on_done import Ended, call_on_done
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
-from workers.tracing import correlation
+from workers.tracing import correlation, spans
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
@@ -116,11 +116,13 @@ def request_fetches(
         "revalidate": revalidate,
         "correlation_id": correlation.current(),
     }
-    wanted = _wanted(texts, common, dedupe=dedupe)
-    if dedupe:
-        fetches, new = _queue_once(wanted, not_before, common)
-    else:
-        fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
+    with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
+        common["traceparent"] = spans.traceparent()
+        wanted = _wanted(texts, common, dedupe=dedupe)
+        if dedupe:
+            fetches, new = _queue_once(wanted, not_before, common)
+        else:
+            fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
     # Robust: the fetches are committed by then, and an error would hit web code that has succeeded. Sweep finds them.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches

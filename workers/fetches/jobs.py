@@ -36,6 +36,7 @@ class Job:
     is_robots: bool = False  # a robots.txt that Weir itself asks for
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
     correlation_id: str = ""  # of what asked for it
+    traceparent: str = ""  # the same, for spans
 
     @property
     def named(self) -> dict[str, object]:

@@ -9,6 +9,7 @@ from django.db.models.functions import MD5, Now
 
 from ratelimit.models import Site
 from workers.tracing.correlation import LONGEST as LONGEST_ID
+from workers.tracing.spans import LONGEST as LONGEST_TRACEPARENT
 
 LONGEST_TASK_NAME = 200  # characters
 
@@ -122,6 +123,13 @@ class Fetch(models.Model):
         default="",
         db_default="",
         help_text="the web request, or the task, that asked for it, as in log lines; empty: a command did",
+    )
+    traceparent = models.CharField(
+        max_length=LONGEST_TRACEPARENT,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the span in which it was asked for (W3C Trace Context), where spans are on",
     )
 
     objects: ClassVar = FetchQuerySet.as_manager()

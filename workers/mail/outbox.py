@@ -25,7 +25,7 @@ from workers.mail.addresses import CannotBeWritten
 from workers.mail.models import Email
 from workers.mail.rendering import Rendered, message_id, project_language, render
 from workers.publish import publish
-from workers.tracing import correlation
+from workers.tracing import correlation, spans
 
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
@@ -41,6 +41,7 @@ _STORED = (
     "priority",
     "message_id",
     "correlation_id",
+    "traceparent",
     *renderings.NOTED,
 )
 
@@ -102,7 +103,9 @@ def send_once(
     except (CannotBeWritten, OperationalError, InterfaceError):
         if raises:
             raise
-    return _store(email, rendered)
+    with spans.span("enqueue e-mail", {"weir.kind": kind}):
+        email.traceparent = spans.traceparent()
+        return _store(email, rendered)
 
 
 def wake_mailer() -> None:

@@ -60,6 +60,7 @@ class ClaimedFetch(NamedTuple):
     etag: str
     last_modified: str
     correlation_id: str
+    traceparent: str
 
 
 class Successor(NamedTuple):
@@ -74,6 +75,7 @@ class Successor(NamedTuple):
     is_robots: bool
     obeys_robots: bool
     correlation_id: str
+    traceparent: str
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
@@ -134,6 +136,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 is_robots=row.is_robots,
                 obeys_robots=row.obeys_robots,
                 correlation_id=row.correlation_id,
+                traceparent=row.traceparent,
             )
         )
     try:
@@ -161,6 +164,7 @@ def successor_of(job: Job) -> tuple[Job, datetime] | None:
         is_robots=row.is_robots,
         obeys_robots=row.obeys_robots,
         correlation_id=row.correlation_id,
+        traceparent=row.traceparent,
     )
     return successor, row.passed_on_at
 

@@ -44,6 +44,7 @@ from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
 from workers.fetches.robots.user_agent import has_contact
 from workers.processes import presence
+from workers.tracing import spans
 
 log = structlog.get_logger(__name__)
 
@@ -104,7 +105,10 @@ class Fetcher:
             batch.wait()
 
     def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
-        return robots_gate.admit(reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
+        with spans.span("claim", {"weir.slots": len(slot_ids)}) as span:
+            jobs = reconnecting(claim, slot_ids, self._confirmation)
+            span.set_attributes({"weir.fetches": len(jobs)})
+            return robots_gate.admit(jobs, self._robots_files)
 
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
