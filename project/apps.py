@@ -16,7 +16,9 @@ class ProjectConfig(AppConfig):
 
     def ready(self) -> None:
         from project import checks  # noqa: F401, PLC0415  registering is the purpose
+        from project.logs.requests import name_requests  # noqa: PLC0415  django-structlog reads the settings
 
+        name_requests()
         connection_created.connect(_configure, dispatch_uid="weir")
         gc.freeze()  # what was imported stays: no collection looks at it again, nor at the end, and forks share it
         gc.enable()

@@ -3,18 +3,22 @@
 import os
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_init
+from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
 
 from project.broker import outlive_lost_connections
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
+from workers.tracing import spans
+from workers.tracing.messages import carry_correlation_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
 outlive_lost_connections()
 leave_when_silent()
 log_what_tasks_print()
+carry_correlation_ids()
+worker_process_shutdown.connect(spans.stop)
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()  # `tasks.py` of every installed app

@@ -60,6 +60,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "project.request_spans.request_spans",
     "django_structlog.middlewares.RequestMiddleware",
 ]
 ROOT_URLCONF = "project.urls"
@@ -258,3 +259,4 @@ WEIR_MAIL_MAX_ATTEMPTS = env.WEIR_MAIL_MAX_ATTEMPTS
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)
+OTEL_EXPORTER_OTLP_ENDPOINT = env.OTEL_EXPORTER_OTLP_ENDPOINT

@@ -36,3 +36,4 @@ TICKS = frozenset(
         ROLL_UP,
     }
 )
+OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}

@@ -70,6 +70,11 @@ class Django(Group):
         "two where it is empty.",
     )
     WEIR_LOG_LEVEL: LogLevel = Field(default="INFO", description="`DEBUG`, `INFO`, `WARNING`, `ERROR` or `CRITICAL`.")
+    OTEL_EXPORTER_OTLP_ENDPOINT: str = Field(
+        default="",
+        description="The collector that spans are sent to, by OTLP over HTTP: `http://127.0.0.1:4318`. Needs the extra "
+        "`otel`; the other variables of OpenTelemetry hold, too ([how to](../how-to/trace-and-log.md)).",
+    )
 
 
 class Servers(Group):

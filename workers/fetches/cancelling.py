@@ -7,7 +7,7 @@ cancel(fetch.pk)
 from postgres import statements
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches.models import Fetch
-from workers.fetches.on_done import call_on_done
+from workers.fetches.on_done import COLUMNS, Ended, call_on_done
 
 
 def cancel(fetch_id: int) -> bool:
@@ -18,5 +18,5 @@ def cancel(fetch_id: int) -> bool:
     """
     if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
         return False
-    call_on_done(Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list("pk", "on_done"))
+    call_on_done(map(Ended._make, Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list(*COLUMNS)))
     return True

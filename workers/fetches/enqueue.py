@@ -24,10 +24,11 @@ from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.addresses import Allowed, allowed_by_settings
 from workers.fetches.models import LONGEST_TASK_NAME, Fetch, State
-from workers.fetches.on_done import call_on_done
+from workers.fetches.on_done import Ended, call_on_done
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
 from workers.fetches.targets import MAX_LENGTH, InvalidTarget, Target, parse_target
+from workers.tracing import correlation, spans
 
 PRIORITIES = range(-32_768, robots_files.PRIORITY)
 MOST_ATTEMPTS = 32_767
@@ -113,12 +114,15 @@ def request_fetches(
         "max_attempts": max_attempts,
         "on_done": _task_name(on_done),
         "revalidate": revalidate,
+        "correlation_id": correlation.current(),
     }
-    wanted = _wanted(texts, common, dedupe=dedupe)
-    if dedupe:
-        fetches, new = _queue_once(wanted, not_before, common)
-    else:
-        fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
+    with spans.span("enqueue fetches", {"weir.fetches": len(texts)}):
+        common["traceparent"] = spans.traceparent()
+        wanted = _wanted(texts, common, dedupe=dedupe)
+        if dedupe:
+            fetches, new = _queue_once(wanted, not_before, common)
+        else:
+            fetches = new = [fetch for fetch in _queue(wanted, not_before, common) if fetch is not None]
     # Robust: the fetches are committed by then, and an error would hit web code that has succeeded. Sweep finds them.
     transaction.on_commit(lambda: _tell_workers(new), robust=True)
     return fetches
@@ -251,4 +255,8 @@ def _tell_workers(fetches: list[Fetch]) -> None:
     sites = {origin_of(fetch.hop_url): fetch.site_id for fetch in fetches if fetch.site_id is not None}
     robots_files.ask(sites)
     backlog.activate(sites.values())
-    call_on_done((fetch.pk, fetch.on_done) for fetch in fetches if fetch.on_done and fetch.state == State.FAILED)
+    call_on_done(
+        Ended(fetch.pk, fetch.on_done, fetch.correlation_id)
+        for fetch in fetches
+        if fetch.on_done and fetch.state == State.FAILED
+    )

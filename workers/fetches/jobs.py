@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ratelimit.pacing import Run
 from workers.fetches.models import State
+from workers.tracing import correlation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,13 @@ class Job:
     validators: Validators | None = None
     is_robots: bool = False  # a robots.txt that Weir itself asks for
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
+    correlation_id: str = ""  # of what asked for it
+    traceparent: str = ""  # the same, for spans
+
+    @property
+    def named(self) -> dict[str, object]:
+        """What names it in a log line of the batch's, which has no correlation id of its own."""
+        return {"fetch": self.fetch_id, **({correlation.KEY: self.correlation_id} if self.correlation_id else {})}
 
 
 @dataclass(eq=False, kw_only=True, slots=True)

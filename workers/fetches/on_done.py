@@ -7,27 +7,45 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import takewhile
+from typing import NamedTuple
 
 from django.db.models.functions import Now
 
 from workers.fetches.models import Fetch
 from workers.publish import publish
+from workers.tracing import correlation
 
 BATCH = 1_000
 # A call that has not been noted after this time was lost, with its process or with the broker.
 OVERDUE = timedelta(seconds=30)
 
 
-def call_on_done(ended: Iterable[tuple[int, str]]) -> None:
-    """Publish the task of each (fetch id, task name), and note those that the broker took.
+class Ended(NamedTuple):
+    """A fetch that has ended, and the task that it names."""
+
+    fetch: int
+    on_done: str
+    correlation_id: str
+
+
+COLUMNS = ("pk", "on_done", "correlation_id")  # of Fetch, in the order of Ended
+
+
+def call_on_done(ended: Iterable[Ended]) -> None:
+    """Publish the task of each fetch, under the id of what asked for the fetch, and note those that the broker took.
 
     Stops at the first that the broker did not take: one that hangs costs the caller one time-out. `call_overdue`
     repeats the rest.
     """
-    called = [fetch_id for fetch_id, _ in takewhile(lambda call: publish(call[1], call[0]), ended)]
+    called = [each.fetch for each in takewhile(_call, ended)]
     if called:
         # Not those that were retried meanwhile: their next end needs a call of its own.
         Fetch.objects.filter(pk__in=called, finished_at__isnull=False).update(on_done_called_at=Now())
+
+
+def _call(ended: Ended) -> bool:
+    with correlation.bound(ended.correlation_id):
+        return publish(ended.on_done, ended.fetch)
 
 
 def call_overdue() -> int:
@@ -36,7 +54,7 @@ def call_overdue() -> int:
         Fetch.objects.filter(finished_at__lt=Now() - OVERDUE, on_done_called_at__isnull=True)
         .exclude(on_done="")
         .order_by("finished_at")
-        .values_list("pk", "on_done")[:BATCH]
+        .values_list(*COLUMNS)[:BATCH]
     )
-    call_on_done(overdue)
+    call_on_done(map(Ended._make, overdue))
     return len(overdue)

@@ -11,6 +11,7 @@ from workers import broker_link, task_names
 from workers.fetches import dispatch as dispatching
 from workers.fetches.maintenance import purge as purging
 from workers.fetches.maintenance import sweep as sweeping
+from workers.tracing import spans
 
 DRAIN = 3.0  # seconds that answers in flight get when a fetcher stops
 
@@ -21,7 +22,8 @@ def dispatch(site_ids: list[int] | None = None) -> None:
 
     Safe to run twice, together, or late.
     """
-    dispatching.dispatch(site_ids)
+    with spans.span("dispatch") as span:
+        span.set_attributes({"weir.fetches": dispatching.dispatch(site_ids)})
 
 
 @shared_task(name=task_names.FETCH_BATCH)

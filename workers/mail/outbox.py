@@ -25,6 +25,7 @@ from workers.mail.addresses import CannotBeWritten
 from workers.mail.models import Email
 from workers.mail.rendering import Rendered, message_id, project_language, render
 from workers.publish import publish
+from workers.tracing import correlation, spans
 
 LONGEST_KEY = 100
 LARGEST_CONTEXT = 64 * 1024  # bytes of JSON: what is larger belongs into a table of the application's
@@ -39,6 +40,8 @@ _STORED = (
     "language",
     "priority",
     "message_id",
+    "correlation_id",
+    "traceparent",
     *renderings.NOTED,
 )
 
@@ -87,6 +90,7 @@ def send_once(
         language=language,
         priority=priority,
         message_id=message_id(kind, key),
+        correlation_id=correlation.current(),
     )
     if not_before:
         email.next_attempt_at = not_before
@@ -99,7 +103,9 @@ def send_once(
     except (CannotBeWritten, OperationalError, InterfaceError):
         if raises:
             raise
-    return _store(email, rendered)
+    with spans.span("enqueue e-mail", {"weir.kind": kind}):
+        email.traceparent = spans.traceparent()
+        return _store(email, rendered)
 
 
 def wake_mailer() -> None:

@@ -6,6 +6,7 @@ from notifications import flush, forgetting, read_marks, reconcile
 from notifications.link import outages
 from notifications.removal import cap, expiry, retention
 from workers import task_names
+from workers.tracing import spans
 
 # How long they go on; what is left is for the next run, which for the first four comes after five seconds.
 FORGETTING_S, SETTLING_S = 1.5, 3.0
@@ -16,14 +17,14 @@ PURGING_S = 20.0  # for notifications, and for notes of epochs: reconciliation m
 @shared_task(name=task_names.FLUSH_UNREAD)
 def flush_unread() -> None:
     """Move sealed deltas from Redis to PostgreSQL; safe to run twice, at once, or killed anywhere."""
-    with outages.waited_out("unread_not_flushed"):
+    with spans.span("flush unread"), outages.waited_out("unread_not_flushed"):
         flush.flush_sealed()
 
 
 @shared_task(name=task_names.RECONCILE_UNREAD)
 def reconcile_unread() -> None:
     """Find unread numbers that are wrong, and repair them; only one process does so at a time."""
-    with outages.waited_out("unread_not_reconciled"):
+    with spans.span("reconcile unread"), outages.waited_out("unread_not_reconciled"):
         reconcile.run_pass()
 
 

@@ -245,6 +245,7 @@ def test_asking_for_robots_files_scans_neither_them_nor_the_queue(origins: dict[
         "origins": list(origins),
         "urls": [f"{origin}/robots.txt" for origin in origins],
         "sites": list(origins.values()),
+        "correlation_ids": ["" for _ in origins],
         "obey": True,
         "priority": 0,
         "max_attempts": 3,

@@ -59,6 +59,8 @@ class ClaimedFetch(NamedTuple):
     good_id: int | None  # the last good result, to be revalidated
     etag: str
     last_modified: str
+    correlation_id: str
+    traceparent: str
 
 
 class Successor(NamedTuple):
@@ -72,6 +74,8 @@ class Successor(NamedTuple):
     passed_on_at: datetime
     is_robots: bool
     obeys_robots: bool
+    correlation_id: str
+    traceparent: str
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
@@ -131,6 +135,8 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
                 is_robots=row.is_robots,
                 obeys_robots=row.obeys_robots,
+                correlation_id=row.correlation_id,
+                traceparent=row.traceparent,
             )
         )
     try:
@@ -157,6 +163,8 @@ def successor_of(job: Job) -> tuple[Job, datetime] | None:
         validators=None,
         is_robots=row.is_robots,
         obeys_robots=row.obeys_robots,
+        correlation_id=row.correlation_id,
+        traceparent=row.traceparent,
     )
     return successor, row.passed_on_at
 

@@ -44,6 +44,7 @@ from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
 from workers.fetches.robots.user_agent import has_contact
 from workers.processes import presence
+from workers.tracing import spans
 
 log = structlog.get_logger(__name__)
 
@@ -104,7 +105,10 @@ class Fetcher:
             batch.wait()
 
     def _claim(self, slot_ids: list[int]) -> tuple[list[Job], list[Event]]:
-        return robots_gate.admit(reconnecting(claim, slot_ids, self._confirmation), self._robots_files)
+        with spans.span("claim", {"weir.slots": len(slot_ids)}) as span:
+            jobs = reconnecting(claim, slot_ids, self._confirmation)
+            span.set_attributes({"weir.fetches": len(jobs)})
+            return robots_gate.admit(jobs, self._robots_files)
 
     def stop_starting(self) -> None:
         """Give back what has not been sent yet. For a signal handler: returns at once."""
@@ -196,7 +200,7 @@ class Fetcher:
         try:
             found = reconnecting(successor_of, job)
         except Error:  # sweep takes the successor back when its lease ends
-            log.exception("successor_not_looked_up", fetch=job.fetch_id, slot=job.slot_id)
+            log.exception("successor_not_looked_up", **job.named, slot=job.slot_id)
             return
         if found is None:
             return
@@ -226,7 +230,7 @@ class Fetcher:
         elif task.cancelled():
             self._writer.put(Snoozed(job=job, slot_used=was_written))
         elif error := task.exception():
-            log.error("fetch_failed_unexpectedly", fetch=job.fetch_id, exc_info=error)
+            log.error("fetch_failed_unexpectedly", **job.named, exc_info=error)
             reason = f"unexpected: {type(error).__name__}: {error}"
             self._writer.put(Failure(job=job, error=reason, slot_used=was_written))
         else:

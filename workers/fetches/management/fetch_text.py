@@ -69,6 +69,7 @@ def details(fetch: Fetch) -> dict[str, object]:
         "body_bytes": body.values_list("size", flat=True).first(),
         "unchanged_from": fetch.unchanged_from_id,
         "on_done": fetch.on_done or None,
+        "correlation_id": fetch.correlation_id or None,
     }
 
 
@@ -97,6 +98,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
     yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
     yield "on_done", str(of["on_done"] or "")
+    yield "correlation id", str(of["correlation_id"] or "")
 
 
 def _headers(stored: object) -> Iterator[str]:

@@ -34,6 +34,7 @@ from workers.fetches.robots import crawl_delays
 from workers.fetches.robots.rules import PATH, Rules
 from workers.fetches.robots.user_agent import product_token
 from workers.fetches.targets import parse_target
+from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.fetches.robots")
@@ -63,21 +64,26 @@ class KnownFile(NamedTuple):
     site_lacks_delay: bool
 
 
-def ask(site_ids: Mapping[str, int], *, is_needed_now: bool = False) -> list[int]:
+def ask(
+    site_ids: Mapping[str, int], *, is_needed_now: bool = False, correlation_ids: Mapping[str, str] | None = None
+) -> list[int]:
     """Queue the robots.txt of these origins, each at its site, unless it is known, queued or in flight.
 
     With `is_needed_now` all of them are queued, as claimed fetches wait for them. Without it, no more than a site can
-    ask for in AHEAD_OF_FETCHES, and none while fetches there have waited for longer than that. Returns the sites for
+    ask for in AHEAD_OF_FETCHES, and none while fetches there have waited for longer than that. Each
+    gets the id that `correlation_ids` has for its origin; without these, that of the caller. Returns the sites for
     which something was queued: the caller activates their backlog flags.
     """
     if not site_ids:
         return []
+    ids = dict.fromkeys(site_ids, correlation.current()) if correlation_ids is None else correlation_ids
     rows = _query(
         "ask",
         {
             "origins": list(site_ids),
             "urls": [origin + PATH for origin in site_ids],
             "sites": list(site_ids.values()),
+            "correlation_ids": [ids.get(origin, "") for origin in site_ids],
             "obey": settings.WEIR_OBEY_ROBOTS,
             "priority": PRIORITY,
             "max_attempts": MAX_ATTEMPTS,
@@ -151,8 +157,8 @@ class RobotsFiles:
         self._known: OrderedDict[str, Known] = OrderedDict()  # by origin; the one used last stands last
         self._bytes = 0
 
-    def known(self, site_ids: Mapping[str, int]) -> dict[str, Known]:
-        """Return what is known of these origins, by origin, and ask for the rest at these sites.
+    def known(self, site_ids: Mapping[str, int], correlation_ids: Mapping[str, str] | None = None) -> dict[str, Known]:
+        """Return what is known of these origins, by origin, and ask for the rest at these sites, under these ids.
 
         No query where this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
@@ -161,7 +167,7 @@ class RobotsFiles:
         if missing := [origin for origin in site_ids if origin not in fresh]:
             still_good = self._look_up(missing)
             needed = {origin: site_ids[origin] for origin in missing if origin not in still_good}
-            backlog.activate(ask(needed, is_needed_now=True))
+            backlog.activate(ask(needed, is_needed_now=True, correlation_ids=correlation_ids))
         found = {origin: self._known[origin] for origin in site_ids if origin in self._known}
         for origin in found:
             self._known.move_to_end(origin)

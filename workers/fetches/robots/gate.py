@@ -47,10 +47,15 @@ def admit(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Even
 def _known(jobs: list[Job], files: RobotsFiles) -> dict[str, Known]:
     sites = {origin_of(job.url): job.site_id for job in jobs if job.obeys_robots}
     try:
-        return files.known(sites) if sites else {}
+        return files.known(sites, _askers(jobs)) if sites else {}
     except Error:  # the jobs are claimed and must not be dropped: they wait
         log.exception("robots_not_looked_up")
         return {}
+
+
+def _askers(jobs: list[Job]) -> dict[str, str]:
+    """Return the correlation id of the first job of each origin, for which its robots.txt is asked for."""
+    return {origin_of(job.url): job.correlation_id for job in reversed(jobs)}
 
 
 def _timed_refusal(job: Job, known: dict[str, Known], spent_s: dict[str, float]) -> Event | None:
@@ -77,6 +82,6 @@ def _refusal(job: Job, known: Known | None) -> Event | None:
     try:
         is_allowed = known.rules is None or known.rules.allows(job.url)
     except Exception as error:  # a third-party parser's: the job must not be dropped
-        log.exception("robots_not_applied", fetch=job.fetch_id)
+        log.exception("robots_not_applied", **job.named)
         return Failure(job=job, error=f"robots.txt of {origin} cannot be applied: {type(error).__name__}")
     return None if is_allowed else Disallowed(job=job, error=f"robots.txt of {origin} disallows it")

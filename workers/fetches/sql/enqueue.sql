@@ -14,7 +14,7 @@ WITH wanted AS MATERIALIZED (
 ), queued AS (
     INSERT INTO fetches_fetch (
         id, url, hop_url, site_id, state, error, finished_at, not_before, priority, max_attempts, on_done, revalidate,
-        dedupe_key
+        dedupe_key, correlation_id, traceparent
     )
     SELECT
         id, url, hop_url, site_id,
@@ -22,7 +22,7 @@ WITH wanted AS MATERIALIZED (
         error,
         CASE WHEN site_id IS NULL THEN clock_timestamp() END,
         due, %(priority)s, %(max_attempts)s, %(on_done)s, %(revalidate)s,
-        dedupe_key
+        dedupe_key, %(correlation_id)s, %(traceparent)s
     FROM wanted
     ORDER BY dedupe_key, place
     ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND state IN ('queued', 'reserved', 'running') DO NOTHING

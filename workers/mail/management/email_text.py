@@ -109,6 +109,7 @@ def details(email: Email, blockers: Sequence[Blocker]) -> dict[str, object]:
             for name in ("language", "priority", "content_hash", "content_size", "renderings", "relay", "provider_id")
         },
         **{name: moment and moment.isoformat() for name, moment in times},
+        "correlation_id": email.correlation_id or None,
         "waits_for": [
             {"what": it.what, "text": it.text, "until": it.until and it.until.isoformat()} for it in blockers
         ],
@@ -154,6 +155,7 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "asked until", _moment(of["ask_until"])
     for name in ("phase", "last_reply", "relay", "provider_id", "worker"):
         yield name.replace("_", " "), str(of[name])
+    yield "correlation id", str(of["correlation_id"] or "")
 
 
 def _moment(moment: object) -> str:

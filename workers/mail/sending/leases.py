@@ -31,6 +31,7 @@ from workers.mail import addresses
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.mail.sending.outcomes import Outcome
+from workers.tracing import correlation
 
 SWEPT_AT_ONCE = 1_000
 LONGEST_REPLY = 1_000  # characters of a reply that are kept
@@ -170,7 +171,8 @@ def _end(email: Email) -> bool:
         email.state, email.next_attempt_at, email.last_reply = State.PENDING, Now(), NO_WORD
     else:
         email.state, email.last_reply = State.UNKNOWN, NO_WORD
-        log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
+        with correlation.bound(email.correlation_id):
+            log.error("email_unknown", email=email.pk, phase=email.phase, reply=NO_WORD, worker=email.claimed_by)
     is_unknown = email.state == State.UNKNOWN
     if not is_unknown:
         email.claim_token = email.sending_since = None

@@ -26,6 +26,7 @@ from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
 from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
 from workers.mail.transports.relays import Relay
+from workers.tracing import correlation, spans
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
@@ -54,14 +55,19 @@ class Sender:
         Returns None if the claim was lost. Raises base.Unreachable and slots.SlotTooFar if it was not accepted, and
         others need not be tried either.
         """
-        try:
-            with self._busy():
-                ready = self._message(held)
-            if isinstance(ready, Outcome):
-                return _ended(held.email, ready)
-            return self._in_its_turn(held, ready)
-        except leases.ClaimLost:
-            return None
+        email = held.email
+        with correlation.bound(email.correlation_id), spans.span("send e-mail", _shown(email), link=email.traceparent):
+            try:
+                return self._delivered(held)
+            except leases.ClaimLost:
+                return None
+
+    def _delivered(self, held: Held) -> Outcome | None:
+        with self._busy():
+            ready = self._message(held)
+        if isinstance(ready, Outcome):
+            return _ended(held.email, ready)
+        return self._in_its_turn(held, ready)
 
     def close(self) -> None:
         """Close the connections."""
@@ -170,6 +176,12 @@ class Sender:
             return _unforeseen(email, error, route if has_begun else None)
         route.accepted()
         return outcomes.accepted(reply)
+
+
+def _shown(email: Email) -> dict[str, str | int]:
+    """Return what a collector may know: not to whom it goes, nor what it says."""
+    name = {correlation.KEY: email.correlation_id} if email.correlation_id else {}
+    return {"weir.email": email.pk, "weir.kind": email.kind, **name}
 
 
 def _refused_at_its_end(route: Route, email: Email, error: Unreachable) -> Outcome | None:

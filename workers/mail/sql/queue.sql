@@ -4,13 +4,13 @@ WITH queued AS (
     INSERT INTO mail_email (
         kind, key, recipient, recipient_name, language, context, priority, next_attempt_at, message_id,
         renderings, subject, content_hash, content_size,
-        state, attempts, claimed_by, phase, last_reply
+        state, attempts, claimed_by, phase, last_reply, correlation_id, traceparent
     )
     VALUES (
         %(kind)s, %(key)s, %(recipient)s, %(recipient_name)s, %(language)s, %(context)s::text::jsonb, %(priority)s,
         COALESCE(%(not_before)s, statement_timestamp()), %(message_id)s,
         %(renderings)s, %(subject)s, %(content_hash)s, %(content_size)s,
-        'pending', 0, '', '', ''
+        'pending', 0, '', '', '', %(correlation_id)s, %(traceparent)s
     )
     ON CONFLICT (kind, key) DO NOTHING
     RETURNING id, created_at, next_attempt_at

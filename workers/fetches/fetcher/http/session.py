@@ -41,6 +41,7 @@ from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
+from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
 
@@ -110,6 +111,7 @@ class Session:
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
+        correlation.bind(held.job.correlation_id)  # in the asyncio task of this job, which has a context of its own
         event = await self._in_slot(held)
         if isinstance(event, Answer) or (isinstance(event, Failure) and event.is_last):
             self._closed_on.pop(held.job.fetch_id, None)

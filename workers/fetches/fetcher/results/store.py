@@ -25,10 +25,11 @@ from workers.fetches import backlog
 from workers.fetches.fetcher.parts import take_turn
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import FINAL, State
-from workers.fetches.on_done import call_on_done
+from workers.fetches.on_done import Ended, call_on_done
 from workers.fetches.robots import answers as robots_answers
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import origin_of
+from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.fetches.fetcher.results")
@@ -53,6 +54,7 @@ class StoredFetch(NamedTuple):
     on_done: str
     is_robots: bool
     waits_for_robots: bool
+    correlation_id: str
 
 
 def store(outcomes: Sequence[Outcome]) -> set[int]:
@@ -67,7 +69,8 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
     rows = _query("store", columns, row=StoredFetch)
     _update_robots(rows, outcomes)
     backlog.activate(row.site_id for row in rows if row.state == State.QUEUED)
-    call_on_done((row.id, row.on_done) for row in rows if row.on_done and row.state in FINAL)
+    _log_failed(rows, outcomes)
+    call_on_done(Ended(row.id, row.on_done, row.correlation_id) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
     return {row.id for row in rows}
 
@@ -135,9 +138,21 @@ def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> 
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     robots_answers.note((row.url, became[row.id]) for row in rows if row.is_robots and row.state in FINAL)
     redirected = [row for row in rows if row.state == State.QUEUED and became[row.id].hop_url and not row.is_robots]
-    robots_files.ask({origin_of(row.hop_url): row.site_id for row in redirected})
+    robots_files.ask(
+        {origin_of(row.hop_url): row.site_id for row in redirected},
+        correlation_ids={origin_of(row.hop_url): row.correlation_id for row in redirected},
+    )
     if woken := robots_files.wake({origin_of(row.hop_url): row.site_id for row in rows if row.waits_for_robots}):
         backlog.wake(woken)
+
+
+def _log_failed(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:
+    """Log what failed for good, without its URL, which may hold secrets."""
+    became = {outcome.fetch_id: outcome for outcome in outcomes}
+    for row in rows:
+        if row.state == State.FAILED:
+            with correlation.bound(row.correlation_id):
+                log.info("fetch_failed", fetch=row.id, site=row.site_id, error=became[row.id].error)
 
 
 def _unstorable(outcome: Outcome, error: Exception) -> Outcome:

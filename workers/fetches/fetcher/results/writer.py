@@ -16,6 +16,7 @@ from django.db import connection
 
 from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
+from workers.fetches.fetcher.results import fetch_spans
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation
@@ -75,6 +76,7 @@ class Writer:
             if isinstance(event, Answer) and event.reservation is not None:
                 self._reservations.append(event.reservation)
             outcomes.append(_judged(event))
+            fetch_spans.record(event, outcomes[-1])
             size += len(outcomes[-1].content or b"")  # decompressed, as it is sent to the database
         return outcomes, False
 
@@ -85,6 +87,6 @@ def _judged(event: Event) -> Outcome:
         chance = random()  # noqa: S311  jitter
         return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=chance, allowed=allowed_by_settings())
     except Exception as error:
-        log.exception("event_not_judged", fetch=event.job.fetch_id)
+        log.exception("event_not_judged", **event.job.named)
         reason = f"the answer could not be judged: {type(error).__name__}"
         return Outcome(fetch_id=event.job.fetch_id, slot_id=event.job.slot_id, state=State.FAILED, error=reason)

@@ -90,8 +90,8 @@ WITH found AS MATERIALIZED (
     WHERE job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
-        job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots,
-        decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
+        job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots, job.correlation_id,
+        job.traceparent, decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.usable,
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots
@@ -100,7 +100,8 @@ SELECT
     moved.id, moved.url, redirects, attempts, max_attempts, is_robots, obeys_robots,
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, usable,
-    good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified
+    good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
+    correlation_id, traceparent
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

@@ -3,7 +3,8 @@ SELECT
     job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
-    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots
+    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    job.correlation_id, job.traceparent
 FROM (
     -- Row look-up (docs/explanation/sql.md).
     SELECT * FROM fetches_fetch WHERE slot_id = %(slot)s AND lease_until IS NOT NULL OFFSET 0

@@ -10,7 +10,8 @@
 -- roomy   with `ahead`: how many more each site may have queued
 WITH wanted AS MATERIALIZED (
     SELECT asked.*, site.effective_interval, row_number() OVER (PARTITION BY site_id ORDER BY origin) AS place
-    FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[]) AS asked (origin, url, site_id)
+    FROM unnest(%(origins)s::text[], %(urls)s::text[], %(sites)s::bigint[], %(correlation_ids)s::text[])
+        AS asked (origin, url, site_id, correlation_id)
     -- Row look-up (docs/explanation/sql.md).
     CROSS JOIN LATERAL (
         SELECT obeys_robots, effective_interval FROM ratelimit_site WHERE id = asked.site_id OFFSET 0
@@ -45,10 +46,10 @@ WITH wanted AS MATERIALIZED (
     ) AS next ON true
 )
 INSERT INTO fetches_fetch (
-    url, hop_url, site_id, state, is_robots, priority, max_attempts, not_before
+    url, hop_url, site_id, state, is_robots, priority, max_attempts, not_before, correlation_id
 )
 SELECT
-    url, url, site_id, 'queued', true, %(priority)s, %(max_attempts)s, clock_timestamp()
+    url, url, site_id, 'queued', true, %(priority)s, %(max_attempts)s, clock_timestamp(), correlation_id
 FROM wanted
 LEFT JOIN roomy USING (site_id)
 WHERE coalesce(place <= roomy.room, true)

@@ -53,7 +53,7 @@ WITH outcome AS MATERIALIZED (
         AND (NOT outcome.is_lost OR job.lease_until < clock_timestamp())
         AND job.finished_at IS NULL  -- it is held; a condition on `state` may have all held ones read
     RETURNING
-        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since,
+        job.id, job.url, job.hop_url, job.state, job.site_id, job.on_done, job.is_robots, job.due_since, job.correlation_id,
         outcome.content, outcome.slot_id AS used_slot_id, outcome.slot_used
 ), slots AS (  -- by id alone: with more conditions, a scan of all slots looks cheap by old statistics
     UPDATE ratelimit_slot AS slot
@@ -68,5 +68,5 @@ WITH outcome AS MATERIALIZED (
 )
 SELECT
     id, url, CASE WHEN hop_url = '' THEN url ELSE hop_url END AS hop_url, state, site_id, on_done, is_robots,
-    due_since IS NOT NULL AS waits_for_robots
+    due_since IS NOT NULL AS waits_for_robots, correlation_id
 FROM moved

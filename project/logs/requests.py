@@ -1,0 +1,32 @@
+"""The correlation id of a web request: that of `X-Request-ID`, or a new one. The answer has it in the same header.
+
+django-structlog's middleware logs the request. What it calls `request_id` is a new id for each request.
+"""
+
+from typing import Any
+
+import structlog
+from django.http import HttpRequest, HttpResponse
+from django_structlog import signals
+
+from workers.tracing import correlation
+
+HEADER = "X-Request-ID"
+
+
+def name_requests() -> None:
+    """Have log lines of each web request, what it asks for, and its answer carry its id."""
+    signals.bind_extra_request_metadata.connect(_bind)
+    signals.bind_extra_request_finished_metadata.connect(_answer)
+    signals.update_failure_response.connect(_answer)
+
+
+def _bind(request: HttpRequest, **_signal: object) -> None:
+    made: dict[str, Any] = structlog.contextvars.get_contextvars()
+    # What another header than a safe one says is left out, also of the log.
+    correlation.bind(correlation.safe(request.headers.get(HEADER)) or made["request_id"])
+    structlog.contextvars.unbind_contextvars("request_id")  # one thing has one name
+
+
+def _answer(response: HttpResponse, **_signal: object) -> None:
+    response[HEADER] = correlation.current()

@@ -1,0 +1,45 @@
+"""The correlation id: it names the web request, or the task of a user, that asked for a piece of work.
+
+It stands in log lines (the key `correlation_id`), in the rows of the fetches and e-mails that were asked for, and in
+messages of tasks. Work that serves many at once, such as a batch of fetches, has none; what is done in it for a
+single row has that row's.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from structlog import contextvars
+
+KEY = "correlation_id"
+LONGEST = 64  # characters
+_SAFE = re.compile(rf"[A-Za-z0-9._~:+/=-]{{1,{LONGEST}}}")
+
+
+def safe(given: object) -> str:
+    """Return what is given if it may be an id, else "". Strangers choose it, and it goes into rows and log lines."""
+    return given if isinstance(given, str) and _SAFE.fullmatch(given) else ""
+
+
+def current() -> str:
+    """Return the id of what this thread or asyncio task works for; "" without one."""
+    return safe(contextvars.get_contextvars().get(KEY))
+
+
+def bind(correlation_id: str) -> None:
+    """Have the log lines that follow, and what is asked for, carry this id; none where it is empty."""
+    if correlation_id:
+        contextvars.bind_contextvars(**{KEY: correlation_id})
+    else:
+        contextvars.unbind_contextvars(KEY)
+
+
+@contextmanager
+def bound(correlation_id: str) -> Iterator[None]:
+    """Have the log lines of the block, and what it asks for, carry this id; none where it is empty."""
+    before = current()
+    bind(correlation_id)
+    try:
+        yield
+    finally:
+        bind(before)

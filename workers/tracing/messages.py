@@ -1,0 +1,41 @@
+"""The correlation id in the messages of tasks: what sends a message names itself in a header, and its task goes on.
+
+Weir's own tasks have none, and neither have their messages: each run does all that is due, whoever asked for it. A task
+of a user whose message has none, such as one that beat sends, is named by its own id.
+"""
+
+from typing import Any
+
+from celery.signals import before_task_publish, task_postrun, task_prerun
+
+from workers import task_names
+from workers.tracing import correlation
+
+HEADER = "weir_correlation_id"  # the name `correlation_id` is taken: Celery has the id of the task there
+
+
+def carry_correlation_ids() -> None:
+    """Have all messages that this process sends carry the id, and all tasks that it runs have it."""
+    before_task_publish.connect(_name_sender)
+    task_prerun.connect(_bind)
+    task_postrun.connect(_unbind)
+
+
+def _name_sender(sender: str, headers: dict[str, Any], **_signal: object) -> None:
+    # A message that is sent again, such as that of a postponed task, keeps the id that it had.
+    if sender not in task_names.OF_WEIR and HEADER not in headers and (name := correlation.current()):
+        headers[HEADER] = name
+
+
+def _bind(task_id: str, task: Any, **_signal: object) -> None:  # noqa: ANN401  Celery's own have no types
+    if task.request.is_eager:
+        return  # it runs within what called it
+    if task.name in task_names.OF_WEIR:
+        correlation.bind("")
+    else:
+        correlation.bind(correlation.safe(task.request.get(HEADER)) or correlation.safe(task_id))
+
+
+def _unbind(task: Any, **_signal: object) -> None:  # noqa: ANN401  as above
+    if not task.request.is_eager:
+        correlation.bind("")

@@ -1,0 +1,104 @@
+"""Spans: what Weir does, and when, for a collector of OpenTelemetry.
+
+On where OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Otherwise nothing of OpenTelemetry is
+imported, and each function returns at once.
+
+A batch serves many requests, so the span of what is done for one row is no child of the span that asked for it: it has
+a link to that. The row keeps the asker's `traceparent` (W3C Trace Context) for it. No other party is ever sent one.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from workers.tracing.recorder import Recorder
+
+log = structlog.get_logger(__name__)
+
+LONGEST = 55  # characters of a traceparent
+Attributes = Mapping[str, str | int | float]
+
+
+class Span(Protocol):
+    """What is open, and may still learn what became of it."""
+
+    def update_name(self, name: str) -> None:
+        """Replace its name."""
+
+    def set_attributes(self, attributes: Attributes) -> None:
+        """Add what is known by now. No query strings, passwords or addresses of people: a collector is no vault."""
+
+
+class _NoSpan:
+    def update_name(self, name: str) -> None: ...
+
+    def set_attributes(self, attributes: Attributes) -> None: ...
+
+
+_NO_SPAN = _NoSpan()
+
+
+@contextmanager
+def span(name: str, attributes: Attributes | None = None, *, parent: str = "", link: str = "") -> Iterator[Span]:
+    """Record the block, as a child of `parent` or of the block around it; with a link to another span.
+
+    Both are traceparents. One that cannot be read counts as none.
+    """
+    if recorder := _recorder():
+        with recorder.span(name, attributes or {}, parent, link) as opened:
+            yield opened
+    else:
+        yield _NO_SPAN
+
+
+def is_on() -> bool:
+    """Tell whether spans are recorded in this process."""
+    return _recorder() is not None
+
+
+def record(name: str, attributes: Attributes, *, began_at: float, ended_at: float, link: str, failed: bool) -> None:
+    """Record what has ended by now, between these times (seconds since 1970), as a trace of its own."""
+    if recorder := _recorder():
+        recorder.record(name, attributes, began_at, ended_at, link, failed=failed)
+
+
+def traceparent() -> str:
+    """Return the traceparent of the block around the caller; "" where it is not recorded."""
+    recorder = _recorder()
+    return recorder.traceparent() if recorder else ""
+
+
+def stop(**_signal: object) -> None:
+    """Export what is left, for a second at most, at the end of this process."""
+    if recorder := _of_process.pop(os.getpid(), None):
+        recorder.stop()
+
+
+_lock = Lock()
+_of_process: dict[int, "Recorder | None"] = {}  # by process id: after a fork, the exporter is the parent's
+
+
+def _recorder() -> "Recorder | None":
+    if not settings.OTEL_EXPORTER_OTLP_ENDPOINT:
+        return None
+    process = os.getpid()
+    if process not in _of_process:
+        with _lock:
+            if process not in _of_process:
+                _of_process[process] = _started()
+    return _of_process[process]
+
+
+def _started() -> "Recorder | None":
+    try:
+        from workers.tracing.recorder import Recorder  # noqa: PLC0415  with what only the extra installs
+    except ImportError as error:
+        log.warning("tracing_is_off", error=str(error))
+        return None
+    return Recorder(stop)
