@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from postgres import batches, statements
 from workers.processes.presence import GAP_S
 
-_query = partial(statements.run, "workers.processes")
+_query = partial(statements.run_within, "workers.processes")
 
 SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
@@ -46,8 +46,9 @@ class LongestRoundTrip(NamedTuple):
 
 
 def processes() -> list[ProcessStatus]:
-    """Return all processes that are known."""
-    return _query("status", {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}, row=ProcessStatus)
+    """Return all processes that are known. Reads only."""
+    bounds = {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}
+    return _query("status", bounds, row=ProcessStatus)
 
 
 def lost() -> dict[int, str]:
@@ -57,7 +58,7 @@ def lost() -> dict[int, str]:
 
 def longest_round_trip_s() -> float:
     """Return the longest round trip to PostgreSQL that a process has told lately."""
-    rows = statements.run_within("workers.processes", "longest_round_trip", {"lives": FAR_FOR_S}, row=LongestRoundTrip)
+    rows = _query("longest_round_trip", {"lives": FAR_FOR_S}, row=LongestRoundTrip)
     return rows[0].seconds
 
 
