@@ -108,7 +108,8 @@ def test_the_answer_is_in_the_format_that_is_asked_for() -> None:
     assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert openmetrics.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     assert openmetrics.content.endswith(b"# EOF\n")
-    names = {sample.name for family in openmetrics_families(openmetrics.content.decode()) for sample in family.samples}
+    families = openmetrics_families(openmetrics.content.decode())  # type: ignore[no-untyped-call]
+    names = {sample.name for family in families for sample in family.samples}
     assert names == {name for name, _ in series(plain.content.decode())}
 
 
@@ -207,7 +208,7 @@ def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch
     def refused() -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(scrape.connection, "ensure_connection", refused)
+    monkeypatch.setattr(connection, "ensure_connection", refused)
     began_at = time.monotonic()
     found = series()
     assert time.monotonic() - began_at < 1
