@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "notifications",
     "workers",
     "workers.fetches",
+    "workers.history",
     "workers.mail",
     "workers.orders",
     "workers.overview",
@@ -188,6 +189,7 @@ CELERY_TASK_ROUTES = {
     task_names.PURGE_FETCHES: {"queue": "maintenance"},
     task_names.EXPIRE_NOTIFICATIONS: {"queue": "maintenance"},
     task_names.PURGE_EMAILS: {"queue": "maintenance"},
+    task_names.ROLL_UP: {"queue": "maintenance"},
     task_names.FETCH_BATCH: {"queue": "fetch"},
     task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
@@ -222,6 +224,7 @@ WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX
 WEIR_SITE_RETENTION = env.WEIR_SITE_RETENTION
 WEIR_SLOT_RETENTION = env.WEIR_SLOT_RETENTION
 WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
+WEIR_HISTORY_RETENTION = env.WEIR_HISTORY_RETENTION
 WEIR_USER_KEY = env.WEIR_USER_KEY
 WEIR_USER_FOREIGN_KEY = env.WEIR_USER_FOREIGN_KEY
 WEIR_NOTIFICATION_RETENTION = env.WEIR_NOTIFICATION_RETENTION

@@ -65,6 +65,12 @@ SCHEDULE = (
         queue="maintenance",
     ),
     Entry(
+        name="weir: roll up history",
+        task=task_names.ROLL_UP,
+        every=timedelta(seconds=15),
+        queue="maintenance",
+    ),
+    Entry(
         name="weir: heartbeat default",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),

@@ -16,6 +16,7 @@ PURGE_NOTIFICATIONS = "unread.purge"
 EXPIRE_NOTIFICATIONS = "unread.expire"
 SEND_EMAILS = "mail.send_emails"
 PURGE_EMAILS = "mail.purge"
+ROLL_UP = "history.rollup"
 HEARTBEAT = "workers.heartbeat"
 
 # Those that beat sends: each run does all that is due.
@@ -32,5 +33,6 @@ TICKS = frozenset(
         EXPIRE_NOTIFICATIONS,
         SEND_EMAILS,
         PURGE_EMAILS,
+        ROLL_UP,
     }
 )

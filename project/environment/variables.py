@@ -228,6 +228,11 @@ class Retention(Group):
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S, description="How long results are kept after their end (30 days)."
     )
+    WEIR_HISTORY_RETENTION: PositiveSeconds = Field(
+        default=7 * DAY_S,
+        description="How long the numbers of each minute are kept, of which charts are made (7 days). Totals are kept "
+        "for ever.",
+    )
     WEIR_MAIL_CONTENT_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S,
         description="How long the content of an e-mail that has ended is kept after it was rendered (30 days). Its "

@@ -89,6 +89,7 @@ def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
         email.state = State.FAILED
     else:
         email.state, email.claimed_until = State.CANCELLED, None
+    email.ended_at = None if email.state == State.PENDING else Now()
     email.claim_token = email.sending_since = email.ask_until = None
     email.earlier_reply = ""
 

@@ -174,7 +174,10 @@ def _end(email: Email) -> bool:
     is_unknown = email.state == State.UNKNOWN
     if not is_unknown:
         email.claim_token = email.sending_since = None
-    email.save(update_fields=["state", "last_reply", "claim_token", "sending_since", "sent_at", "next_attempt_at"])
+    email.ended_at = None if email.state == State.PENDING else Now()
+    email.save(
+        update_fields=["state", "last_reply", "claim_token", "sending_since", "sent_at", "ended_at", "next_attempt_at"]
+    )
     return is_unknown
 
 

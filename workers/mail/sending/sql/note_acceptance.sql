@@ -9,6 +9,7 @@ SET
     claim_token = CASE WHEN state = 'sending' THEN claim_token END,
     sending_since = CASE WHEN state = 'sending' THEN sending_since END,
     sent_at = CASE WHEN state = 'sending' THEN sent_at ELSE clock_timestamp() END,
+    ended_at = CASE WHEN state = 'sending' THEN ended_at ELSE clock_timestamp() END,
     provider_id = CASE WHEN %(provider_id)s::text = '' THEN provider_id ELSE %(provider_id)s::text END,
     ask_until = NULL
 WHERE id = %(email)s AND state NOT IN ('sent', 'bounced')

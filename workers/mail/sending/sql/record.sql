@@ -10,6 +10,11 @@ SET
         WHEN %(state)s::text = 'unknown' AND earlier_reply = '' THEN COALESCE(sending_since, clock_timestamp())
     END,
     sent_at = CASE WHEN %(state)s::text = 'sent' OR earlier_reply <> '' THEN clock_timestamp() END,
+    ended_at = CASE
+        WHEN earlier_reply <> '' THEN clock_timestamp()
+        WHEN %(state)s::text = state THEN ended_at  -- unknown, and still unknown
+        WHEN %(state)s::text <> 'pending' THEN clock_timestamp()
+    END,
     next_attempt_at = CASE
         WHEN %(state)s::text = 'pending' THEN clock_timestamp() + %(retry_in)s
         ELSE next_attempt_at

@@ -1,0 +1,54 @@
+-- Read which fetches start next at `site`: the first `most` that have slots, and the first `most` of its queue: those
+-- that are due in the order of the queue, then the others as they become due, of the first `looked_at` in the queue. And
+-- what is needed to say when the queued ones start. Reads only, by indexes (index order, docs/explanation/sql.md).
+--
+-- run     the runs that are not over, of a site with `max_concurrency`, each with its starts
+SELECT
+    site.has_backlog, site.burst, site.max_concurrency, coalesce(site.paused_until >= %(forever)s, false) AS is_halted,
+    extract(epoch FROM site.effective_interval)::float8 AS interval_s,
+    extract(epoch FROM site.spacing)::float8 AS spacing_s,
+    extract(epoch FROM site.effective_grace)::float8 AS grace_s,
+    extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,
+    coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
+    (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('at_once', at_once, 'starts_s', starts_s)), '[]')
+        FROM (
+            SELECT coalesce(at_once, run_size) AS at_once, array_agg(extract(epoch FROM start_time - now)::float8) AS starts_s
+            FROM fetches_fetch JOIN ratelimit_slot AS slot ON slot.id = slot_id
+            WHERE fetches_fetch.site_id = site.id AND state IN ('reserved', 'running') AND max_concurrency IS NOT NULL
+            GROUP BY slot.use_until, at_once, run_size
+        ) AS run
+    ) AS held_runs,
+    (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'url', url, 'in_s', in_s) ORDER BY in_s, id), '[]')
+        FROM (
+            SELECT held.id, held.url, extract(epoch FROM slot.start_time - now)::float8 AS in_s
+            FROM fetches_fetch AS held
+            CROSS JOIN LATERAL (SELECT start_time FROM ratelimit_slot WHERE id = held.slot_id OFFSET 0) AS slot
+            WHERE held.site_id = site.id AND held.state IN ('reserved', 'running') AND slot.start_time > now
+            ORDER BY slot.start_time, held.id
+            LIMIT %(most)s
+        ) AS reserved
+    ) AS reserved,
+    (
+        SELECT coalesce(
+            jsonb_agg(jsonb_build_object('id', id, 'url', url, 'in_s', in_s) ORDER BY in_s, is_robots DESC, place), '[]'
+        )
+        FROM (
+            SELECT id, url, is_robots, place, greatest(0, extract(epoch FROM not_before - now))::float8 AS in_s
+            FROM (
+                SELECT *, row_number() OVER () AS place
+                FROM (
+                    SELECT id, url, is_robots, not_before
+                    FROM fetches_fetch
+                    WHERE site_id = site.id AND state = 'queued'
+                    ORDER BY priority DESC, not_before, id
+                    LIMIT %(looked_at)s
+                ) AS first
+            ) AS placed
+            ORDER BY in_s, is_robots DESC, place
+            LIMIT %(most)s
+        ) AS queue
+    ) AS queued
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
+CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE id = %(site)s OFFSET 0) AS site

@@ -1,0 +1,141 @@
+"""Timeline: the slots of one site from a minute ago to the look-ahead, and which fetches start next.
+
+    from workers.fetches.reports.timeline import timeline
+    timeline(site_id).slots[-1].fate
+
+1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate") and its fetch (sql/timeline.sql).
+2. Another one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
+   when the queued ones start (simulation.py).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypedDict
+
+from django.db import transaction
+
+from postgres import statements
+from ratelimit import round_trips
+from ratelimit.models import PAUSED_FOREVER
+from workers import task_names
+from workers.fetches.dispatch import Horizon, horizon
+from workers.fetches.fetcher.claim import longest_hold_s
+from workers.fetches.reports.forecast import FoundRun, start_in
+from workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from workers.processes.status import longest_round_trip_s
+from workers.schedule import tick_of
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+PAST_S = 60.0
+MOST_SLOTS = 2_000
+NEWEST = 5_000  # fetches of all sites that ended last, among which those of past slots are looked for
+MOST_NEXT = 20
+LOOKED_AT = 1_000  # fetches at the head of the queue
+MARGIN_S = 2.0  # for the statement that stores an outcome
+
+
+class TimelineSlot(NamedTuple):
+    """One slot. Its lateness and its fetch are not known of all: see sql/timeline.sql."""
+
+    id: int
+    start_in_s: float  # negative: so long ago
+    fate: str  # reserved | used | given back | missed | void | unreported
+    lateness_ms: float | None
+    fetch_id: int | None
+    run_id: int  # the first slot of its run that is shown
+    run_size: int  # slots that were reserved together
+
+
+class NextStart(NamedTuple):
+    """A fetch that has not started."""
+
+    id: int
+    url: str
+    start_in_s: float  # infinite while the site is paused until somebody resumes it
+    is_reserved: bool  # it has a slot; otherwise the start is estimated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """The slots of a site, by their starts, and the fetches that start next."""
+
+    slots: list[TimelineSlot]
+    has_more: bool  # slots farther from now were left out
+    past_s: float
+    ahead_s: float
+    next_starts: list[NextStart]
+
+
+class FoundFetch(TypedDict):
+    """A fetch, and in how many seconds its slot begins, or it becomes due."""
+
+    id: int
+    url: str
+    in_s: float
+
+
+class FoundNext(NamedTuple):
+    """What sql/next_starts.sql finds."""
+
+    has_backlog: bool
+    burst: int
+    max_concurrency: int | None
+    is_halted: bool
+    interval_s: float
+    spacing_s: float
+    grace_s: float
+    reserved_for_s: float
+    held_for_s: float
+    held_runs: list[FoundRun]
+    reserved: list[FoundFetch]
+    queued: list[FoundFetch]
+
+
+def outcome_within_s() -> float:
+    """Return how many seconds after the end of its run an outcome of a slot comes at the latest, as a rule."""
+    return longest_hold_s() + tick_of(task_names.SWEEP) + MARGIN_S
+
+
+def timeline(site_id: int) -> Timeline:
+    """Return the slots of the site from a minute ago to the look-ahead, at most MOST_SLOTS, and what starts next.
+
+    Reads only, by indexes; the cost grows with the slots of all sites in that time, not with the tables. A site that was
+    deleted has no next starts.
+    """
+    round_trip_s = longest_round_trip_s()
+    ahead = horizon(round_trip_s)
+    window = {"past": PAST_S, "ahead": ahead.lookahead_s, "hold": outcome_within_s()}
+    with transaction.atomic():
+        _query("by_index", {})
+        parameters = {"site": site_id, **window, "most": MOST_SLOTS, "newest": NEWEST}
+        slots = _query("timeline", parameters, row=TimelineSlot)
+        bounds = {"site": site_id, "most": MOST_NEXT, "looked_at": LOOKED_AT, "forever": PAUSED_FOREVER}
+        found = _query("next_starts", bounds, row=FoundNext)
+    has_more = len(slots) > MOST_SLOTS
+    if has_more:  # the statement returns one more, which lies farthest from now
+        slots.remove(max(slots, key=lambda slot: abs(slot.start_in_s)))
+    starts = [start for row in found for start in _next_starts(row, round_trip_s, ahead)]
+    return Timeline(slots=slots, has_more=has_more, past_s=PAST_S, ahead_s=ahead.lookahead_s, next_starts=starts)
+
+
+def _next_starts(row: FoundNext, round_trip_s: float, ahead: Horizon) -> list[NextStart]:
+    """Return the fetches that have slots, and then those that are queued, with when they start."""
+    site = SiteTiming(
+        interval_s=row.interval_s,
+        spacing_s=row.spacing_s,
+        grace_s=row.grace_s + round_trips.added_grace_s(round_trip_s),
+        burst=row.burst,
+        reserved_for_s=row.reserved_for_s,
+        held_for_s=math.inf if row.is_halted else row.held_for_s,
+        max_concurrency=row.max_concurrency,
+        held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
+    )
+    start_of = partial(start_in, site=site, is_active=row.has_backlog, ahead=ahead)
+    reserved = [NextStart(job["id"], job["url"], job["in_s"], is_reserved=True) for job in row.reserved]
+    queued = [
+        NextStart(job["id"], job["url"], start_of(place, from_s=job["in_s"]), is_reserved=False)
+        for place, job in enumerate(row.queued)
+    ]
+    return [*reserved, *queued][:MOST_NEXT]

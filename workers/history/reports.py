@@ -1,0 +1,98 @@
+"""What was, for charts and metrics: totals that only grow, and sums over the steps of a period.
+
+    from workers.history.reports import minutes, totals
+    totals()["fetches_ended", "done"]
+    minutes(24, 96)[-1].slots_used
+
+A step of which no minute is known has None in place of its sums: a gap is no zero.
+"""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, NamedTuple
+
+from postgres import statements
+from workers import task_names
+from workers.history.models import Total
+from workers.history.rollup import MARGIN_S, trail_s
+from workers.schedule import tick_of
+
+_query = partial(statements.run_within, "workers.history")
+
+MOST_POINTS: Final = 1_000
+MOST_HOURS: Final = 366 * 24
+
+
+class SitePoint(NamedTuple):
+    """What happened at one site in one step; sums, but for the lateness, which is that of the worst minute.
+
+    All are None where no minute of the step is known: the site was not among the busiest, or the minute is a gap.
+    """
+
+    since: datetime
+    missing: int  # minutes of the step that are not known
+    fetches_done: int | None
+    fetches_failed: int | None
+    fetches_cancelled: int | None
+    refused: int | None
+    slots_used: int | None
+    slots_given_back: int | None
+    slots_missed: int | None
+    slots_void: int | None
+    slots_unreported: int | None
+    slots_allowed: int | None
+    lateness_p50_ms: float | None  # None also where no request was sent
+    lateness_p99_ms: float | None
+
+
+class Point(NamedTuple):
+    """What happened in one step; sums, but for the lateness. All are None where no minute of the step is known."""
+
+    since: datetime
+    missing: int
+    fetches_done: int | None
+    fetches_failed: int | None
+    fetches_cancelled: int | None
+    refused: int | None
+    slots_used: int | None
+    slots_given_back: int | None
+    slots_missed: int | None
+    slots_void: int | None
+    slots_unreported: int | None
+    slots_allowed: int | None
+    lateness_p50_ms: float | None
+    lateness_p99_ms: float | None
+    emails_sent: int | None
+    emails_failed: int | None
+    emails_unknown: int | None
+    unread_flushed: int | None
+
+
+def totals() -> dict[tuple[str, str], int]:
+    """Return all totals by series and label. What has not happened yet has no entry. Each only grows.
+
+    `fetch_lateness` has the number of fetches in each bucket by its upper bound in milliseconds (`rollup.LATENESS_MS`,
+    or "inf"); a bucket does not include those below it.
+    """
+    return {(series, label): value for series, label, value in Total.objects.values_list("series", "label", "value")}
+
+
+def minutes(hours: int, points: int) -> list[Point]:
+    """Return the last hours in evenly spaced points, the oldest first; at most one row a minute is read.
+
+    The last one ends where the rollup should have come by now (`trail_s`). Raises ValueError for numbers out of range.
+    """
+    return _query("minutes", _steps(hours, points), row=Point)
+
+
+def site_minutes(site_id: int, hours: int, points: int) -> list[SitePoint]:
+    """Return the last hours of one site in evenly spaced points, as `minutes` does."""
+    return _query("site_minutes", {**_steps(hours, points), "site": site_id}, row=SitePoint)
+
+
+def _steps(hours: int, points: int) -> dict[str, object]:
+    if not 1 <= hours <= MOST_HOURS or not 1 <= points <= MOST_POINTS:
+        raise ValueError(f"hours must be from 1 to {MOST_HOURS:,} and points from 1 to {MOST_POINTS:,}.")
+    step = timedelta(minutes=-(-hours * 60 // points))
+    # A minute is rolled up by the first rollup after it is due.
+    return {"step": step, "points": points, "trail": trail_s() + tick_of(task_names.ROLL_UP) + MARGIN_S}

@@ -1,0 +1,13 @@
+"""The Celery task of the history."""
+
+from celery import shared_task
+
+from workers import task_names
+from workers.history import rollup
+
+
+@shared_task(name=task_names.ROLL_UP)
+def roll_up() -> None:
+    """Roll up the minutes that are due, and delete old ones; safe to run twice, at once, or killed anywhere."""
+    rollup.roll_up()
+    rollup.purge()
