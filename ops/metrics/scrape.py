@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from notifications import counters
 from ops.metrics.families import gauges
-from ops.metrics.parts import build, database, processes, sites, unread, work
+from ops.metrics.parts import build, database, history, processes, sites, unread, work
 from postgres import statements
 from workers import broker_link
 
@@ -68,6 +68,7 @@ def parts() -> list[Part]:
         Part(name="work", ask=work.families),
         Part(name="unread", ask=unread.families),
         Part(name="database", ask=database.families),
+        Part(name="history", ask=history.families),
         Part(name="messages", ask=processes.message_families, of_database=False),
         Part(name="deltas", ask=unread.delta_families, of_database=False),
     ]
