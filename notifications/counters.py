@@ -191,6 +191,12 @@ def _deltas(scores: Collection[str]) -> list[int] | None:
     return list(map(int, numbers))
 
 
+def waiting() -> int:
+    """Return how many users' deltas wait for a flush; a user with deltas in both epochs counts twice."""
+    ours = keys()
+    return int(calls.run("waiting", [ours.open, ours.deltas], []))
+
+
 def first_epoch(incarnation: str) -> int:
     """Return the first epoch of this incarnation; earlier epochs are of a Redis that has lost its memory since."""
     return int(incarnation.partition("-")[0])

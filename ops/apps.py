@@ -8,3 +8,7 @@ class OpsConfig(AppConfig):
 
     name = "ops"
     verbose_name = "Operators' pages"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from ops import checks  # noqa: F401, PLC0415  registers by being imported

@@ -1,7 +1,8 @@
-"""The operators' pages, at the root of the site."""
+"""The operators' pages, at the root of the site, and what machines read of the same numbers."""
 
 from django.urls import path
 
+from ops.metrics.views import metrics
 from ops.views import emails, fetches, overview, sites, unread
 
 app_name = "ops"
@@ -13,4 +14,5 @@ urlpatterns = [
     path("unread/", unread.show, name="unread"),
     path("emails/", emails.show_list, name="emails"),
     path("emails/<int:email_id>/", emails.show, name="email"),
+    path("metrics", metrics),
 ]

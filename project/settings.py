@@ -93,7 +93,7 @@ WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_ROOT.is_dir()
 # --- TLS: done by a proxy, if at all --------------------------------------------------------------------------------
 WEIR_TLS_PROXIES = env.WEIR_TLS_PROXIES  # whose word on a request's scheme and client `project.asgi` takes
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = bool(WEIR_TLS_PROXIES)
-SECURE_REDIRECT_EXEMPT = ["^livez$", "^healthz$"]  # which are asked from beside the process, without TLS
+SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$", "^healthz$", "^metrics$"]  # asked from beside it, without TLS
 SECURE_HSTS_SECONDS = int(env.WEIR_HSTS_MAX_AGE)
 # Subdomains, and the lists that browsers come with, are for the domain's owner to decide, and not for this host.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
@@ -256,6 +256,12 @@ WEIR_MAIL_COMMAND_TIMEOUT = env.WEIR_MAIL_COMMAND_TIMEOUT
 WEIR_MAIL_REPLY_TIMEOUT = env.WEIR_MAIL_REPLY_TIMEOUT
 WEIR_MAIL_UNKNOWN_AFTER = env.WEIR_MAIL_UNKNOWN_AFTER
 WEIR_MAIL_MAX_ATTEMPTS = env.WEIR_MAIL_MAX_ATTEMPTS
+
+# --- Monitoring -----------------------------------------------------------------------------------------------------
+WEIR_METRICS_TOKEN = env.WEIR_METRICS_TOKEN  # a SecretStr, as above
+WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a token: on the embedded servers only
+WEIR_METRICS_SITES = env.WEIR_METRICS_SITES
+WEIR_LIVENESS_DIR = env.WEIR_LIVENESS_DIR
 
 # --- Logs -----------------------------------------------------------------------------------------------------------
 LOGGING = formats.configure(formats.chosen(env.WEIR_LOG_FORMAT, debug=DEBUG), env.WEIR_LOG_LEVEL)

@@ -68,6 +68,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         Celery's tick sends one of them. Each would cost a look at the lock and at the schedule, for which a beat
         that is far from PostgreSQL has no time.
         """
+        self._presence.show_life()
         self._presence.turn(holds=int(self._lock is not None))
         self._has_looked = False
         try:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from django.db.models import Min
+from django.db.models import F, Min
 from django.db.models.functions import Now
 
 from workers.models import Heartbeat
@@ -17,6 +17,12 @@ BEAT = "beat"  # the kind of beat's processes
 def beat(queue: str) -> None:
     """Note that a worker of this queue has just run a scheduled task."""
     Heartbeat.objects.update_or_create(queue=queue, defaults={"beat_at": Now()})
+
+
+def ages_s() -> dict[str, float]:
+    """Return the seconds since the last heartbeat of each queue; those that never had one are left out."""
+    now = Heartbeat.objects.annotate(age=Now() - F("beat_at")).values_list("queue", "age")
+    return {queue: age.total_seconds() for queue, age in now if queue in QUEUES}
 
 
 def silent_queues() -> list[str]:

@@ -204,6 +204,27 @@ class Notifications(Group):
     )
 
 
+class Monitoring(Group):
+    """What machines read ([how to](../how-to/monitor.md))."""
+
+    title = "Monitoring"
+
+    WEIR_METRICS_TOKEN: Annotated[SecretStr, Shown("none")] = Field(
+        default=SecretStr(""),
+        description="What `GET /metrics` wants as `Authorization: Bearer TOKEN`: a long random text. Where it is empty "
+        "there is no such page; but on the embedded servers it answers clients of the same host.",
+    )
+    WEIR_METRICS_SITES: Texts = Field(
+        default=[],
+        description="Names of sites, 100 at most, that have metrics of their own: three series each.",
+    )
+    WEIR_LIVENESS_DIR: str = Field(
+        default="",
+        description="A folder in which each worker, fetcher and beat touches a file of its name every two seconds, as "
+        "long as its loop turns. It is created where it is missing; empty = no files.",
+    )
+
+
 class Retention(Group):
     """How long rows are kept, the longest wait that a site may ask for, and the longest statement."""
 
@@ -240,10 +261,10 @@ class Retention(Group):
     )
 
 
-GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Notifications, Retention)
+GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Notifications, Monitoring, Retention)
 
 
-class Variables(Retention, Notifications, Email, Fetches, Pace, Servers, Django):
+class Variables(Retention, Monitoring, Notifications, Email, Fetches, Pace, Servers, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
     model_config = ConfigDict(

@@ -7,7 +7,7 @@ import structlog
 
 TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
 REQUESTS = "django_structlog.middlewares.request"
-HEALTH_CHECKS = ("GET /healthz", "GET /livez")
+HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
 
 Format = Literal["json", "text", "colour"]
 

@@ -20,6 +20,7 @@ from django.db import Error, connection
 
 from postgres import statements
 from ratelimit import round_trips
+from workers.processes.liveness import LivenessFile
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.processes")
@@ -45,6 +46,14 @@ class Presence:
     _noted_at: float = float("-inf")  # of time.monotonic()
     _has_ended: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _file: LivenessFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._file = LivenessFile(name=self.name)
+
+    def show_life(self) -> None:
+        """Touch the process' file; for the loop that does the work, which waits for no server meanwhile."""
+        self._file.touch()
 
     def turn(self, *, holds: int, ago_s: float = 0.0) -> None:
         """Note that the loop turned `ago_s` ago; does nothing where a turn was noted less than two seconds ago."""
@@ -61,6 +70,7 @@ class Presence:
 
     def end(self) -> None:
         """Forget this process, which ends in order."""
+        self._file.remove()
         with self._lock:
             self._has_ended = True
             if self.id is not None:

@@ -46,9 +46,9 @@ class LongestRoundTrip(NamedTuple):
 
 
 def processes() -> list[ProcessStatus]:
-    """Return all processes that are known."""
-    silences = {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}
-    return _query("status", silences, row=ProcessStatus)
+    """Return all processes that are known. Reads only."""
+    bounds = {"silent": SILENT_AFTER_S, "gap": GAP_S, "witness": WITNESS_AFTER_S}
+    return _query("status", bounds, row=ProcessStatus)
 
 
 def lost() -> dict[int, str]:

@@ -67,6 +67,7 @@ def _note(known: presence.Presence) -> None:
     if known.is_handed_over:
         connection.close()  # as above
     else:
+        known.show_life()
         known.turn(holds=len(state.active_requests))
 
 

@@ -33,8 +33,8 @@ PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat
 TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
-    *("benchmarks", "demo", "docs", "examples", "notifications"),
-    *("postgres", "project", "ratelimit", "tests", "workers"),
+    *("benchmarks", "demo", "deploy", "docs", "examples", "notifications"),
+    *("ops", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 

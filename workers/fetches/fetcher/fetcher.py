@@ -153,6 +153,8 @@ class Fetcher:
 
     def _turn(self) -> None:
         take_turn()
+        if known := presence.of_this_process():
+            known.show_life()
         self._loop.call_later(TURN_S, self._turn)
 
     def _note_turn(self) -> None:

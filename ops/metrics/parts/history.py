@@ -1,0 +1,20 @@
+"""The totals of the history, and how far it has come."""
+
+from collections.abc import Iterator
+
+from django.db.models import F
+from django.db.models.functions import Now
+from prometheus_client.metrics_core import Metric
+
+from ops.metrics.families import gauge
+from ops.metrics.parts import totals
+from workers.history import reports
+from workers.history.models import Watermark
+
+
+def families() -> Iterator[Metric]:
+    """Yield the totals of all minutes that were rolled up, and the age of the newest of these."""
+    yield from totals.families(reports.totals())
+    for age in Watermark.objects.annotate(age=Now() - F("rolled_until")).values_list("age", flat=True):
+        meaning = "Age of the last minute whose fetches, slots and e-mails are in the totals; some minutes are normal."
+        yield gauge("weir_history_age_seconds", meaning, max(0.0, age.total_seconds()))

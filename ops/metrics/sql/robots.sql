@@ -1,0 +1,10 @@
+-- Count the robots.txt files that could not be had, among the `most` that expire next: of what cannot be had Weir does not
+-- stop to ask (few expected, index order). Reads only.
+SELECT count(*) FILTER (WHERE state = 'unreachable') AS unreachable
+FROM (
+    SELECT state
+    FROM fetches_robotsfile
+    WHERE expires_at BETWEEN statement_timestamp() AND 'infinity'
+    ORDER BY expires_at
+    LIMIT %(most)s
+) AS file

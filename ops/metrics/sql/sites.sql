@@ -1,0 +1,28 @@
+-- How the named sites do: their queued fetches, up to `most` + 1 each, how long the first of the queue has been due, and
+-- whether nothing may start there now (row look-up, index order). Reads only. A name without a site returns no row.
+SELECT
+    site.name,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT FROM fetches_fetch AS job
+            WHERE job.site_id = site.id AND job.state = 'queued'
+            ORDER BY priority DESC, not_before, id
+            LIMIT %(most)s + 1
+        ) AS queued
+    ) AS queued,
+    coalesce(
+        (
+            SELECT greatest(extract(epoch FROM statement_timestamp() - not_before), 0)
+            FROM fetches_fetch AS job
+            WHERE job.site_id = site.id AND job.state = 'queued'
+            ORDER BY priority DESC, not_before, id
+            LIMIT 1
+        ),
+        0
+    )::float8 AS first_due_s,
+    greatest(paused_until, backed_off_until) > statement_timestamp() AS is_held
+FROM unnest(%(names)s::text[]) AS wanted (name)
+CROSS JOIN LATERAL (
+    SELECT id, name, paused_until, backed_off_until FROM ratelimit_site WHERE ratelimit_site.name = wanted.name OFFSET 0
+) AS site

@@ -1,0 +1,99 @@
+"""/readyz: whether this process can do its work now; without a login, as /livez and /healthz.
+
+A thread of its own asks the database, once at a time, whoever asks: a request waits a second for it, and says then that
+the database does not answer. An answer is given again for a second.
+"""
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotInTime
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, JsonResponse
+
+from postgres import statements
+
+FRESH_S: Final = 1.0
+WITHIN_S: Final = 1.0
+AWAY: Final = "PostgreSQL does not answer within a second."
+
+_query = partial(statements.run_within, "project")
+
+
+class Writes(NamedTuple):
+    """Whether the server takes writes from us."""
+
+    is_standby: bool
+    is_read_only: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Why this process cannot work; "" where it can."""
+
+    at: float  # of time.monotonic()
+    reason: str
+
+
+class Readiness:
+    """The last answer, and the check that runs, if one does."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="readiness")
+        self._lock = threading.Lock()
+        self._running: Future[Answer] | None = None
+        self._is_migrated = False  # once it is, it stays so
+
+    def reason(self) -> str:
+        """Return why this process cannot work, within a second; "" where it can."""
+        try:
+            return self._asked().result(WITHIN_S).reason
+        except NotInTime:
+            return AWAY
+
+    def _asked(self) -> "Future[Answer]":
+        with self._lock:
+            running = self._running
+            is_old = running is None or (running.done() and time.monotonic() > running.result().at + FRESH_S)
+            if running is None or is_old:
+                running = self._running = self._threads.submit(self._check)
+            return running
+
+    def _check(self) -> Answer:
+        try:
+            reason = self._look()
+        except (DatabaseError, InterfaceError):
+            reason = AWAY
+        finally:
+            connection.close()
+        return Answer(at=time.monotonic(), reason=reason)
+
+    def _look(self) -> str:
+        with transaction.atomic():
+            _query("bounds", {})
+            [server] = _query("writes", {}, row=Writes)
+            if server.is_standby:
+                return "PostgreSQL is a standby, which takes no writes."
+            if server.is_read_only:
+                return "PostgreSQL is read-only for this role."
+            self._is_migrated = self._is_migrated or _is_migrated()
+        return "" if self._is_migrated else "Migrations are not applied: run manage.py migrate."
+
+
+def _is_migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+_readiness = Readiness()
+
+
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """Answer 200 while this process can do its work, else 503 with a sentence: for what sends it requests."""
+    reason = _readiness.reason()
+    return JsonResponse({"ready": not reason, "reason": reason}, status=503 if reason else 200)

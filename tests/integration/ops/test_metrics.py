@@ -1,0 +1,354 @@
+"""GET /metrics: who may ask, what is told, and what a server that is away costs."""
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.conf import LazySettings
+from django.db import OperationalError, connection
+from django.test import Client
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
+
+from notifications import counters, flush, inbox, reconcile
+from ops import checks
+from ops.metrics import scrape, views
+from ops.metrics.parts import sites, totals
+from ratelimit import site_settings
+from tests.integration.conftest import database_now
+from tests.integration.fetching import queue_pages
+from tests.integration.plans import scanned
+from workers import broker_link, heartbeats
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch
+from workers.history.models import Total
+from workers.history.rollup import LATENESS_MS, roll_up
+from workers.mail.models import Email
+from workers.orders import shipping
+from workers.orders.models import Order
+from workers.processes.models import Process
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
+
+TOKEN = "a-long-random-text"  # noqa: S105  of the tests
+MOST_SERIES = 100
+Series = dict[tuple[str, tuple[str, ...]], float]
+
+
+@pytest.fixture
+def token(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have a token, and no scrape of another test."""
+    settings.WEIR_METRICS_TOKEN = SecretStr(TOKEN)
+    monkeypatch.setattr(views, "_scraper", scrape.Scraper())
+    monkeypatch.setattr(broker_link, "waiting_in", lambda _queue: 0)
+    yield
+    broker_link.forget_outage()
+
+
+def ask(authorization: str | None = f"Bearer {TOKEN}", accept: str = "", address: str = "127.0.0.1") -> Any:
+    headers = {"Accept": accept} | ({} if authorization is None else {"Authorization": authorization})
+    return Client(headers=headers).get("/metrics", REMOTE_ADDR=address)
+
+
+def series(text: str | None = None) -> Series:
+    """Return all series, by name and values of labels."""
+    families = text_string_to_metric_families(ask().content.decode() if text is None else text)
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value for family in families for sample in family.samples
+    }
+
+
+# --- who may ask ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer \xfc"],
+)
+def test_without_the_token_nothing_is_told(authorization: str | None) -> None:
+    """Not even to this host, and without asking any server."""
+    answer = ask(authorization)
+    assert (answer.status_code, answer.content) == (401, b"")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_with_the_token_everybody_may_ask_and_nobody_may_keep_the_answer() -> None:
+    """Only by GET and HEAD."""
+    answer = ask(address="203.0.113.9")
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert Client(headers={"Authorization": f"bearer {TOKEN}"}).post("/metrics").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("embedded", "address", "status"),
+    [(True, "127.0.0.1", 200), (True, "::1", 200), (True, "203.0.113.9", 404), (True, "", 404),
+     (False, "127.0.0.1", 404)],
+)  # fmt: skip
+def test_without_a_token_only_the_embedded_servers_answer_and_only_this_host(
+    embedded: bool, address: str, status: int, settings: LazySettings
+) -> None:
+    """Behind a proxy each client seems to be on this host; `make up` has none."""
+    settings.WEIR_METRICS_TOKEN = SecretStr("")
+    settings.WEIR_METRICS_FOR_LOOPBACK = embedded
+    assert ask(None, address=address).status_code == status
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def test_the_answer_is_in_the_format_that_is_asked_for() -> None:
+    """OpenMetrics ends with # EOF; both say the same."""
+    plain, openmetrics = ask(), ask(accept="application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
+    assert plain.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert openmetrics.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert openmetrics.content.endswith(b"# EOF\n")
+    families = openmetrics_families(openmetrics.content.decode())  # type: ignore[no-untyped-call]
+    names = {sample.name for family in families for sample in family.samples}
+    assert names == {name for name, _ in series(plain.content.decode())}
+
+
+def test_processes_and_heartbeats_are_told_by_kind_and_queue() -> None:
+    """A kind without a process has a 0, for alarms; a queue without a heartbeat is infinitely late."""
+    heartbeats.beat("fetch")
+    Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=7)
+    old = database_now() - timedelta(minutes=1)
+    Process.objects.create(kind="fetcher", name="fetcher.2@host", host="host", pid=8, turned_at=old)
+    found = series()
+    assert 0 <= found["weir_heartbeat_age_seconds", ("fetch",)] < 10
+    assert found["weir_heartbeat_age_seconds", ("mail",)] == float("inf")
+    assert found["weir_processes", ("fetcher", "alive")] == 1
+    assert found["weir_processes", ("fetcher", "silent")] == 1
+    assert found["weir_processes", ("beat", "alive")] == 0
+    assert found["weir_messages_waiting", ("fetch",)] == 0
+
+
+def test_work_is_counted_by_state_and_its_age_is_told() -> None:
+    """Fetches, sites, e-mails."""
+    for name in ("a.example", "b.example"):
+        site_settings.set_rate(name, "1/s")
+    request_fetches(["http://a.example/", "http://a.example/2", "http://b.example/"])
+    Fetch.objects.filter(url="http://a.example/").update(not_before=database_now() - timedelta(minutes=5))
+    site_settings.pause("b.example")
+    shipping.ship(Order.objects.create(number="A-1", customer_email="a@example.com").pk)
+    since = database_now() - timedelta(hours=2)
+    Email.objects.update(state="unknown", claim_token=uuid4(), sending_since=since, phase="after dot", last_reply="x")
+    found = series()
+    assert found["weir_fetches", ("queued",)] == 3
+    assert 300 <= found["weir_fetches_oldest_due_seconds", ()] < 330
+    assert found["weir_sites", ("stalled",)] == 1
+    assert found["weir_sites", ("halted",)] == 1
+    assert found["weir_emails", ("unknown",)] == 1
+    assert 7_200 <= found["weir_emails_oldest_seconds", ("unknown",)] < 7_230
+    assert found["weir_emails_oldest_seconds", ("pending",)] == 0
+
+
+def test_unread_numbers_tell_their_trust_and_what_waits() -> None:
+    """A delta in Redis waits until the next flush."""
+    inbox.notify(1, "news", "Hello")
+    flush.flush_sealed()
+    inbox.notify_many([1, 2], "news", "Hello")
+    found = series()
+    assert found["weir_unread_trusted", ()] == 1
+    assert found["weir_unread_deltas_waiting", ()] == 2
+    assert found["weir_unread_repaired_users_total", ()] == 0
+    assert found["weir_unread_scan_progress_ratio", ()] >= 0
+
+
+def test_an_old_snapshot_and_the_connections_are_told(other_connection: psycopg.Connection[Any]) -> None:
+    """The age of a transaction that another session keeps open."""
+    other_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    other_connection.execute("SELECT 1")
+    time.sleep(0.05)
+    found = series()
+    assert found["weir_database_oldest_snapshot_seconds", ()] >= 0.05
+    assert 2 <= found["weir_database_connections", ()] <= found["weir_database_connections_max", ()]
+
+
+def test_named_sites_have_series_of_their_own_and_no_others(settings: LazySettings) -> None:
+    """By the spelling under which they are stored; at most a hundred."""
+    site_settings.set_rate("a.example", "1/s")
+    site_settings.set_rate("b.example", "1/s")
+    queue_pages(3)
+    site_settings.pause("a.example")
+    settings.WEIR_METRICS_SITES = ["A.example", "missing.example", "no/site"]
+    found = {key: value for key, value in series().items() if key[0].startswith("weir_site_")}
+    assert found.pop(("weir_site_first_due_seconds", ("a.example",))) >= 0
+    assert found == {("weir_site_queued_fetches", ("a.example",)): 3, ("weir_site_held", ("a.example",)): 1}
+    assert [error.id for error in checks.metrics_sites_are_sites()] == ["weir.E018"]
+    settings.WEIR_METRICS_SITES = [f"{number}.example" for number in range(101)]
+    assert [error.id for error in checks.metrics_sites_are_sites()] == ["weir.E018"]
+    assert len(sites.names()) == 100
+
+
+# --- a server that is away, and many who ask ------------------------------------------------------
+
+
+def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.Connection[Any]) -> None:
+    """The others are told, and which one is missing."""
+    other_connection.execute("LOCK TABLE notifications_doubt")
+    began_at = time.monotonic()
+    found = series()
+    assert 1 <= time.monotonic() - began_at < 5
+    # What counts all work looks at doubts, too.
+    failed = {labels[0] for (name, labels), value in found.items() if name == "weir_scrape_errors" and value}
+    assert failed == {"work", "unread"}
+    assert found["weir_heartbeat_age_seconds", ("fetch",)]
+    assert ("weir_unread_trusted", ()) not in found
+
+
+def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Redis knows is told, and no part of the database's is tried one by one."""
+
+    def refused() -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(connection, "ensure_connection", refused)
+    began_at = time.monotonic()
+    found = series()
+    assert time.monotonic() - began_at < 1
+    assert found["weir_unread_deltas_waiting", ()] == 0
+    errors = {labels[0]: value for (name, labels), value in found.items() if name == "weir_scrape_errors"}
+    assert {name for name, failed in errors.items() if not failed} == {"messages", "deltas"}
+
+
+def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a Redis that does not tell its deltas."""
+
+    def unreachable(*_arguments: object) -> None:
+        raise broker_link.Unreachable("away")
+
+    def unread_unreachable() -> None:
+        raise counters.Unreachable("away")
+
+    monkeypatch.setattr(broker_link, "waiting_in", unreachable)
+    monkeypatch.setattr(counters, "waiting", unread_unreachable)
+    found = series()
+    assert found["weir_scrape_errors", ("messages",)] == 1
+    assert found["weir_scrape_errors", ("deltas",)] == 1
+    assert found["weir_scrape_errors", ("work",)] == 0
+    assert ("weir_messages_waiting", ("fetch",)) not in found
+
+
+def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes while another asks gets the last answer, or learns that there is none."""
+    asked, go_on = threading.Event(), threading.Event()
+    calls = []
+
+    def slow() -> scrape.Scrape:
+        calls.append(1)
+        asked.set()
+        go_on.wait(30)
+        return scrape.Scrape(at=time.monotonic())
+
+    monkeypatch.setattr(scrape, "scrape", slow)
+    scraper = scrape.Scraper()
+    thread = threading.Thread(target=scraper.scrape)
+    thread.start()
+    try:
+        assert asked.wait(10)
+        with pytest.raises(scrape.Busy):
+            scraper.scrape()
+        monkeypatch.setattr(views, "_scraper", scraper)
+        assert ask().status_code == 503
+    finally:
+        go_on.set()
+        thread.join()
+    first = scraper.scrape()
+    assert scraper.scrape() is first
+    assert len(calls) == 1
+    monkeypatch.setattr(scrape, "FRESH_S", 0.0)
+    assert scraper.scrape() is not first
+
+
+# --- totals ---------------------------------------------------------------------------------------
+
+REASONS = (  # as the function history_failure_reason returns them
+    "refused", "server error", "redirect", "forbidden", "robots.txt", "timeout", "dns", "tls", "connection refused",
+    "too large", "bad answer", "connection", "fetcher lost", "internal", "invalid URL", "other",
+)  # fmt: skip
+BOUNDS = [*(f"{bound:g}" for bound in LATENESS_MS), "inf"]  # as PostgreSQL writes them
+ALL_TOTALS: dict[tuple[str, str], int] = {
+    **{("fetches_ended", outcome): 10 for outcome in ("done", "failed", "cancelled")},
+    **{("fetch_failures", reason): 2 for reason in REASONS},
+    **{("fetch_lateness", bound): 1 for bound in BOUNDS},
+    ("fetch_lateness_sum_us", ""): 2_500_000,
+    **{("slots", fate): 5 for fate in ("used", "given back", "missed", "void", "unreported")},
+    ("slots_allowed", ""): 100,
+    **{("emails_ended", outcome): 3 for outcome in ("sent", "failed", "unknown", "suppressed", "bounced")},
+    ("unread_flushed", ""): 7,
+}
+
+
+def test_totals_become_counters_and_a_histogram() -> None:
+    """Bounds are seconds, and each bucket has all that are below it."""
+    samples = {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for family in totals.families(ALL_TOTALS)
+        for sample in family.samples
+    }
+    assert samples["weir_fetches_ended_total", ("done",)] == 10
+    assert samples["weir_slots_total", ("given_back",)] == 5
+    assert samples["weir_slots_allowed_total", ()] == 100
+    assert samples["weir_unread_flushed_users_total", ()] == 7
+    assert set(totals.BOUNDS_MS) <= set(LATENESS_MS)
+    bounds = ("0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1", "5", "+Inf")
+    buckets = [samples["weir_fetch_lateness_seconds_bucket", (bound,)] for bound in bounds]
+    assert buckets == [1, 3, 4, 6, 7, 9, 10, 12, 13]
+    assert samples["weir_fetch_lateness_seconds_count", ()] == 13
+    assert samples["weir_emails_ended_total", ("other",)] == 6
+    assert samples["weir_fetch_lateness_seconds_sum", ()] == 2.5
+
+
+def test_what_has_not_happened_yet_is_told_as_0() -> None:
+    """An increase from nothing to something would be seen by nobody."""
+    found = series()
+    assert found["weir_slots_total", ("missed",)] == 0
+    assert found["weir_emails_ended_total", ("unknown",)] == 0
+    assert found["weir_fetch_lateness_seconds_bucket", ("+Inf",)] == 0
+
+
+def test_the_rollup_writes_the_totals_and_tells_how_far_it_is() -> None:
+    """Before its first run there is no age."""
+    assert ("weir_history_age_seconds", ()) not in series()
+    roll_up()
+    Total.objects.create(series="fetches_ended", label="done", value=12)
+    found = dict(_anew())
+    assert found["weir_fetches_ended_total", ("done",)] == 12
+    assert 0 <= found["weir_history_age_seconds", ()] < 120
+
+
+def _anew() -> Series:
+    views._scraper = scrape.Scraper()
+    return series()
+
+
+def test_there_are_at_most_a_hundred_series() -> None:
+    """With all totals and all that can be known of unread numbers; each named site adds three."""
+    Total.objects.bulk_create(Total(series=name, label=label, value=n) for (name, label), n in ALL_TOTALS.items())
+    roll_up()
+    inbox.notify(1, "news", "Hello")
+    flush.flush_sealed()
+    reconcile.run_pass()
+    found = series()
+    assert found["weir_fetch_failures_total", ("robots.txt",)] == 2
+    assert 90 <= len(found) <= MOST_SERIES
+
+
+def test_nothing_is_read_from_end_to_end() -> None:
+    """Rows are found by indexes, whatever the statistics."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO fetches_robotsfile (origin, site_id, state, rules, error, refresh_at, expires_at) "
+            "SELECT 'http://' || n, 1, 'allowed', '', '', now(), now() + interval '1 hour' "
+            "FROM generate_series(1, 20000) AS n"
+        )
+    for name, parameters in {"robots": {"most": 10}, "postponed": {"most": 10}}.items():
+        assert scanned("ops.metrics", name, dict(parameters)) == set()

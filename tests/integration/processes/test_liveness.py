@@ -1,0 +1,67 @@
+"""The file by which an orchestrator sees that a process' loop turns."""
+
+import os
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from structlog.testing import capture_logs
+
+from workers.processes import liveness
+from workers.processes.liveness import LivenessFile
+from workers.processes.presence import Presence
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: LazySettings) -> Path:
+    """Return the folder of the files, which does not exist yet."""
+    settings.WEIR_LIVENESS_DIR = str(tmp_path / "alive")
+    return tmp_path / "alive"
+
+
+def test_a_turn_touches_the_file_of_the_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most once in two seconds; the folder is created."""
+    file = LivenessFile(name="fetcher/1@host")
+    file.touch()
+    path = folder / "fetcher_1@host"
+    os.utime(path, (1, 1))
+    file.touch()
+    assert path.stat().st_mtime == 1
+    monkeypatch.setattr(liveness, "EVERY_S", 0.0)
+    file.touch()
+    assert path.stat().st_mtime > 1
+
+
+def test_a_process_that_ends_in_order_leaves_no_file(folder: Path) -> None:
+    """A turn that comes after it brings none back."""
+    known = Presence(kind="worker", name="worker@host")
+    known.show_life()
+    assert [path.name for path in folder.iterdir()] == ["worker@host"]
+    known.end()
+    known.show_life()
+    assert list(folder.iterdir()) == []
+
+
+def test_without_a_folder_nothing_is_written(settings: LazySettings, tmp_path: Path) -> None:
+    """Which is the default."""
+    settings.WEIR_LIVENESS_DIR = ""
+    file = LivenessFile(name=str(tmp_path / "file"))
+    file.touch()
+    file.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(
+    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And stops no process."""
+    monkeypatch.setattr(liveness, "EVERY_S", 0.0)
+    (tmp_path / "file").touch()
+    settings.WEIR_LIVENESS_DIR = str(tmp_path / "file" / "below")
+    file = LivenessFile(name="worker@host")
+    with capture_logs() as entries:
+        file.touch()
+        file.touch()
+    assert [entry["event"] for entry in entries] == ["liveness_not_shown"]

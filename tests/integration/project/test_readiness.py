@@ -1,0 +1,124 @@
+"""GET /readyz: whether a web process can work, told within a second or so."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+
+from project import readiness
+from project.readiness import AWAY, Readiness
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no answer of another test."""
+    monkeypatch.setattr(readiness, "_readiness", Readiness())
+
+
+@pytest.fixture
+def in_database(transactional_db: None) -> Iterator[Callable[[str, str], None]]:  # noqa: ARG001  asked for its effect
+    """Return a function that sets a parameter for new sessions of this database; it is reset at the end."""
+    name, changed = connection.settings_dict["NAME"], []
+
+    def change(parameter: str, value: str) -> None:
+        changed.append(parameter)
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER DATABASE {name} SET {parameter} = {value}")
+
+    yield change
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = off")
+        for parameter in changed:
+            cursor.execute(f"ALTER DATABASE {name} RESET {parameter}")
+
+
+def asked() -> tuple[int, str]:
+    answer = Client().get("/readyz")
+    return answer.status_code, answer.json()["reason"]
+
+
+def test_a_process_that_can_work_is_ready() -> None:
+    """Without a login."""
+    assert asked() == (200, "")
+
+
+def test_migrations_that_are_missing_are_waited_for_and_looked_for_no_more_once_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A release migrates while the new processes start; later answers need not read all migrations."""
+    looked, is_migrated = [], iter([False, True])
+
+    def look() -> bool:
+        looked.append(1)
+        return next(is_migrated)
+
+    monkeypatch.setattr(readiness, "_is_migrated", look)
+    monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+    assert asked() == (503, "Migrations are not applied: run manage.py migrate.")
+    assert asked() == asked() == (200, "")
+    assert len(looked) == 2
+
+
+def test_migrations_are_compared_with_the_table() -> None:
+    """One that is not there counts."""
+    assert readiness._is_migrated()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'ops' RETURNING name")
+        names = [name for (name,) in cursor.fetchall()]
+        assert not readiness._is_migrated()
+        cursor.executemany(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('ops', %s, now())", [(name,) for name in names]
+        )
+
+
+def test_a_server_that_takes_no_writes_is_refused(in_database: Callable[[str, str], None]) -> None:
+    """As after a fail-over to a standby."""
+    in_database("default_transaction_read_only", "on")
+    assert asked() == (503, "PostgreSQL is read-only for this role.")
+
+
+def test_a_standby_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is read-only anyway; the sentence says what it is."""
+    monkeypatch.setattr(
+        readiness,
+        "_query",
+        lambda name, *_arguments, **_options: [] if name == "bounds" else [readiness.Writes(True, False)],
+    )
+    assert asked() == (503, "PostgreSQL is a standby, which takes no writes.")
+
+
+def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its error, which names hosts."""
+
+    def refused(*_arguments: object, **_options: object) -> None:
+        raise OperationalError("connection to server at 10.0.0.7 refused")
+
+    monkeypatch.setattr(readiness, "_query", refused)
+    assert asked() == (503, AWAY)
+
+
+def test_a_database_that_hangs_is_told_after_a_second_to_all_who_ask(
+    other_connection: psycopg.Connection[Any],
+) -> None:
+    """One thread asks it, whoever asks; and it is told again that it is there once it is."""
+    other_connection.execute("LOCK TABLE django_migrations")
+    began_at, answers = time.monotonic(), []
+    threads = [threading.Thread(target=lambda: answers.append(asked())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - began_at < 5
+    assert answers == [(503, AWAY)] * 8
+    other_connection.rollback()
+    give_up_at = time.monotonic() + 20
+    while asked() != (200, ""):
+        assert time.monotonic() < give_up_at
+        time.sleep(0.1)

@@ -1,0 +1,54 @@
+"""A file that shows that this process' loop turns: for what restarts processes, and asks no server.
+
+Its time is that of the last turn, and its name is the process'. It is touched whether or not PostgreSQL and the broker
+are there, as a restart helps neither. A process that ends in order removes it; that of a killed one grows old, until
+the next of its name touches it.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+from django.conf import settings
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 2.0
+
+
+@dataclass(kw_only=True)
+class LivenessFile:
+    """The file of one process, in WEIR_LIVENESS_DIR; without such a folder it does nothing. Raises nothing."""
+
+    name: str
+    _touched_at: float = float("-inf")  # of time.monotonic()
+    _has_ended: bool = False
+    _has_failed: bool = False
+
+    def touch(self) -> None:
+        """Note a turn of the loop, once in two seconds."""
+        now = time.monotonic()
+        if self._has_ended or now < self._touched_at + EVERY_S or not settings.WEIR_LIVENESS_DIR:
+            return
+        self._touched_at = now
+        try:
+            self._path().parent.mkdir(parents=True, exist_ok=True)
+            self._path().touch()
+        except OSError as error:
+            if not self._has_failed:  # every two seconds nobody would read it
+                log.warning("liveness_not_shown", error=str(error))
+            self._has_failed = True
+
+    def remove(self) -> None:
+        """Remove the file: this process ends in order."""
+        self._has_ended = True
+        if settings.WEIR_LIVENESS_DIR:
+            try:
+                self._path().unlink(missing_ok=True)
+            except OSError as error:
+                log.warning("liveness_not_shown", error=str(error))
+
+    def _path(self) -> Path:
+        return Path(settings.WEIR_LIVENESS_DIR) / self.name.replace("/", "_")
