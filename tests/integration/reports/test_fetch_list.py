@@ -14,6 +14,7 @@ from tests.integration.conftest import database_now
 from tests.integration.plans import rows_read_by
 from workers.fetches.models import Fetch
 from workers.fetches.reports import fetch_filters, fetch_list
+from workers.fetches.reports.cursors import WrongCursor
 from workers.fetches.reports.fetch_list import Page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -187,7 +188,7 @@ def test_a_site_that_is_not_there_is_refused_with_what_may_be_meant() -> None:
 )
 def test_a_cursor_of_another_list_is_refused(cursor: str) -> None:
     """None of them reaches the database."""
-    with pytest.raises(fetch_list.WrongCursor):
+    with pytest.raises(WrongCursor):
         fetch_list.fetch_list(fetch_filters.Filters(), cursor)
 
 

@@ -14,9 +14,6 @@ No page depends on the number of the page, or of all fetches. A fetch that chang
 both of them, or in none.
 """
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +25,8 @@ from django.db import transaction
 from postgres import statements
 from ratelimit.models import PAUSED_FOREVER
 from workers.fetches.models import FINAL, HELD, URL_KEY, State
+from workers.fetches.reports import cursors
+from workers.fetches.reports.cursors import WrongCursor
 from workers.fetches.reports.fetch_filters import EVER, Filters
 
 _query = partial(statements.run_within, "workers.fetches.reports")
@@ -39,13 +38,6 @@ LARGEST_ID: Final = 2**63 - 1
 LARGEST_PRIORITY: Final = 2**15
 LAST_CHARACTER: Final = "\U0010ffff"
 NOT_DONE: Final = frozenset({State.FAILED.value, State.CANCELLED.value})
-
-
-class WrongCursor(ValueError):
-    """The cursor does not belong to this list: leave it out to begin at its top."""
-
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
 
 
 class ListedFetch(NamedTuple):
@@ -121,9 +113,8 @@ class _Place:
     def __post_init__(self) -> None:
         """Refuse what no row has, as cursors come from outside."""
         is_number = 0 <= self.id <= LARGEST_ID and -LARGEST_PRIORITY <= self.priority <= LARGEST_PRIORITY
-        self.url_key.encode()
         zones = {moment.tzinfo for moment in (self.finished_at, self.not_before, self.created_at)}
-        if not is_number or "\0" in self.url_key or None in zones:
+        if not is_number or not cursors.is_text(self.url_key) or None in zones:
             raise WrongCursor
 
 
@@ -240,12 +231,12 @@ def _text(place: _Place) -> str:
             key = [place.url_key]
         case _:
             key = []
-    return base64.urlsafe_b64encode(json.dumps([place.way, place.id, *key]).encode()).decode().rstrip("=")
+    return cursors.written([place.way, place.id, *key])
 
 
 def _read(cursor: str, ways: Sequence[str]) -> _Place:
     try:
-        match json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)):
+        match cursors.read(cursor):
             case ["queue" as way, int(id_), int(priority), str(moment)] if way in ways:
                 return _Place(way=way, id=id_, priority=priority, not_before=datetime.fromisoformat(moment))
             case ["ended" | "not done" | "ended at site" as way, int(id_), str(moment)] if way in ways:
@@ -256,6 +247,6 @@ def _read(cursor: str, ways: Sequence[str]) -> _Place:
                 return _Place(way=way, id=id_, created_at=datetime.fromisoformat(moment))
             case ["newest" | "held" as way, int(id_)] if way in ways:
                 return _Place(way=way, id=id_)
-    except (ValueError, binascii.Error, RecursionError):
-        pass
+    except ValueError as error:
+        raise WrongCursor from error
     raise WrongCursor
