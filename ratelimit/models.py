@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import F, Q, Value
-from django.db.models.functions import Coalesce, Greatest, Least, Now
+from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
 from ratelimit.rates import rate_text
 
@@ -129,6 +129,22 @@ class Site(models.Model):
             models.Index(fields=["id"], condition=Q(has_strays=True), name="site_with_strays"),
             # recalls: the sites whose slots were recalled in the last seconds. Changes only with a recall.
             models.Index(fields=["recalled_at"], condition=Q(recalled_at__isnull=False), name="site_recalled"),
+            # Site list: the sites whose names end so. Changes with no reservation, as do the next two.
+            models.Index(Collate(Reverse("name"), "C"), name="site_by_suffix"),
+            # Site list: the sites that were ever paused or backed off, by name.
+            models.Index(
+                fields=["name"],
+                opclasses=["varchar_pattern_ops"],
+                condition=Q(paused_until__isnull=False) | Q(backed_off_until__isnull=False),
+                name="site_held",
+            ),
+            # Site list: the sites that refuse, those with most back-offs in a row first.
+            models.Index(
+                F("backoff_level").desc(),
+                Collate("name", "C"),
+                condition=Q(backoff_level__gt=0),
+                name="site_refusals",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -31,3 +31,8 @@ def decode(cursor: str) -> list[object]:
     if not isinstance(values, list):
         raise BadCursor
     return values
+
+
+def is_text(value: str) -> bool:
+    """Tell whether PostgreSQL can store the text: a cursor comes from outside."""
+    return "\0" not in value and value.encode(errors="replace").decode() == value

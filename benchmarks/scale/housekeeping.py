@@ -15,9 +15,8 @@ from workers.fetches import backlog
 from workers.fetches.maintenance import purge
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import HELD, Fetch
-from workers.fetches.reports.site_status import busiest_sites
+from workers.fetches.reports.site_list import SiteFilters, all_sites, backlogs, site_list
 
-LISTED = 100
 LOST = int(10_000 * tables.SHARE)
 
 
@@ -31,11 +30,14 @@ def measure(plans: Path) -> list[Figure]:
 def _reading(plans: Path) -> list[Figure]:
     with recorded():
         slots.estimate("site-77.bench")
+        counted = backlogs()
+    busiest = SiteFilters(sort="backlog")
     return [
         statement_takes(plans, "estimate", "ratelimit", "slots/estimate"),
-        statement_takes(plans, "sites", "workers.fetches.reports", "site_status", {"limit": LISTED}),
-        call_takes("sites_call", lambda: busiest_sites(LISTED)),
-        call_takes("sites_call_all", lambda: busiest_sites(None)),
+        statement_takes(plans, "sites", "workers.fetches.reports", "backlogs"),
+        call_takes("sites_call", lambda: site_list(busiest, counted=backlogs())),
+        call_takes("sites_page", lambda: site_list(busiest, counted=counted)),
+        call_takes("sites_call_all", lambda: all_sites(busiest, None, counted=backlogs())),
     ]
 
 

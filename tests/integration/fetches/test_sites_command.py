@@ -61,6 +61,10 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "covers_subdomains": True,
                 "obeys_robots": None,
                 "backlog": 0,
+                "clears_in_s": 0.0,
+                "seen_per_s": 0.0,
+                "share": 0.0,
+                "refusals": 0,
                 "reserved_for_s": 0.0,
                 "state": "idle",
                 "paused_until": None,
@@ -143,6 +147,18 @@ def test_a_hundred_thousand_sites_are_listed_at_once() -> None:
     began_at = time.monotonic()
     assert max(listed(), key=lambda site: site["backlog"])["site"] == "h7.example"
     assert time.monotonic() - began_at < 5
+
+
+def test_the_list_can_be_searched_and_has_the_sites_of_one_state() -> None:
+    """By how names begin or end; where nothing is found, that is said."""
+    for name in ("api.a.example", "api.b.test", "www.a.example"):
+        site_settings.set_rate(name, "1/s")
+    site_settings.pause("api.b.test")
+    assert [site["site"] for site in listed("--search", "api.")] == ["api.a.example", "api.b.test"]
+    assert [site["site"] for site in listed("--search", ".a.example")] == ["api.a.example", "www.a.example"]
+    assert [site["site"] for site in listed("--state", "paused")] == ["api.b.test"]
+    assert sites("list", "--state", "paused", "--search", "www.") == "No such sites.\n"
+    assert "There may be more than 1: --limit 0 shows all." in sites("list", "--search", "api.", "--limit", "1")
 
 
 def test_an_empty_list_says_how_sites_come_to_be() -> None:

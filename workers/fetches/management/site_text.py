@@ -1,5 +1,6 @@
 """Sites as people and as machines read them."""
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -10,7 +11,8 @@ from ratelimit.rates import rate_text
 from workers.cli import terminal
 from workers.fetches.management import forecast_text
 from workers.fetches.management.forecast_text import WHEN
-from workers.fetches.reports.site_status import SiteDetails, SiteNow, SiteStatus
+from workers.fetches.reports.site_list import FoundSite, SiteStatus
+from workers.fetches.reports.site_status import SiteDetails, SiteNow
 from workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
@@ -23,10 +25,10 @@ def as_table(sites: Sequence[SiteStatus]) -> str:
     table = terminal.table(*COLUMNS, numbers=COLUMNS[1:-1])
     for site in sites:
         table.add_row(
-            terminal.printable(site.name) + (" and below" if site.covers_subdomains else ""),
-            _rate(site),
-            str(site.burst) if site.burst > 1 else "",
-            str(site.max_concurrency or ""),
+            terminal.printable(site.row.name) + (" and below" if site.row.covers_subdomains else ""),
+            _rate(site.row),
+            str(site.row.burst) if site.row.burst > 1 else "",
+            str(site.row.max_concurrency or ""),
             f"{site.backlog:,}",
             terminal.span(site.reserved_for_s),
             Text(_state(site), STYLES[site.state]),
@@ -36,20 +38,25 @@ def as_table(sites: Sequence[SiteStatus]) -> str:
 
 def status_data(site: SiteStatus) -> dict[str, object]:
     """Return a site of the list for machines."""
+    row = site.row
     return {
-        "site": site.name,
-        "rate": rate_text(site.interval, site.written_rate),
-        "effective_interval_s": site.effective_interval.total_seconds(),
-        "burst": site.burst,
-        "max_concurrency": site.max_concurrency,
-        "covers_subdomains": site.covers_subdomains,
-        "obeys_robots": site.obeys_robots,
+        "site": row.name,
+        "rate": rate_text(row.interval, row.written_rate),
+        "effective_interval_s": row.effective_interval.total_seconds(),
+        "burst": row.burst,
+        "max_concurrency": row.max_concurrency,
+        "covers_subdomains": row.covers_subdomains,
+        "obeys_robots": row.obeys_robots,
         "backlog": site.backlog,
+        "clears_in_s": round(site.clears_in_s, 3) if math.isfinite(site.clears_in_s) else None,
+        "seen_per_s": round(site.seen_per_s, 3),
+        "share": round(site.share, 3),
+        "refusals": row.backoff_level,
         "reserved_for_s": round(site.reserved_for_s, 3),
         "state": site.state,
-        "paused_until": _end_of_pause(site.paused_until) if site.state == "paused" else None,
+        "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
-        "unreachable": site.backoff_error if site.state == "unreachable" else None,
+        "unreachable": row.backoff_error if site.state == "unreachable" else None,
     }
 
 
@@ -152,7 +159,7 @@ def _robots(details: SiteDetails) -> Iterator[str]:
         yield f"{terminal.printable(file.origin)}: {file.state}{error} until {until}"
 
 
-def _rate(site: Site | SiteStatus) -> str:
+def _rate(site: Site | FoundSite) -> str:
     """Return the rate that holds, and whether it is due to a Crawl-delay."""
     rate = rate_text(site.effective_interval, site.written_rate)
     return rate if site.effective_interval == site.interval else f"{rate} (robots.txt)"
@@ -168,7 +175,7 @@ def _end_of_pause(until: datetime | None) -> str | None:
 
 def _state(site: SiteStatus) -> str:
     if site.state == "paused":
-        return _paused(site.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
+        return _paused(site.row.paused_until, "%H:%M:%S UTC" if site.held_for_s < terminal.DAY else WHEN)
     return f"{site.state} for {terminal.span(site.held_for_s)}" if site.state in BACKED_OFF else site.state
 
 

@@ -10,6 +10,7 @@ from ratelimit import site_names
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import parse_duration
 from ratelimit.sites import unknown_site
+from workers import cursors
 from workers.cli.suggestions import no_such_word
 from workers.fetches.models import FINAL, State
 
@@ -75,7 +76,7 @@ def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:
 def _checked(name: str, text: str) -> str:
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"{name} is longer than {LONGEST_TEXT:,} characters.")
-    if "\0" in text or (not text.isascii() and text.encode(errors="replace").decode() != text):
+    if not cursors.is_text(text):
         raise ValueError(f"{name} is no text in UTF-8.")
     return text
 

@@ -112,9 +112,8 @@ class _Place:
     def __post_init__(self) -> None:
         """Refuse what no row has, as cursors come from outside."""
         is_number = 0 <= self.id <= LARGEST_ID and -LARGEST_PRIORITY <= self.priority <= LARGEST_PRIORITY
-        self.url_key.encode()
         zones = {moment.tzinfo for moment in (self.finished_at, self.not_before, self.created_at)}
-        if not is_number or "\0" in self.url_key or None in zones:
+        if not is_number or not cursors.is_text(self.url_key) or None in zones:
             raise cursors.BadCursor
 
 

@@ -9,12 +9,13 @@ from ratelimit.models import Site
 from workers import task_names
 from workers.cli import terminal
 from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, from_zero
+from workers.cli.arguments import at_least_one, duration, from_zero, one_of, utf8
 from workers.fetches import strays
 from workers.fetches.maintenance import deleted_sites
 from workers.fetches.management import forecast_text, site_text
 from workers.fetches.reports.forecast import forecast
-from workers.fetches.reports.site_status import busiest_sites, site_details, site_now
+from workers.fetches.reports.site_list import STATES, SiteFilters, all_sites, backlogs
+from workers.fetches.reports.site_status import site_details, site_now
 from workers.fetches.robots import crawl_delays
 from workers.publish import publish
 
@@ -29,7 +30,7 @@ class List(Action):
     name = "list"
     help = "list the sites with rate, backlog and state"
     description = "List the sites with the largest backlogs, in the order of their names: rate, limits, backlog, state."
-    examples = ("list", "list --limit 0 --json")
+    examples = ("list", "list --limit 0 --json", "list --state paused", "list --search .example.com")
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -39,12 +40,26 @@ class List(Action):
             metavar="N",
             help=f"only the N sites with the largest backlogs; 0 = all (default {LISTED})",
         )
+        parser.add_argument(
+            "--state", type=one_of(STATES, "state"), metavar="STATE", help=f"only {', '.join(STATES)} ones"
+        )
+        parser.add_argument(
+            "--search",
+            type=utf8,
+            metavar="TEXT",
+            help="only those whose names begin so: api; with a dot before it, those that end so: .example.com",
+        )
 
-    def run(self, *, limit: int, **_options: Any) -> Answer:
-        busiest, total = busiest_sites(limit or None)
-        listed = sorted(busiest, key=lambda site: site.name)
+    def run(self, *, limit: int, state: str | None, search: str | None, **_options: Any) -> Answer:
+        meant = SiteFilters(search=search or "", state=state or "", sort="backlog")
+        total = Site.objects.count()
+        listed = all_sites(meant, limit or None, counted=backlogs())
+        listed.sort(key=lambda site: site.row.name)
 
         def text() -> str:
+            if meant.search or meant.state:
+                more = f"There may be more than {limit:,}: --limit 0 shows all." if len(listed) == limit else ""
+                return site_text.as_table(listed) + more if listed else "No such sites."
             if not listed:
                 return "No sites yet: a site appears with its first fetch, or with `manage.py sites set`."
             hidden = f"{total - len(listed):,} of {total:,} sites, less busy, are not shown: --limit 0 shows all."

@@ -1,0 +1,277 @@
+"""Site list: the sites as an operator looks at them, with rates, backlogs and states, a page at a time.
+
+    counted = backlogs()
+    site_list(SiteFilters(sort="backlog"), counted=counted)
+
+1. `backlogs` counts the queue, once for all sites: some 0.2 s for a million fetches. Callers may keep it.
+2. Sites are read by the index that the filters name, in pieces, from where the last page stopped (sql/site_list.sql).
+3. The rest is judged here: the state, which backlogs tell as well, and what the index does not serve. A page ends after
+   ROWS sites that match, or after LOOKED_AT sites: it then has fewer, says so, and its cursor goes on from there.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from itertools import islice
+from typing import Final, NamedTuple
+
+from django.db import transaction
+
+from postgres import statements
+from ratelimit.models import PAUSED_FOREVER
+from workers import cursors
+from workers.cli.suggestions import no_such_word
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+ROWS: Final = 100  # of a page
+LOOKED_AT: Final = 20_000  # sites, for one page
+PIECE: Final = 1_000  # sites of one query
+MOST_QUEUED: Final = 2_000_000  # that are counted
+MOST_SLOTS: Final = 100_000  # that are looked at: a minute's worth
+LATELY_S: Final = 60.0  # over which the seen rate is counted
+STATES: Final = ("paused", "unreachable", "backed off", "busy", "idle")
+SORTS: Final = ("name", "backlog", "refusals")
+HELD: Final = frozenset({"paused", "unreachable", "backed off"})
+LONGEST_SEARCH: Final = 300
+LAST_CHARACTER: Final = "\U0010ffff"
+ANY_LEVEL: Final = 2**15 - 1
+LARGEST: Final = 2**63 - 1
+
+
+class CountedSite(NamedTuple):
+    """A site at which something waits, or has started lately."""
+
+    site_id: int
+    queued: int
+    started: int
+    is_whole: bool
+
+
+class FoundSite(NamedTuple):
+    """The row of a site."""
+
+    id: int
+    name: str
+    interval: timedelta
+    written_rate: str
+    effective_interval: timedelta  # longer where robots.txt asks for it
+    spacing: timedelta
+    burst: int
+    max_concurrency: int | None
+    covers_subdomains: bool
+    obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
+    paused_until: datetime | None  # may be over
+    backed_off_until: datetime | None  # may be over
+    backoff_error: str  # why the site is, or was, unreachable
+    backoff_level: int  # back-offs in a row
+    next_start: datetime
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Backlogs:
+    """How many fetches wait at each site, and how many starts it used in the last minute, at one moment."""
+
+    queued: Mapping[int, int] = field(default_factory=dict)  # by the site's id; those that are not due yet as well
+    started: Mapping[int, int] = field(default_factory=dict)  # a start counts once its outcome is stored
+    is_whole: bool = True  # otherwise, more fetches are queued than were counted
+
+    @cached_property
+    def longest_first(self) -> Sequence[int]:
+        """Return the ids of the sites at which something waits."""
+        return sorted(self.queued, key=lambda site: (-self.queued[site], site))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteFilters:
+    """Which sites are meant, in which order."""
+
+    search: str = ""  # how names begin; with a dot before it, how they end
+    state: str = ""
+    sort: str = "name"
+
+    def __post_init__(self) -> None:
+        if self.state and self.state not in STATES:
+            raise ValueError(no_such_word(self.state, STATES, "state"))
+        if self.sort not in SORTS:
+            raise ValueError(no_such_word(self.sort, SORTS, "sort"))
+        if len(self.search) > LONGEST_SEARCH or not cursors.is_text(self.search):
+            raise ValueError(f"search must be text of at most {LONGEST_SEARCH} characters.")
+
+    def meets(self, site: "SiteStatus") -> bool:
+        """Tell whether the site is meant."""
+        text = self.search.lower()
+        is_found = site.row.name.endswith(text) if text.startswith(".") else site.row.name.startswith(text)
+        return is_found and self.state in {"", site.state}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteStatus:
+    """One site, at the moment at which the database was asked."""
+
+    row: FoundSite
+    backlog: int  # queued fetches, with those that are not due yet
+    started: int  # starts that it used in the last minute
+
+    @property
+    def reserved_for_s(self) -> float:
+        """Return for how long the site's next free start is away."""
+        return max(0.0, (self.row.next_start - self.row.now).total_seconds())
+
+    @property
+    def held_for_s(self) -> float:
+        """Return until the pause, or else the back-off, ends."""
+        until = self.row.paused_until if self._is_ahead(self.row.paused_until) else self.row.backed_off_until
+        return max(0.0, (until - self.row.now).total_seconds()) if until else 0.0
+
+    @property
+    def state(self) -> str:
+        """Return paused, unreachable, backed off, busy or idle."""
+        if self._is_ahead(self.row.paused_until):
+            return "paused"
+        if self._is_ahead(self.row.backed_off_until):
+            return "unreachable" if self.row.backoff_error else "backed off"
+        return "busy" if self.backlog or self._is_ahead(self.row.next_start) else "idle"
+
+    @property
+    def seen_per_s(self) -> float:
+        return self.started / LATELY_S
+
+    @property
+    def share(self) -> float:
+        """Return how much of its rate the site used in the last minute; 1 is all."""
+        return self.started * self.row.effective_interval.total_seconds() / LATELY_S
+
+    @property
+    def clears_in_s(self) -> float:
+        """Return roughly when nothing waits any more, if nothing is added; infinite while paused until resumed."""
+        if not self.backlog:
+            return 0.0
+        if self.row.paused_until and self.row.paused_until >= PAUSED_FOREVER:
+            return math.inf
+        return max(self.reserved_for_s, self.held_for_s) + self.backlog * self.row.spacing.total_seconds()
+
+    def _is_ahead(self, moment: datetime | None) -> bool:
+        return moment is not None and moment > self.row.now
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SitePage:
+    """Some sites of a list."""
+
+    sites: Sequence[SiteStatus]
+    next: str | None  # the cursor of the next page; None at the end of the list
+    looked_at: int | None  # where the page is short, though the list goes on: after so many sites
+
+
+class _Place(NamedTuple):
+    """The site of a way behind which the list goes on."""
+
+    way: str
+    name: str = ""
+    level: int = ANY_LEVEL
+    queued: int = LARGEST
+    id: int = 0
+
+
+def backlogs() -> Backlogs:
+    """Count what waits at each site, and what has started there lately. Reads only, at most MOST_QUEUED fetches."""
+    bounds = {"most_queued": MOST_QUEUED, "most_slots": MOST_SLOTS, "lately": LATELY_S}
+    rows = _query("backlogs", bounds, row=CountedSite)
+    return Backlogs(
+        queued={row.site_id: row.queued for row in rows if row.queued},
+        started={row.site_id: row.started for row in rows if row.started},
+        is_whole=all(row.is_whole for row in rows[:1]),
+    )
+
+
+def site_list(filters: SiteFilters, cursor: str | None = None, *, counted: Backlogs) -> SitePage:
+    """Return the sites that meet the filters, from the cursor of the last page on. Reads only.
+
+    `counted` is what `backlogs` returned, now or a while ago. Raises BadCursor, a ValueError.
+    """
+    found: list[SiteStatus] = []
+    last: _Place | None = None
+    with transaction.atomic():
+        looked = islice(_sites(filters, _read(cursor, filters), counted), LOOKED_AT + 1)
+        for number, (site, place) in enumerate(looked):
+            meets = filters.meets(site)
+            if number == LOOKED_AT or (meets and len(found) == ROWS):
+                is_short = len(found) < ROWS
+                return SitePage(sites=found, next=last and cursors.encode(last), looked_at=number if is_short else None)
+            found += [site] * meets
+            last = place
+    return SitePage(sites=found, next=None, looked_at=None)
+
+
+def all_sites(filters: SiteFilters, most: int | None, *, counted: Backlogs) -> list[SiteStatus]:
+    """Return the first `most` sites (None: all) that meet the filters, however many have to be looked at."""
+    with transaction.atomic():
+        sites = (site for site, _ in _sites(filters, _start(filters), counted))
+        return list(islice(filter(filters.meets, sites), most))
+
+
+def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[tuple[SiteStatus, _Place]]:
+    """Yield the sites of the list behind this place, each with its own place."""
+    _query("by_index", {"sorts": "off"})
+    is_rest = filters.sort == "backlog" and place.way != "ids"  # of the others, that come after those with a backlog
+    while rows := _piece(filters, place, counted):
+        for row in rows:
+            queued = counted.queued.get(row.id, 0)
+            place = _Place(place.way, name=row.name, level=row.backoff_level, queued=queued, id=row.id)
+            if not (is_rest and queued):
+                yield SiteStatus(row=row, backlog=queued, started=counted.started.get(row.id, 0)), place
+    if place.way == "ids":
+        yield from _sites(filters, _Place(_by_name(filters)), counted)
+
+
+def _piece(filters: SiteFilters, place: _Place, counted: Backlogs) -> list[FoundSite]:
+    """Return the next sites, by the index that the place names; none at the end."""
+    lowest = filters.search.lower()
+    lowest = lowest[::-1] if place.way == "suffix" else lowest
+    parameters = {
+        "way": place.way,
+        "name": place.name,
+        "level": place.level,
+        "lowest": lowest,
+        "highest": lowest + LAST_CHARACTER,
+        "most": PIECE,
+        "ids": "{}",
+    }
+    if place.way != "ids":
+        return _query("site_list", parameters, row=FoundSite)
+    ids = counted.longest_first
+    begin = bisect_right(ids, (-place.queued, place.id), key=lambda site: (-counted.queued[site], site))
+    for at in range(begin, len(ids), PIECE):  # all sites of a piece may have been deleted
+        if rows := _query("site_list", parameters | {"ids": statements.bigints(ids[at : at + PIECE])}, row=FoundSite):
+            return rows
+    return []
+
+
+def _start(filters: SiteFilters) -> _Place:
+    if filters.sort == "backlog":
+        return _Place("ids")
+    if filters.sort == "refusals":
+        return _Place("refusals")
+    return _Place("held" if filters.state in HELD else _by_name(filters))
+
+
+def _by_name(filters: SiteFilters) -> str:
+    return "suffix" if filters.search.startswith(".") else "name"
+
+
+def _read(cursor: str | None, filters: SiteFilters) -> _Place:
+    start = _start(filters)
+    if not cursor:
+        return start
+    match cursors.decode(cursor):
+        case [str(way), str(name), int(level), int(queued), int(id_)]:
+            ways = {start.way, *([_by_name(filters)] if start.way == "ids" else [])}
+            is_number = 0 <= level <= ANY_LEVEL and 0 <= queued <= LARGEST and 0 <= id_ <= LARGEST
+            if way in ways and is_number and cursors.is_text(name):
+                return _Place(way, name, level, queued, id_)
+    raise cursors.BadCursor

@@ -1,0 +1,68 @@
+-- Read the next `most` sites of a list, after the place of a cursor. Reads only; every row is found by the order of an
+-- index. Run after by_index.sql. `way` says which index. Planned with the values, so that one branch is left.
+-- Names are compared byte by byte, whatever the collation.
+--
+-- name      sites whose names begin with `lowest`, by name
+-- suffix    sites whose names, read from behind, begin with `lowest`, in the order of names that are read from behind
+-- held      sites that were ever paused, or backed off, by name
+-- refusals  sites that were backed off, those with most back-offs in a row first
+-- ids       these sites, in this order
+SELECT
+    id, name, "interval", written_rate, effective_interval, spacing, burst, max_concurrency, covers_subdomains,
+    obeys_robots, paused_until, backed_off_until, backoff_error, backoff_level, next_start, clock_timestamp() AS now
+FROM (
+    (
+        SELECT *
+        FROM ratelimit_site
+        WHERE %(way)s = 'name' AND name ~>=~ %(lowest)s AND name ~<~ %(highest)s AND name ~>~ %(name)s
+        ORDER BY name USING ~<~
+        LIMIT %(most)s
+    )
+    UNION ALL
+    (
+        SELECT *
+        FROM ratelimit_site
+        WHERE %(way)s = 'suffix' AND reverse(name) COLLATE "C" >= %(lowest)s AND reverse(name) COLLATE "C" < %(highest)s
+            AND reverse(name) COLLATE "C" > reverse(%(name)s)
+        ORDER BY reverse(name) COLLATE "C"
+        LIMIT %(most)s
+    )
+    UNION ALL
+    (
+        SELECT *
+        FROM ratelimit_site
+        WHERE %(way)s = 'held' AND (paused_until IS NOT NULL OR backed_off_until IS NOT NULL) AND name ~>~ %(name)s
+        ORDER BY name USING ~<~
+        LIMIT %(most)s
+    )
+    UNION ALL
+    (
+        SELECT *
+        FROM (
+            (
+                SELECT *
+                FROM ratelimit_site
+                WHERE %(way)s = 'refusals' AND backoff_level > 0 AND backoff_level = %(level)s AND name COLLATE "C" > %(name)s
+                ORDER BY backoff_level DESC, name COLLATE "C"
+                LIMIT %(most)s
+            )
+            UNION ALL
+            (
+                SELECT *
+                FROM ratelimit_site
+                WHERE %(way)s = 'refusals' AND backoff_level > 0 AND backoff_level < %(level)s
+                ORDER BY backoff_level DESC, name COLLATE "C"
+                LIMIT %(most)s
+            )
+        ) AS backed_off
+        ORDER BY backoff_level DESC, name COLLATE "C"
+        LIMIT %(most)s
+    )
+    UNION ALL
+    (
+        SELECT site.*
+        FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
+        CROSS JOIN LATERAL (SELECT * FROM ratelimit_site WHERE %(way)s = 'ids' AND id = wanted.id OFFSET 0) AS site
+        ORDER BY place
+    )
+) AS listed
