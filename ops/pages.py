@@ -24,6 +24,7 @@ PERMISSION: Final = "ops.view"
 FORBIDDEN: Final = "Not for this account"
 PAGES: Final = (
     ("ops:overview", "Overview"),
+    ("ops:sites", "Sites"),
     ("ops:fetches", "Fetches"),
     ("ops:unread", "Unread"),
     ("ops:emails", "E-mails"),

@@ -8,6 +8,7 @@ from ops.views import emails, fetches, overview, sites, unread
 app_name = "ops"
 urlpatterns = [
     path("", overview.show, name="overview"),
+    path("sites/", sites.show_list, name="sites"),
     path("sites/<str:name>/", sites.show, name="site"),
     path("fetches/", fetches.show_list, name="fetches"),
     path("fetches/<int:fetch_id>/", fetches.show, name="fetch"),

@@ -9,7 +9,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ops.filters import Chosen
+from ratelimit.models import PAUSED_FOREVER
+from ratelimit.rates import rate_text
 from workers.cli import terminal
+from workers.fetches.reports.site_list import SiteStatus
 from workers.overview import problems
 
 register = template.Library()
@@ -39,6 +42,25 @@ def intcommas(number: int) -> str:
 def milliseconds(seconds: float) -> str:
     """Return a short duration."""
     return f"{seconds * 1000:.0f} ms"
+
+
+@register.filter
+def percent(share: float) -> str:
+    """Return a share of one as percent."""
+    return f"{share:.0%}"
+
+
+@register.filter
+def rate(site: SiteStatus) -> str:
+    """Return the rate that holds at a site, as it was written, if it was."""
+    return rate_text(site.row.effective_interval, site.row.written_rate)
+
+
+@register.filter
+def held(site: SiteStatus) -> str:
+    """Return for how long a site is paused or backed off."""
+    is_endless_pause = site.row.paused_until is not None and site.row.paused_until >= PAUSED_FOREVER
+    return "until resumed" if is_endless_pause else f"for {terminal.span(site.held_for_s)}"
 
 
 @register.filter

@@ -8,14 +8,21 @@ from functools import partial
 from django.http import Http404, HttpRequest
 
 from ops import histories, timelines
+from ops.filters import Choice, Filters, Text
 from ops.pages import Page, page
-from ops.snapshots import Snapshots, look
+from ops.snapshots import Snapshot, Snapshots, look
 from ratelimit.site_names import InvalidSiteName
 from ratelimit.sites import UnknownSite
+from workers.fetches.reports import site_list
 from workers.fetches.reports.forecast import Forecast, forecast
 from workers.fetches.reports.site_status import SiteDetails, site_details
 from workers.fetches.reports.timeline import Timeline, timeline
 
+FILTERS = Filters(
+    Text(name="search", label="Name begins with, or ends with .…"),
+    Choice(name="state", label="State", values=site_list.STATES),
+    Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
+)
 LONGEST = 20  # characters of what the visitor supposes
 
 
@@ -47,6 +54,21 @@ def _site(name: str) -> _Seen:
 
 
 _snapshots: Snapshots[_Seen] = Snapshots(_site)
+
+
+_backlogs = Snapshot(site_list.backlogs, least_life_s=5.0)
+
+
+@page
+def show_list(request: HttpRequest) -> Page:
+    """Show a page of the sites that the filters name."""
+    chosen = FILTERS.read(request.GET)
+    counted = _backlogs.get()
+    shows: dict[str, object] = {"chosen": chosen, "counted": counted}
+    if counted.value is not None:
+        filters = site_list.SiteFilters(**{**chosen.values, "sort": chosen.values["sort"] or "name"})
+        shows["seen"] = look(partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value))
+    return Page(template="ops/sites.html", title="Sites", shows=shows)
 
 
 @page
