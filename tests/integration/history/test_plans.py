@@ -72,3 +72,26 @@ def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
     assert read["ratelimit_slot"] <= 2 * RANGE < HOURS * 60 * EACH / 2
     assert read["mail_email"] <= 2 * RANGE
     assert read["ratelimit_site"] <= EACH
+
+
+def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
+    """Of slots the block ranges of its period are read; of fetches, those that are held, and the newest that ended."""
+    assert minute
+    bounds = {"site": 1, "most": 20, "looked_at": 1_000, "forever": database_now()}
+    queries: dict[str, dict[str, Any]] = {
+        "timeline": {"site": 1, "past": 60.0, "ahead": 3.0, "hold": 60.0, "most": 2_000},
+        "newest": {"site": 1, "past": 60.0, "newest": 100},
+        "next_starts": bounds,
+    }
+    package = "workers.fetches.reports"
+    for name, values in queries.items():
+        text = statements._load(package, name)
+        with transaction.atomic():
+            statements.run_within(package, "by_index", {})
+            nodes = plan_of(package, name, values)
+            read = {table: rows_read_by(text, table, parameters=values) for table in TABLES}
+            transaction.set_rollback(True)
+        assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
+        assert read["ratelimit_slot"] <= 2 * RANGE
+        assert read["fetches_fetch"] <= 100
+        assert read["ratelimit_site"] <= 1

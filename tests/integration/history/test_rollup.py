@@ -42,6 +42,7 @@ rollup.roll_up()
 FOREVER = """
 from workers.history import rollup
 print("ready", flush=True)
+sys.stdin.readline()
 while True:
     rollup.roll_up(3)
 """
@@ -162,9 +163,14 @@ def test_two_at_once_count_nothing_twice(past: Past, start_python: StartPython, 
     for process in processes:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
 
     eventually(lambda: Minute.objects.count() >= expected_minutes(past), "the last minute")
 
+    assert [process.poll() for process in processes] == [None] * len(processes), "none has failed on another's minute"
     for process in processes:
         process.kill()
         process.wait()

@@ -3,12 +3,14 @@
     from workers.fetches.reports.timeline import timeline
     timeline(site_id).slots[-1].fate
 
-1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate") and its fetch (sql/timeline.sql).
-2. Another one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
+1. One statement reads the slots, each with its fate (docs/glossary.md, "Fate"), and the fetch that has it
+   (sql/timeline.sql); another one those that ended lately (sql/newest.sql).
+2. A third one reads the fetches that have slots, and the head of the queue (sql/next_starts.sql). The simulation says
    when the queued ones start (simulation.py).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypedDict
@@ -37,15 +39,34 @@ MARGIN_S = 2.0  # for the statement that stores an outcome
 
 
 class TimelineSlot(NamedTuple):
-    """One slot. Its lateness and its fetch are not known of all: see sql/timeline.sql."""
+    """One slot. Its fetch is known while it is held; with its lateness, if it is among the newest that ended."""
 
     id: int
     start_in_s: float  # negative: so long ago
     fate: str  # reserved | used | given back | missed | void | unreported
-    lateness_ms: float | None
     fetch_id: int | None
     run_id: int  # the first slot of its run that is shown
     run_size: int  # slots that were reserved together
+    lateness_ms: float | None = None
+
+
+class FoundSlot(NamedTuple):
+    """What sql/timeline.sql finds."""
+
+    id: int
+    start_in_s: float
+    fate: str
+    fetch_id: int | None
+    run_id: int
+    run_size: int
+
+
+class EndedFetch(NamedTuple):
+    """A fetch that ended, and the slot that it had."""
+
+    slot_id: int
+    fetch_id: int
+    lateness_ms: float | None
 
 
 class NextStart(NamedTuple):
@@ -109,15 +130,27 @@ def timeline(site_id: int) -> Timeline:
     window = {"past": PAST_S, "ahead": ahead.lookahead_s, "hold": outcome_within_s()}
     with transaction.atomic():
         _query("by_any_index", {})
-        parameters = {"site": site_id, **window, "most": MOST_SLOTS, "newest": NEWEST}
-        slots = _query("timeline", parameters, row=TimelineSlot)
+        found_slots = _query("timeline", {"site": site_id, **window, "most": MOST_SLOTS}, row=FoundSlot)
+        ended = _query("newest", {"site": site_id, "past": PAST_S, "newest": NEWEST}, row=EndedFetch)
         bounds = {"site": site_id, "most": MOST_NEXT, "looked_at": LOOKED_AT, "forever": PAUSED_FOREVER}
         found = _query("next_starts", bounds, row=FoundNext)
+    slots = _with_fetches(found_slots, ended)
     has_more = len(slots) > MOST_SLOTS
     if has_more:  # the statement returns one more, which lies farthest from now
         slots.remove(max(slots, key=lambda slot: abs(slot.start_in_s)))
     starts = [start for row in found for start in _next_starts(row, round_trip_s, ahead)]
     return Timeline(slots=slots, has_more=has_more, past_s=PAST_S, ahead_s=ahead.lookahead_s, next_starts=starts)
+
+
+def _with_fetches(slots: Sequence[FoundSlot], ended: Sequence[EndedFetch]) -> list[TimelineSlot]:
+    """Return the slots with the fetches that had them; joined here, as PostgreSQL expects few of either."""
+    of_slot = {fetch.slot_id: fetch for fetch in ended}
+    return [
+        TimelineSlot(*slot._replace(fetch_id=fetch.fetch_id), lateness_ms=fetch.lateness_ms)
+        if (fetch := of_slot.get(slot.id))
+        else TimelineSlot(*slot)
+        for slot in slots
+    ]
 
 
 def _next_starts(row: FoundNext, round_trip_s: float, ahead: Horizon) -> list[NextStart]:

@@ -2,12 +2,10 @@
 -- those nearest to now, and one more. Run after by_index.sql. Reads only: slots by the block range index of their starts,
 -- so the slots of other sites in that period are passed over. An outcome must have come `hold` seconds after the end of
 -- a slot's run; none comes of a slot that was passed on, and that no fetch has.
--- The fetch of a slot, and how late it was, is known while a fetcher holds it (index fetch_of_slot), and of those among
--- the newest `newest` of all fetches that ended.
+-- The fetch of a slot is known while it is held (index fetch_of_slot).
 --
--- site   its last recall
--- near   the slots
--- ended  the fetches of the site among the newest that ended
+-- site  its last recall
+-- near  the slots
 WITH site AS MATERIALIZED (
     SELECT recalled_slot, recalled_at FROM ratelimit_site WHERE id = %(site)s
 ), near AS MATERIALIZED (
@@ -16,18 +14,8 @@ WITH site AS MATERIALIZED (
     WHERE site_id = %(site)s
         AND start_time >= statement_timestamp() - make_interval(secs => %(past)s::float8)
         AND start_time <= statement_timestamp() + make_interval(secs => %(ahead)s::float8)
-    ORDER BY abs(extract(epoch FROM start_time - statement_timestamp())), slot.id
+    ORDER BY greatest(start_time - statement_timestamp(), statement_timestamp() - start_time), slot.id
     LIMIT %(most)s + 1
-), ended AS MATERIALIZED (
-    SELECT id, slot_id, lateness_ms
-    FROM (
-        SELECT id, site_id, slot_id, lateness_ms
-        FROM fetches_fetch
-        WHERE finished_at BETWEEN statement_timestamp() - make_interval(secs => %(past)s::float8) AND 'infinity'
-        ORDER BY finished_at DESC
-        LIMIT %(newest)s
-    ) AS newest
-    WHERE site_id = %(site)s AND slot_id IS NOT NULL
 )
 SELECT
     (slot).id,
@@ -40,11 +28,10 @@ SELECT
         END,
         statement_timestamp()
     ) AS fate,
-    ended.lateness_ms, coalesce(held.id, ended.id) AS fetch_id,
+    held.id AS fetch_id,
     min((slot).id) OVER (PARTITION BY (slot).use_until) AS run_id, (slot).run_size
 FROM near
 LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
     SELECT id FROM fetches_fetch WHERE slot_id = (near.slot).id AND lease_until IS NOT NULL OFFSET 0
 ) AS held ON true
-LEFT JOIN ended ON ended.slot_id = (slot).id
 ORDER BY (slot).start_time, (slot).id
