@@ -8,8 +8,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import MD5, Collate, Left, Now
 
 from ratelimit.models import Site
-from workers.tracing.correlation import LONGEST as LONGEST_ID
-from workers.tracing.spans import LONGEST as LONGEST_TRACEPARENT
+from workers.tracing.rows import Traced
 
 LONGEST_TASK_NAME = 200  # characters
 URL_KEY = 100  # characters of a URL that are in the index by which it is found
@@ -47,7 +46,7 @@ class FetchQuerySet(models.QuerySet["Fetch"]):
         return self.filter(state=State.FAILED)
 
 
-class Fetch(models.Model):
+class Fetch(Traced):
     """One URL to GET. Accepted once, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
@@ -118,20 +117,6 @@ class Fetch(models.Model):
     on_done_called_at = models.DateTimeField(null=True)
     dedupe_key = models.UUIDField(null=True, help_text="of all fetches with the same key, one may be unfinished")
     is_robots = models.BooleanField(default=False, db_default=False, help_text="a robots.txt that Weir itself asks for")
-    correlation_id = models.CharField(
-        max_length=LONGEST_ID,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="the web request, or the task, that asked for it, as in log lines; empty: a command did",
-    )
-    traceparent = models.CharField(
-        max_length=LONGEST_TRACEPARENT,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="the span in which it was asked for (W3C Trace Context), where spans are on",
-    )
 
     objects: ClassVar = FetchQuerySet.as_manager()
 

@@ -16,8 +16,7 @@ from django.db.models.functions import Collate, Lower, Now
 from django.db.models.lookups import Exact
 
 from workers.mail.phases import Phase, State
-from workers.tracing.correlation import LONGEST as LONGEST_ID
-from workers.tracing.spans import LONGEST as LONGEST_TRACEPARENT
+from workers.tracing.rows import Traced
 
 # What the index of addresses has: with the collation C it serves prefixes, too.
 LOWER_RECIPIENT = Collate(Lower("recipient"), "C")
@@ -71,7 +70,7 @@ class EmailQuerySet(models.QuerySet["Email"]):
         return self.filter(state=State.UNKNOWN).order_by("sending_since", "pk")
 
 
-class Email(models.Model):
+class Email(Traced):
     """An e-mail to one recipient, which `kind` and `key` identify. Submitted to a relay at most once."""
 
     kind = models.CharField(max_length=100, help_text="the kind of e-mail, such as order.shipped: see `kinds`")
@@ -127,20 +126,6 @@ class Email(models.Model):
         default="",
         db_default="",
         help_text="of an earlier attempt that was accepted, known while a later one is made",
-    )
-    correlation_id = models.CharField(
-        max_length=LONGEST_ID,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="the web request, or the task, that asked for it, as in log lines; empty: a command did",
-    )
-    traceparent = models.CharField(
-        max_length=LONGEST_TRACEPARENT,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="the span in which it was asked for (W3C Trace Context), where spans are on",
     )
 
     objects: ClassVar = EmailQuerySet.as_manager()

@@ -87,7 +87,7 @@ def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
     for name, values in queries.items():
         text = statements._load(package, name)
         with transaction.atomic():
-            statements.run_within(package, "by_index", {})
+            statements.run_within(package, "by_any_index", {})
             nodes = plan_of(package, name, values)
             read = {table: rows_read_by(text, table, parameters=values) for table in TABLES}
             transaction.set_rollback(True)

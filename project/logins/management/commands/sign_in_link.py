@@ -1,20 +1,27 @@
 import os
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from project.logins import links
+from workers.cli.actions import ExactCommand
+from workers.cli.arguments import port
 
 
-class Command(BaseCommand):
+class Command(ExactCommand):
     help = (
         "Print a link that signs you in to the operators' pages: once, within a minute, from this host. "
         "It signs in the user `operator`, who has no password, and may look at everything."
     )
+    examples = ("", "--port 8001")
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
-            "--port", type=int, default=int(os.environ.get("PORT") or 8000), help="where the web process listens"
+            "--port",
+            type=port,
+            default=int(os.environ.get("PORT") or 8000),
+            help="where the web process listens (default: PORT, or 8000)",
         )
 
     def handle(self, *_args: object, **options: Any) -> None:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mail", "0012_correlation_id"),
+        ("mail", "0014_correlation_id"),
     ]
 
     operations = [

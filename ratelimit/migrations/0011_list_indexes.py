@@ -6,7 +6,7 @@ from django.db.models.functions import Collate, Reverse
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("ratelimit", "0009_written_rate")]
+    dependencies = [("ratelimit", "0010_slot_fate")]
 
     operations = [
         AddIndexConcurrently(

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mail", "0011_shorter_constraints_valid"),
+        ("mail", "0013_email_by_end"),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db.models.functions import Collate, Left
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("fetches", "0004_claimed_by")]
+    dependencies = [("fetches", "0006_traceparent")]
 
     operations = [
         AddIndexConcurrently(

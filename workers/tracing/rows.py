@@ -1,0 +1,27 @@
+"""What a row keeps of who asked for it, so that work which is done later can be told to belong to that."""
+
+from django.db import models
+
+from workers.tracing import correlation, spans
+
+
+class Traced(models.Model):
+    """A row that a web request, a task or a command asked for."""
+
+    correlation_id = models.CharField(
+        max_length=correlation.LONGEST,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the web request, or the task, that asked for it, as in log lines; empty: a command did",
+    )
+    traceparent = models.CharField(
+        max_length=spans.LONGEST,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="the span in which it was asked for (W3C Trace Context), where spans are on",
+    )
+
+    class Meta:
+        abstract = True
