@@ -1,0 +1,82 @@
+"""Links that sign in: once, within a minute, from this host."""
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+
+from project.logins import links
+from project.logins.models import Link
+from tests.integration.conftest import InThreads
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BASE = "http://127.0.0.1:8000"
+
+
+def path_of(link: str) -> str:
+    return link.removeprefix(BASE)
+
+
+def test_a_link_signs_in_once() -> None:
+    """The second time it says how to get another."""
+    path = path_of(links.make(BASE))
+    client = Client()
+    first = client.get(path)
+    assert (first.status_code, first["Location"]) == (302, "/")
+    assert client.get("/").status_code == 200
+    second = Client().get(path)
+    assert second.status_code == 403
+    assert "sign_in_link" in second.text
+
+
+def test_a_link_is_good_for_a_minute() -> None:
+    """By the database's clock."""
+    path = path_of(links.make(BASE))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE logins_link SET good_until = good_until - interval '61 s'")
+    assert Client().get(path).status_code == 403
+    assert not Link.objects.exists()
+
+
+@pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::1", "", "unix:", "::ffff:192.0.2.7"])
+def test_a_link_works_on_this_host_only(address: str) -> None:
+    """Asked from elsewhere it is not even used up."""
+    path = path_of(links.make(BASE))
+    assert Client(REMOTE_ADDR=address).get(path).status_code == 403
+    assert Client(REMOTE_ADDR="::ffff:127.0.0.1").get(path).status_code == 302
+
+
+def test_of_many_at_once_one_gets_in(in_threads: InThreads) -> None:
+    """Whoever is first."""
+    token = path_of(links.make(BASE)).split("/")[-2]
+    assert sum(user is not None for user in in_threads(8, lambda _n: links.use(token))) == 1
+
+
+def test_a_made_up_link_is_refused() -> None:
+    """Whatever it is made of."""
+    for token in ("x", "%00", "a" * 2_000, "%F0%9F%98%80"):
+        assert Client().get(f"/sign-in/with/{token}/").status_code in {403, 404}
+
+
+def test_the_token_is_not_in_the_database() -> None:
+    """Who reads the table gets in nowhere."""
+    token = path_of(links.make(BASE)).split("/")[-2]
+    [row] = Link.objects.values_list("token_hash", flat=True)
+    assert token.encode() not in bytes(row)
+    assert len(row) == 32
+
+
+def test_the_operator_may_look_and_nothing_else() -> None:
+    """No password, no staff; nobody can sign in so by the form."""
+    user = links.operator()
+    assert user.get_all_permissions() == {"ops.view"}
+    assert not user.has_usable_password()
+    assert not user.is_staff
+
+
+def test_the_command_prints_a_link_that_works(capsys: pytest.CaptureFixture[str]) -> None:
+    """For the port that it is told."""
+    call_command("sign_in_link", port=8123)
+    link = capsys.readouterr().out.strip()
+    assert Client().get(link.removeprefix("http://127.0.0.1:8123")).status_code == 302

@@ -1,0 +1,166 @@
+"""Who sees the operators' pages, what a browser may do with them, and how they are asked for again."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from ops import answers
+from ops.answers import GivenAgain
+from ops.pages import PAGES
+from project.logins import links
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATHS = ["/", "/sites/", "/fetches/", "/unread/", "/emails/"]
+LIVE = {"X-Weir-Live": "1"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    answers.forget()
+
+
+@pytest.fixture
+def operator() -> Client:
+    """Return a browser in which the operator is signed in."""
+    client = Client()
+    client.force_login(links.operator())
+    return client
+
+
+def test_each_page_is_in_the_tests() -> None:
+    """A page that is added is held to the same."""
+    assert len(PATHS) == len(PAGES)
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/sites/a.example/", "/fetches/1/", "/emails/1/"])
+def test_a_visitor_is_asked_to_sign_in_and_told_nothing(path: str) -> None:
+    """Not even whether there is such a fetch."""
+    response = Client().get(path)
+    assert response.status_code == 302
+    assert response["Location"] == f"/sign-in/?next={path}"
+    assert response.content == b""
+    live = Client().get(path, headers=LIVE)
+    assert (live.status_code, live.content) == (401, b"You are signed out.")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_user_without_the_permission_is_told_what_is_missing(path: str) -> None:
+    """No page shows a number."""
+    client = Client()
+    client.force_login(User.objects.create_user("kim"))
+    response = client.get(path)
+    assert response.status_code == 403
+    assert "ops.view" in response.text
+    assert "Overview" not in response.text
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_runs_and_loads_nothing_of_others(operator: Client, path: str) -> None:
+    """No script and no style stands in a page, and the browser is told to run none."""
+    response = operator.get(path)
+    assert response.status_code == 200
+    policy = response["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    assert response["Cache-Control"] == "no-store"
+    assert "style=" not in response.text
+    assert "onclick" not in response.text
+    assert "<script>" not in response.text
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete"])
+def test_pages_only_show(operator: Client, method: str) -> None:
+    """What changes something is no page."""
+    assert getattr(operator, method)("/").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/"])
+def test_what_is_not_there_is_404_in_a_sentence(operator: Client, path: str) -> None:
+    """With the same headers as any page."""
+    response = operator.get(path)
+    assert response.status_code == 404
+    assert "Content-Security-Policy" in response
+    assert "<h1>Not found</h1>" in response.text
+
+
+@pytest.mark.parametrize("path", ["/sites/", "/fetches/", "/emails/"])
+@pytest.mark.parametrize("cursor", ["x", "WzFd", "%00", "W10", "9" * 600])
+def test_a_cursor_that_no_list_gave_out_is_refused(operator: Client, path: str, cursor: str) -> None:
+    """In a sentence that says how to begin again."""
+    response = operator.get(f"{path}?after={cursor}")
+    assert response.status_code == 400
+    assert "leave it out" in response.text
+
+
+def test_what_has_not_changed_is_not_sent_again(operator: Client) -> None:
+    """A request for what changes says what it has."""
+    first = operator.get("/unread/", headers=LIVE)
+    assert first.status_code == 200
+    assert "<html" not in first.text
+    answers.forget()
+    again = operator.get("/emails/", headers=LIVE)
+    same = operator.get("/emails/", headers={**LIVE, "If-None-Match": again["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+
+
+def asked(path: str, cookie: str, *, method: str = "GET", live: bool = True) -> list[dict[str, Any]] | None:
+    """Return what is answered in front of Django; None where it is left to Django."""
+    sent: list[dict[str, Any]] = []
+    is_left = False
+
+    async def django(*_arguments: object) -> None:
+        nonlocal is_left
+        is_left = True
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()), *([(b"x-weir-live", b"1")] * live)]
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+    asyncio.run(GivenAgain(django)(scope, None, send))  # type: ignore[arg-type]
+    return None if is_left else sent
+
+
+def test_an_answer_is_given_again_to_whom_it_was_given_and_to_nobody_else(operator: Client) -> None:
+    """Without the database; not without the header, not by another method, and not of another page."""
+    answer = operator.get("/unread/", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    given = asked("/unread/", session)
+    assert given is not None
+    assert given[0]["status"] == 200
+    assert given[1]["body"] == answer.content
+    assert asked("/unread/", "another") is None
+    assert asked("/unread/", "") is None
+    assert asked("/emails/", session) is None
+    assert asked("/unread/", session, live=False) is None
+    assert asked("/unread/", session, method="POST") is None
+
+
+def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:
+    """The answer is still good, and not for this visitor."""
+    operator.get("/unread/", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    assert asked("/unread/", session) is not None
+    operator.post("/sign-in/out/")
+    assert asked("/unread/", session) is None
+
+
+def test_an_answer_is_good_for_a_while_only(operator: Client) -> None:
+    """As long as its snapshot; then Django is asked again."""
+    operator.get("/unread/", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    wait_for(lambda: asked("/unread/", session) is None, 10, "the end of the answer")
+
+
+def test_a_user_who_loses_the_permission_is_turned_away(operator: Client) -> None:
+    """By the next request that reaches Django."""
+    assert operator.get("/").status_code == 200
+    links.operator().user_permissions.clear()
+    assert Permission.objects.filter(codename="view", content_type__app_label="ops").exists()
+    assert operator.get("/").status_code == 403

@@ -1,0 +1,99 @@
+"""Snapshots: one looks, all get it, and it lives at least twenty times as long as it took."""
+
+import threading
+from contextlib import nullcontext
+
+import pytest
+from django.db import OperationalError
+
+from ops import snapshots
+from ops.snapshots import Snapshot, Snapshots
+from postgres import bounded
+
+
+@pytest.fixture(autouse=True)
+def _without_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "reading", lambda _seconds: nullcontext())
+
+
+def test_one_thread_looks_and_the_others_get_what_it_saw() -> None:
+    """However many ask at once."""
+    looks: list[int] = []
+    may_end = threading.Event()
+
+    def look() -> int:
+        looks.append(1)
+        may_end.wait(10)
+        return len(looks)
+
+    snapshot = Snapshot(look)
+    got: list[int | None] = []
+    threads = [threading.Thread(target=lambda: got.append(snapshot.get().value)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    may_end.set()
+    for thread in threads:
+        thread.join(10)
+    assert (len(looks), got) == (1, [1] * 8)
+
+
+def test_while_one_looks_again_the_others_get_the_last_look() -> None:
+    """Nobody waits for a look that somebody else makes."""
+    is_looking, may_end = threading.Event(), threading.Event()
+    answers = iter([1, 2])
+
+    def look() -> int:
+        answer = next(answers)
+        if answer == 2:
+            is_looking.set()
+            may_end.wait(10)
+        return answer
+
+    snapshot = Snapshot(look, least_life_s=0)
+    assert snapshot.get().value == 1
+    other = threading.Thread(target=snapshot.get)
+    other.start()
+    assert is_looking.wait(10)
+    assert snapshot.get().value == 1
+    may_end.set()
+    other.join(10)
+
+
+def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process spends a twentieth of its time on it, at most."""
+    clock = iter([0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
+    monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
+    assert Snapshot(lambda: 1).get().life_s == 10.0
+
+
+def test_a_failure_is_said_and_never_raised() -> None:
+    """Not in the driver's words, which may name hosts and users."""
+
+    def look() -> int:
+        raise OperationalError("canceling statement due to statement timeout")
+
+    seen = Snapshot(look).get()
+    assert seen.value is None
+    assert "longer than 1 s" in seen.failure
+
+    def fail() -> int:
+        raise OperationalError('connection to "db.example.com" as user "weir" failed')
+
+    assert Snapshot(fail).get().failure == "PostgreSQL does not answer."
+
+
+def test_each_key_has_its_snapshot_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visitors cannot fill the memory with keys."""
+    monkeypatch.setattr(snapshots, "MOST_KEPT", 2)
+    looks: list[str] = []
+
+    def look(key: str) -> int:
+        looks.append(key)
+        return len(looks)
+
+    kept = Snapshots(look)
+    assert [kept.get(key).value for key in "abab"] == [1, 2, 1, 2]
+    kept.get("c")
+    kept.get("b")
+    kept.get("a")
+    assert looks == ["a", "b", "c", "a"]
