@@ -57,7 +57,7 @@ class Trace:
     slot: Slot
     left_at: datetime | None = None  # when the last of them was rid of it
     was_lost: bool = False  # its fetcher was killed
-    was_cancelled: bool = False
+    was_cancelled: bool = False  # as it was the last that had the slot
     requests: int = 0
 
 
@@ -85,7 +85,7 @@ def traces(site: Site, arrivals: list[site_log.Arrival]) -> dict[int, Trace]:
                 holders[path].append((trace, at))
                 trace.left_at = at
                 trace.was_lost = what == "lost"
-                trace.was_cancelled |= what == "cancelled"
+                trace.was_cancelled = what == "cancelled"
     for arrival in arrivals:
         at = datetime.fromtimestamp(arrival.at_ns / 1e9, tz=UTC)
         # The fetch was in one slot after the other: it was rid of that of the request at the end of the request.
