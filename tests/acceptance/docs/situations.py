@@ -35,6 +35,11 @@ NOT_RUN = [
     ),
 ]
 
+NOT_RUN += [
+    NotRun("docs/how-to/monitor.md", "scrape_configs:", "There is no Prometheus."),
+    NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
+]
+
 # What goes on until Ctrl-C, by how it begins, and what it shows when it works.
 GOES_ON = {
     "make up": "Weir is running.",
