@@ -22,7 +22,7 @@ from project.checkout import CHECKOUT
 
 OPERATORS = {"&&", "||", "|", ";", "&"}
 # Not ours: whether these take their options is not looked at.
-FOREIGN = {"docker", "export", "grep", "pg_isready", "pip", "source", "useradd", "valkey-cli", "valkey-server"}
+FOREIGN = {"curl", "docker", "export", "grep", "pg_isready", "pip", "source", "useradd", "valkey-cli", "valkey-server"}
 
 
 class NoSuchCommandError(AssertionError):
