@@ -57,7 +57,7 @@ def test_each_expression_names_what_is_exposed(monkeypatch: pytest.MonkeyPatch) 
     for name, expression in expressions().items():
         selectors = re.findall(r"\b(weir_\w+|up)\b(?:\{([^}]*)\})?", expression)
         assert selectors, name
-        labels = set()
+        labels: set[str] = set()
         for metric, matchers in selectors:
             assert metric in known or metric in OF_PROMETHEUS, (name, metric)
             for label, value in re.findall(r'(\w+)="([^"]*)"', matchers):
