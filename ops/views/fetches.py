@@ -1,6 +1,8 @@
 """Fetches: lists of them by what an index serves, and all about one: its way, and why it waits."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from django.http import Http404, HttpRequest
 from django.utils import timezone
@@ -12,8 +14,10 @@ from ratelimit.site_names import InvalidSiteName
 from ratelimit.sites import UnknownSite
 from workers.fetches.models import State
 from workers.fetches.reports import fetch_filters, fetch_list
-from workers.fetches.reports.why import UnknownFetch, why
+from workers.fetches.reports.fetch_way import FetchWay, fetch_way
+from workers.fetches.reports.why import UnknownFetch, Why, why
 
+MOST_HEADERS = 100
 FILTERS = Filters(
     Choice(name="state", label="State", values=[state.value for state in State]),
     Text(name="site", label="Site"),
@@ -32,6 +36,14 @@ class _Found:
     page: fetch_list.Page | None = None
     count: str = ""
     refusal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    """All about one fetch."""
+
+    why: Why
+    way: FetchWay
 
 
 @page
@@ -54,7 +66,17 @@ def show_list(request: HttpRequest) -> Page:
 def show(_request: HttpRequest, fetch_id: int) -> Page:
     """Show all about one fetch."""
     try:
-        seen = look(lambda: why(fetch_id))
+        seen = look(lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
     except UnknownFetch as error:
         raise Http404(str(error)) from error
-    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", shows={"id": fetch_id, "seen": seen})
+    headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
+    shows = {"id": fetch_id, "seen": seen, "headers": headers}
+    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", shows=shows)
+
+
+def _pairs(stored: object) -> Iterator[tuple[str, str]]:
+    """Yield the first headers, as far as they are what fetchers store."""
+    for pair in islice(stored, MOST_HEADERS) if isinstance(stored, list) else ():
+        match pair:
+            case [str(name), str(value)]:
+                yield name, value

@@ -9,8 +9,13 @@ from django.conf import LazySettings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from tests.integration.conftest import database_now
+from ratelimit.models import Slot
+from tests.integration.conftest import claim, database_now
+from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch
+from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.store import store
+from workers.fetches.jobs import Answer
 from workers.fetches.models import Fetch, FetchBody, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -68,6 +73,31 @@ def test_everything_about_one_fetch_for_machines(done: int) -> None:
     assert of["headers"][1] == ["X-Evil", "\x1b[31m"]
     assert (of["body_bytes"], of["is_robots"], of["on_done"], of["unchanged_from"]) == (256, False, None, None)
     assert of["finished_at"].endswith("+00:00")
+
+
+def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:
+    """What has happened, and what is expected, with the times of the last attempt."""
+    page = request_fetch("http://a.example/page", on_done="shop.tasks.fetched").pk
+    assert [step["what"] for step in json.loads(told(page, "--json"))["way"]] == ["queued", "due", "on_done"]
+    dispatch()
+    Slot.objects.update(start_time=database_now() + timedelta(minutes=1))
+    steps = {step["what"]: step for step in json.loads(told(page, "--json"))["way"]}
+    assert list(steps) == ["queued", "due", "reserved", "slot", "on_done"]
+    assert (steps["slot"]["expected"], steps["reserved"]["expected"]) == (True, False)
+    Slot.objects.update(start_time=database_now())
+    [job] = claim([page])
+    assert "claimed" in {step["what"] for step in json.loads(told(page, "--json"))["way"]}
+    answer = Answer(job=job, status_code=200, headers=(), body=b"page", lateness_ms=1.5, elapsed_ms=20.0)
+    store([judge(answer, max_body=10, chance=0.0)])
+    assert {step["what"] for step in json.loads(told(page, "--json"))["way"]} == {
+        "queued", "due", "reserved", "claimed", "slot", "started", "answered", "finished", "on_done",
+    }  # fmt: skip
+    text = told(page)
+    assert "(1.5 ms after its slot)" in text
+    assert "(status 200)" in text
+    assert "(shop.tasks.fetched is called)" in text
+    Fetch.objects.filter(pk=page).update(on_done_called_at=None)
+    assert "shop.tasks.fetched is called within seconds" in told(page)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from django.db.models.functions import Length
 from django.utils.text import Truncator
 from rich.text import Text
 
-from ratelimit.models import Slot
 from workers.cli import terminal
 from workers.fetches.management.forecast_text import FARTHEST_S, WHEN
-from workers.fetches.models import Fetch, FetchBody
+from workers.fetches.models import Fetch
+from workers.fetches.reports.fetch_way import FetchWay, Step
 from workers.fetches.reports.why import Blocker, Why
 
 SHOWN = 200  # characters of a text in the table; --json has all of them
@@ -42,22 +41,25 @@ def as_data(fetch: Fetch) -> dict[str, object]:
     }
 
 
-def details(fetch: Fetch) -> dict[str, object]:
-    """Return all that is stored of one fetch but its body, for machines; two queries."""
-    slot = Slot.objects.filter(pk=fetch.slot_id or 0).values_list("start_time", flat=True).first()
-    body = FetchBody.objects.filter(fetch=fetch.unchanged_from_id or fetch.pk).annotate(size=Length("content"))
+def details(way: FetchWay) -> dict[str, object]:
+    """Return all that is stored of one fetch but its body, for machines."""
+    fetch = way.fetch
     times = {
         "queued_at": fetch.created_at,
         "due_at": fetch.due_since or fetch.not_before,
-        "slot_at": slot,
+        "slot_at": fetch.slot_at,
         "started_at": fetch.started_at,
         "finished_at": fetch.finished_at,
     }
     return {
-        **as_data(fetch),
+        "id": fetch.id,
+        "state": fetch.state,
+        "status": fetch.status_code,
+        "url": fetch.url,
+        "error": fetch.error,
         "target": fetch.hop_url or None,
         "redirects": fetch.redirects,
-        "site": fetch.site.name if fetch.site else None,
+        "site": fetch.site or None,
         "is_robots": fetch.is_robots,
         "priority": fetch.priority,
         "attempts": fetch.attempts,
@@ -66,21 +68,26 @@ def details(fetch: Fetch) -> dict[str, object]:
         "lateness_ms": fetch.lateness_ms,
         "elapsed_ms": fetch.elapsed_ms,
         "headers": fetch.headers,
-        "body_bytes": body.values_list("size", flat=True).first(),
-        "unchanged_from": fetch.unchanged_from_id,
+        "body_bytes": fetch.body_bytes,
+        "unchanged_from": fetch.unchanged_from,
         "on_done": fetch.on_done or None,
         "correlation_id": fetch.correlation_id or None,
+        "way": [
+            {"what": step.kind, "at": step.at and step.at.isoformat(), "text": step.text, "expected": step.is_expected}
+            for step in way.steps
+        ],
     }
 
 
-def as_text(of: dict[str, object]) -> str:
+def as_text(way: FetchWay) -> str:
     """Return what `details` says, on a screen; without what there is not."""
-    lines = {name: terminal.printable(value) for name, value in _fields(of) if value}
+    of = details(way)
+    lines = {name: terminal.printable(value) for name, value in _fields(way, of) if value}
     headers = (f"  | {terminal.printable(header)}" for header in _headers(of["headers"]))
     return "\n".join([f"fetch {of['id']}", *terminal.fields(lines), *headers])
 
 
-def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "state", str(of["state"])
     yield "URL", str(of["url"])
     yield "target", f"{of['target']}" if of["target"] not in {None, of["url"]} else ""
@@ -89,15 +96,13 @@ def _fields(of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "site", str(of["site"] or "")
     yield "priority", str(of["priority"])
     yield "attempts", f"{of['attempts']} of {of['max_attempts']}"
-    for name in ("queued", "due", "slot", "started", "finished"):
-        yield name, _moment(of[f"{name}_at"])
-    yield "late by", f"{of['lateness_ms']:.1f} ms" if of["lateness_ms"] is not None else ""
+    for step in way.steps:
+        yield step.kind, _step(step)
     yield "took", f"{of['elapsed_ms']:.1f} ms" if of["elapsed_ms"] is not None else ""
     yield "status", str(of["status"] or "")
     yield "error", str(of["error"])
     yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
     yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
-    yield "on_done", str(of["on_done"] or "")
     yield "correlation id", str(of["correlation_id"] or "")
 
 
@@ -111,8 +116,10 @@ def _headers(stored: object) -> Iterator[str]:
                 yield json.dumps(header)
 
 
-def _moment(moment: object) -> str:
-    return f"{datetime.fromisoformat(str(moment)).astimezone(UTC):{PRECISE}}" if moment else ""
+def _step(step: Step) -> str:
+    when = f"{step.at.astimezone(UTC):{PRECISE}}" if step.at else ""
+    said = ", ".join(filter(None, ("expected" if step.at and step.is_expected else "", step.text)))
+    return f"{when} ({said})" if when and said else when or said
 
 
 def why_text(found: Why) -> str:

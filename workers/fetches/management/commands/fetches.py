@@ -19,6 +19,7 @@ from workers.cli.arguments import at_least_one, duration, one_of, row_id, utf8
 from workers.fetches.cancelling import cancel
 from workers.fetches.management import fetch_text
 from workers.fetches.models import ACTIVE, Fetch, State
+from workers.fetches.reports.fetch_way import fetch_way
 from workers.fetches.reports.why import UnknownFetch, why
 from workers.fetches.retrying import retry_failed
 
@@ -82,13 +83,10 @@ class Show(Action):
         )
 
     def run(self, **options: Any) -> Answer | bytes:
-        fetch = Fetch.objects.select_related("site").filter(pk=options["id"]).first()
-        if fetch is None:
-            raise UnknownFetch(options["id"])
         if options["body"]:
-            return _body(fetch, as_json=options["json"])
-        of = fetch_text.details(fetch)
-        return Answer(text=lambda: fetch_text.as_text(of), data=of)
+            return _body(options["id"], as_json=options["json"])
+        way = fetch_way(options["id"])
+        return Answer(text=lambda: fetch_text.as_text(way), data=fetch_text.details(way))
 
 
 class Why(Action):
@@ -224,7 +222,10 @@ def _site(host: str) -> Site:
         raise unknown_site(host) from error
 
 
-def _body(fetch: Fetch, *, as_json: bool) -> bytes:
+def _body(fetch_id: int, *, as_json: bool) -> bytes:
+    fetch = Fetch.objects.filter(pk=fetch_id).first()
+    if fetch is None:
+        raise UnknownFetch(fetch_id)
     if as_json:
         raise ValueError("Give --body or --json: not both.")
     content = fetch.content

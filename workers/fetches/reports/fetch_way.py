@@ -1,0 +1,136 @@
+"""Fetch way: the way of one fetch as a line in time, as far as its rows know it, and the beginning of its body.
+
+Each attempt replaces what the last one left: the times from the slot on are those of the last one. When the connection
+was opened is not stored. What an attempt that is in flight has done is not known before its outcome is stored.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+from postgres import statements
+from workers.fetches.models import FINAL, HELD, State
+from workers.fetches.reports.preview import MOST, Preview, preview
+from workers.fetches.reports.why import UnknownFetch
+
+_query = partial(statements.run_within, "workers.fetches.reports")
+
+
+class FoundFetch(NamedTuple):
+    """A fetch with its slot and the beginning of its body (sql/fetch_way.sql)."""
+
+    id: int
+    url: str
+    hop_url: str
+    redirects: int
+    state: str
+    site: str
+    priority: int
+    attempts: int
+    max_attempts: int
+    status_code: int | None
+    error: str
+    headers: object
+    is_robots: bool
+    created_at: datetime
+    not_before: datetime
+    due_since: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    lateness_ms: float | None
+    elapsed_ms: float | None
+    on_done: str
+    on_done_called_at: datetime | None
+    unchanged_from: int | None
+    correlation_id: str
+    claimed_by: str
+    slot_at: datetime | None
+    reserved_at: datetime | None
+    claimed_at: datetime | None
+    body_bytes: int | None
+    body: bytes | None
+    now: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """Something that happened to the fetch, or that is expected."""
+
+    kind: str
+    at: datetime | None  # None: not known yet
+    text: str = ""
+    is_expected: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FetchWay:
+    """One fetch, at the moment at which the database was asked."""
+
+    fetch: FoundFetch
+    steps: Sequence[Step]  # in the order of time; what has no time yet comes last
+    preview: Preview | None  # None without a body
+
+
+def fetch_way(fetch_id: int) -> FetchWay:
+    """Return the way of this fetch. Reads only; one query, which reads 64 KiB of the body. Raises UnknownFetch."""
+    rows = _query("fetch_way", {"fetch": fetch_id, "most": MOST}, row=FoundFetch)
+    if not rows:
+        raise UnknownFetch(fetch_id)
+    [row] = rows
+    steps = sorted(_steps(row), key=lambda step: (step.at is None, step.at or row.now))
+    shown = None if row.body is None else preview(bytes(row.body), row.body_bytes or 0, row.headers)
+    return FetchWay(fetch=row, steps=steps, preview=shown)
+
+
+def _steps(row: FoundFetch) -> Iterator[Step]:
+    yield Step(kind="queued", at=row.created_at)
+    yield from _due(row)
+    yield from _slot(row)
+    yield from _attempt(row)
+    if row.finished_at is not None:
+        yield Step(kind="finished", at=row.finished_at, text=row.state)
+    yield from _on_done(row)
+
+
+def _due(row: FoundFetch) -> Iterator[Step]:
+    if row.due_since is not None:
+        yield Step(kind="due", at=row.due_since, text="it waits for robots.txt", is_expected=row.due_since > row.now)
+        yield Step(kind="robots.txt", at=row.not_before, text="it is due again", is_expected=row.not_before > row.now)
+        return
+    again = "again" if row.state == State.QUEUED and row.attempts else ""
+    yield Step(kind="due", at=row.not_before, text=again, is_expected=row.not_before > row.now)
+
+
+def _slot(row: FoundFetch) -> Iterator[Step]:
+    if row.slot_at is None:
+        return
+    yield Step(kind="reserved", at=row.reserved_at)
+    if row.claimed_at is not None and row.state != State.RESERVED:
+        yield Step(kind="claimed", at=row.claimed_at, text=row.claimed_by)
+    yield Step(kind="slot", at=row.slot_at, text="its planned start", is_expected=row.slot_at > row.now)
+
+
+def _attempt(row: FoundFetch) -> Iterator[Step]:
+    """Yield when the request was written, and when the answer had come, of the last attempt that has an outcome."""
+    if row.started_at is None:
+        return
+    earlier = "in an earlier attempt" if row.state in HELD or (row.state == State.QUEUED and row.attempts) else ""
+    late = f"{row.lateness_ms:.1f} ms after its slot" if row.lateness_ms is not None else ""
+    yield Step(kind="started", at=row.started_at, text=", ".join(filter(None, (late, earlier))))
+    if row.elapsed_ms is not None:
+        status = f"status {row.status_code}" if row.status_code else ""
+        at = row.started_at + timedelta(milliseconds=row.elapsed_ms)
+        yield Step(kind="answered", at=at, text=", ".join(filter(None, (status, earlier))))
+
+
+def _on_done(row: FoundFetch) -> Iterator[Step]:
+    if not row.on_done:
+        return
+    if row.on_done_called_at is not None:
+        yield Step(kind="on_done", at=row.on_done_called_at, text=f"{row.on_done} is called")
+    elif row.state in FINAL:
+        yield Step(kind="on_done", at=None, text=f"{row.on_done} is called within seconds", is_expected=True)
+    else:
+        yield Step(kind="on_done", at=None, text=f"{row.on_done} is called at the end", is_expected=True)

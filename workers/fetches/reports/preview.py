@@ -1,0 +1,90 @@
+"""Preview: a body that a stranger chose, as text that does nothing. Pure."""
+
+import codecs
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+MOST: Final = 65_536  # bytes that are shown
+DEFAULT: Final = "utf-8"
+KEPT: Final = "\n\t"
+HIDDEN: Final = frozenset(
+    {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+)  # categories that show nothing, or turn text round
+PICTURES: Final = 0x2400  # Unicode's pictures of the control characters begin here
+DELETE, PICTURE_OF_DELETE, FIRST_PRINTABLE = 0x7F, "\N{SYMBOL FOR DELETE}", 0x20
+BINARY_SHARE: Final = 0.1  # of bytes that no text has
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE | re.ASCII)
+_NO_TEXT: Final = bytes(set(range(FIRST_PRINTABLE)) - set(b"\t\n\f\r\x1b"))
+_NOT_OF_SITES: Final = frozenset({"punycode", "unicode_escape", "raw_unicode_escape"})  # Python's own; some are slow
+_WITH_NUL: Final = ("utf-16", "utf-32")  # encodings whose text has NUL bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preview:
+    """The beginning of a body."""
+
+    text: str  # "" where it is binary; characters that show nothing are made visible
+    size: int  # bytes of the whole body
+    content_type: str  # as the site named it
+    charset: str  # by which it was decoded
+    is_binary: bool
+    is_cut: bool  # there is more than is shown
+
+
+def preview(beginning: bytes, size: int, headers: object) -> Preview:
+    """Return what can be shown of a body that has `size` bytes; `headers` are as they are stored."""
+    content_type = _header(headers, "content-type")
+    charset = _charset(content_type)
+    shown = beginning[:MOST]
+    is_binary = _is_binary(shown, charset)
+    text = "" if is_binary else visible(shown.decode(charset, "replace").replace("\r\n", "\n"))
+    return Preview(
+        text=text,
+        size=size,
+        content_type=content_type,
+        charset=charset,
+        is_binary=is_binary,
+        is_cut=size > len(shown),
+    )
+
+
+def visible(text: str) -> str:
+    """Return the text with a sign for each character that shows nothing, or that changes how others are shown."""
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    code = ord(character)
+    if character in KEPT or unicodedata.category(character) not in HIDDEN:
+        return character
+    if code < FIRST_PRINTABLE:
+        return chr(PICTURES + code)
+    return PICTURE_OF_DELETE if code == DELETE else f"\\u{{{code:x}}}"
+
+
+def _header(stored: object, name: str) -> str:
+    for pair in stored if isinstance(stored, list) else ():
+        match pair:
+            case [str(key), str(value)] if key.lower() == name:
+                return value
+    return ""
+
+
+def _charset(content_type: str) -> str:
+    """Return the charset that the site names, if it is one of text; else UTF-8."""
+    found = _CHARSET.search(content_type)
+    try:
+        charset = codecs.lookup(found[1]).name if found else DEFAULT
+        b"x".decode(charset, "replace")  # which refuses encodings that are none of text
+    except (LookupError, ValueError):
+        return DEFAULT
+    return DEFAULT if charset in _NOT_OF_SITES else charset
+
+
+def _is_binary(shown: bytes, charset: str) -> bool:
+    if charset.startswith(_WITH_NUL):
+        return False
+    no_text = len(shown) - len(shown.translate(None, _NO_TEXT))
+    return b"\0" in shown or no_text > BINARY_SHARE * len(shown)

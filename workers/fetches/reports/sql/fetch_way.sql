@@ -1,0 +1,26 @@
+-- Read one fetch with its slot, the process that claimed it, and the first `most` bytes of its body. Reads only.
+-- When a run was claimed stands in its first slot, which has an id below the others (ratelimit_slot). Row look-up
+-- (docs/explanation/sql.md).
+SELECT
+    job.id, url, hop_url, redirects, state, coalesce(site.name, '') AS site, priority, attempts, max_attempts,
+    status_code, job.error, headers, is_robots, job.created_at, not_before, due_since, started_at, job.finished_at,
+    lateness_ms, elapsed_ms, on_done, on_done_called_at, unchanged_from_id AS unchanged_from, correlation_id,
+    coalesce(process.name, '') AS claimed_by,
+    slot.start_time AS slot_at, slot.reserved_at, first.claimed_at,
+    octet_length(body.content) AS body_bytes, substring(body.content FROM 1 FOR %(most)s::int) AS body, now
+FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
+CROSS JOIN LATERAL (SELECT * FROM fetches_fetch WHERE id = %(fetch)s OFFSET 0) AS job
+LEFT JOIN LATERAL (SELECT name FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site ON true
+LEFT JOIN LATERAL (SELECT * FROM ratelimit_slot WHERE id = job.slot_id OFFSET 0) AS slot ON true
+LEFT JOIN LATERAL (
+    SELECT claimed_at
+    FROM ratelimit_slot
+    WHERE id BETWEEN slot.id - slot.run_size + 1 AND slot.id AND site_id = slot.site_id AND use_until = slot.use_until
+        AND claimed_at IS NOT NULL
+    ORDER BY id
+    LIMIT 1
+) AS first ON true
+LEFT JOIN LATERAL (SELECT name FROM processes_process WHERE id = job.claimed_by OFFSET 0) AS process ON true
+LEFT JOIN LATERAL (
+    SELECT content FROM fetches_fetchbody WHERE fetch_id = coalesce(job.unchanged_from_id, job.id) OFFSET 0
+) AS body ON true
