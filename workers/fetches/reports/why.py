@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from django.conf import settings
 from django.template.defaultfilters import pluralize
@@ -27,8 +26,9 @@ from workers import task_names
 from workers.cli.terminal import span
 from workers.fetches.dispatch import InHand, horizon
 from workers.fetches.models import FINAL, State
-from workers.fetches.reports.forecast import FoundRun, start_in
+from workers.fetches.reports.forecast import start_in
 from workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from workers.fetches.reports.why_row import Waiting
 from workers.fetches.robots.rules import PATH
 from workers.processes.status import ProcessStatus, longest_round_trip_s, processes
 from workers.publish import waiting
@@ -52,48 +52,6 @@ class UnknownFetch(LookupError):
 
     def __init__(self, fetch_id: int) -> None:
         super().__init__(f"There is no fetch {fetch_id}: old ones are purged. `manage.py fetches` lists the newest.")
-
-
-class Waiting(NamedTuple):
-    """A fetch, and what can keep it waiting (sql/why.sql). All from `written_rate` on is None without a site."""
-
-    id: int
-    state: str
-    site_id: int | None
-    site: str
-    origin: str | None
-    attempts: int
-    max_attempts: int
-    status_code: int | None
-    error: str
-    not_before: datetime
-    waits_for_robots: bool
-    finished_at: datetime | None
-    claimed_by: int | None
-    lease_until: datetime | None
-    slot_start: datetime | None
-    now: datetime
-    written_rate: str
-    interval: timedelta
-    effective_interval: timedelta
-    burst: int
-    max_concurrency: int | None
-    paused_until: datetime | None
-    backed_off_until: datetime | None
-    backoff_error: str
-    backoff_level: int
-    spacing_s: float
-    grace_s: float
-    reserved_for_s: float
-    obeys_robots: bool
-    robots_state: str | None
-    robots_error: str | None
-    robots_expires_at: datetime | None
-    robots_fetch: int | None
-    robots_fetch_state: str | None
-    ahead: int
-    at_once: int
-    held_runs: list[FoundRun]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
