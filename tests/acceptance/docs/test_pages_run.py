@@ -122,7 +122,7 @@ class Reader:
             return
         self._newcomer.stop_all(but=UP)
         self._newcomer.open_terminal(situations.ACTIVATE)
-        first = next(block.first for block in pages.blocks(page) if block.how != "read")
+        first = next((block.first for block in pages.blocks(page) if block.how != "read"), "")
         if not self._newcomer.terminal_of(UP) and not first.startswith(UP):
             self._start(UP, f"{page} begins with `{UP}` running")
 

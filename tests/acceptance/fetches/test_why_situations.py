@@ -133,7 +133,7 @@ def test_a_site_that_refuses(cluster: Cluster, tmp_path: Path) -> None:
         site_settings.set_rate(closed, "10/s")
         Fetch.objects.all().delete()
         page = request_fetch(f"http://{closed}/page")
-        found = says("nobody listens there", page, "unreachable", 15)
+        found = says("nobody listens there", page, "unreachable", 40)
         assert "refused" in found.text
 
 
