@@ -39,6 +39,7 @@ MOST_AHEAD = 10_000  # fetches that are counted
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
 RUNS = frozenset({"alive", "stopping"})
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
+DISPATCH_SILENT_S = 10.0  # for which a fetch could have had a slot: dispatch comes each second
 NEEDED = {  # kinds of processes: what they are called, and what there is without them
     "fetcher": ("fetcher", "no request is sent"),
     "ticks": ("worker of the queue ticks", "no slot is given out"),
@@ -73,12 +74,14 @@ class Waiting(NamedTuple):
     slot_start: datetime | None
     now: datetime
     written_rate: str
+    interval: timedelta
     effective_interval: timedelta
     burst: int
     max_concurrency: int | None
     paused_until: datetime | None
     backed_off_until: datetime | None
     backoff_error: str
+    backoff_level: int
     spacing_s: float
     grace_s: float
     reserved_for_s: float
@@ -129,7 +132,21 @@ def why(fetch_id: int) -> Why:
         known = processes()
         found = [*_outages(known, row), *_of_site(row)]
         found += _of_fetch(row, known, found)
+        found.sort(key=_weight)
     return Why(fetch=row.id, state=row.state, now=row.now, blockers=found)
+
+
+def _weight(blocker: Blocker) -> tuple[int, float]:
+    """Return the place of a blocker: what waits for a person first, then what lasts longest; the rate comes last."""
+    if blocker.kind == "holder silent":  # of this fetch; that there is no other fetcher matters afterwards
+        return 0, -1.0
+    if blocker.kind in UNTIL_SOMEBODY_ACTS:
+        return 0, 0.0
+    if blocker.kind == "paused" and blocker.until is None:
+        return 1, 0.0
+    if blocker.kind == "rate":
+        return 4, 0.0
+    return (2, -blocker.until.timestamp()) if blocker.until else (3, 0.0)
 
 
 def _ended(row: Waiting) -> Blocker:
@@ -171,7 +188,8 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
         yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
-        text = f"The site {row.site} refused requests, and is backed off."
+        times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
+        text = f"The site {row.site} refused requests{times}, and is backed off."
         if row.backoff_error:
             text = f"The site {row.site} cannot be reached: {row.backoff_error}."
         kind = "unreachable" if row.backoff_error else "backed off"
@@ -188,10 +206,9 @@ def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Bloc
         case _ if not row.site:
             yield Blocker(kind="no site", text="Its site was deleted: it follows its host to another within seconds.")
         case _:
-            waits = [*_robots(row), *_not_due(row)]
+            waits = [*_robots(row), *_not_due(row), *_concurrency(row)]
             yield from waits
-            yield from _concurrency(row)
-            yield from _turn(row, [*found, *waits])
+            yield from _turn(row, [*found, *waits]) if found or waits else (_silence(row) or _turn(row, ()))
 
 
 def _running(row: Waiting, known: Sequence[ProcessStatus]) -> Blocker:
@@ -251,6 +268,17 @@ def _concurrency(row: Waiting) -> Iterator[Blocker]:
         yield Blocker(kind="concurrency", text=text, remedy=remedy)
 
 
+def _silence(row: Waiting) -> list[Blocker]:
+    """Return that dispatch is silent: nothing is in the way, and the rate would have allowed a start for long."""
+    ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
+    could_s = min((row.now - moment).total_seconds() for moment in (row.not_before, *ends))
+    could_s = min(could_s, -row.reserved_for_s)
+    if could_s < DISPATCH_SILENT_S:
+        return []
+    text = f"It could have had a slot {span(could_s)} ago: dispatch is silent, though beat and a worker are alive."
+    return [Blocker(kind="dispatch silent", text=text, remedy="manage.py processes")]
+
+
 def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
     """Yield its place in the queue, and when its turn comes at the rate of its site.
 
@@ -258,7 +286,9 @@ def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
     """
     more = " or more" if row.ahead >= MOST_AHEAD else ""
     before = f"{row.ahead:,}{more} due fetch{pluralize(row.ahead, 'es')} of {row.site} before it"
-    place = f"{before if row.ahead else 'It is the next one'}, at {rate_text(row.effective_interval, row.written_rate)}"
+    rate = rate_text(row.effective_interval, row.written_rate)
+    rate += ", which robots.txt asks for" if row.effective_interval > row.interval else ""
+    place = f"{before if row.ahead else 'It is the next one'}, at {rate}"
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
     starts_in_s = _starts_in_s(row, from_s)
     if starts_in_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
