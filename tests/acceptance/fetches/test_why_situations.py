@@ -21,7 +21,7 @@ from ratelimit.models import Site
 from tests.acceptance.conftest import Cluster, all_ended
 from tests.integration.conftest import database_now
 from tests.integration.reports.remedies import check_remedy
-from tests.waiting import wait_for
+from tests.waiting import TooLateError, comes_true, wait_for
 from workers import broker_link
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
@@ -40,10 +40,15 @@ def headline(fetch: Fetch) -> Blocker:
     return found[0]
 
 
+def kinds(fetch: Fetch) -> set[str]:
+    return {blocker.kind for blocker in why(fetch.pk).blockers}
+
+
 def says(situation: str, fetch: Fetch, kind: str, within_s: float = KNOWN_WITHIN_S) -> Blocker:
     """Wait until this is the first answer, and print it as a row of the table."""
     began = time.monotonic()
-    wait_for(lambda: headline(fetch).kind == kind, within_s, f"{kind}, not {why(fetch.pk).blockers}")
+    if not comes_true(lambda: headline(fetch).kind == kind, within_s):
+        raise TooLateError(f"{situation}: {within_s:g} s later it is not {kind}, but {why(fetch.pk).blockers}")
     found = headline(fetch)
     print(f"\n{situation:42} {found.kind:16} after {time.monotonic() - began:4.1f} s: {found.text}")
     return found
@@ -131,9 +136,11 @@ def test_a_site_that_refuses(cluster: Cluster, tmp_path: Path) -> None:
             ends_at(page, until.timestamp(), 3.0)
         closed = f"{running.hosts[0]}:1"
         site_settings.set_rate(closed, "10/s")
-        Fetch.objects.all().delete()
-        page = request_fetch(f"http://{closed}/page")
-        found = says("nobody listens there", page, "unreachable", 15)
+        refused = request_fetch(f"http://{closed}/page", max_attempts=100)
+        found = says("nobody listens there, and it was tried", refused, "not due", 15)
+        assert "refused" in found.text
+        wait_for(lambda: "unreachable" in kinds(refused), 15, "the site to be unreachable")
+        found = says("nobody listens there", request_fetch(f"http://{closed}/other"), "unreachable", 15)
         assert "refused" in found.text
 
 
