@@ -6,12 +6,14 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import database_now
 from workers import cursors
 from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import Fetch
 from workers.fetches.reports import site_list
 from workers.fetches.reports.site_list import SiteFilters, SitePage, SiteStatus, all_sites, backlogs
 
@@ -155,12 +157,20 @@ def test_a_backlog_that_was_counted_earlier_may_name_sites_that_are_gone() -> No
     assert names([page]) == ["1.example", "2.example", "new.example"]
 
 
-def test_a_queue_that_is_too_long_to_be_counted_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers are then those of a part of it."""
-    request_fetches([f"http://a.example/{n}" for n in range(5)])
-    assert backlogs().is_whole
-    monkeypatch.setattr(site_list, "MOST_QUEUED", 3)
-    assert (sum(backlogs().queued.values()), backlogs().is_whole) == (3, False)
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 1_000])
+def test_a_queue_is_counted_piece_by_piece(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a site has more than a piece. What is beyond the bound is not counted, and that is said."""
+    monkeypatch.setattr(site_list, "QUEUE_PIECE", piece)
+    everything = backlogs()
+    assert everything.queued == dict(
+        Fetch.objects.values_list("site").annotate(fetches=Count("pk")).order_by("site").values_list("site", "fetches")
+    )
+    assert everything.is_whole
+    monkeypatch.setattr(site_list, "MOST_QUEUED", 7)
+    if piece < 7:
+        assert not backlogs().is_whole
+        assert backlogs().queued.items() < everything.queued.items()
 
 
 @pytest.mark.parametrize(

@@ -19,18 +19,15 @@ from django.conf import settings
 from django.template.defaultfilters import pluralize
 
 from postgres import statements
-from ratelimit import round_trips
 from ratelimit.models import PAUSED_FOREVER
 from ratelimit.rates import rate_text
 from workers import task_names
 from workers.cli.terminal import span
-from workers.fetches.dispatch import InHand, horizon
+from workers.fetches.dispatch import InHand
 from workers.fetches.models import FINAL, State
-from workers.fetches.reports.forecast import start_in
-from workers.fetches.reports.simulation import ReservedRun, SiteTiming
-from workers.fetches.reports.why_row import Waiting
+from workers.fetches.reports.waiting_fetch import Waiting, starts_in_s
 from workers.fetches.robots.rules import PATH
-from workers.processes.status import ProcessStatus, longest_round_trip_s, processes
+from workers.processes.status import ProcessStatus, processes
 from workers.publish import waiting
 
 _query = partial(statements.run_within, "workers.fetches.reports")
@@ -248,26 +245,9 @@ def _turn(row: Waiting, waits: Sequence[Blocker]) -> Iterator[Blocker]:
     rate += ", which robots.txt asks for" if row.effective_interval > row.interval else ""
     place = f"{before if row.ahead else 'It is the next one'}, at {rate}"
     from_s = max([0.0, *((wait.until - row.now).total_seconds() for wait in waits if wait.until)])
-    starts_in_s = _starts_in_s(row, from_s)
-    if starts_in_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
+    turn_s = starts_in_s(row, from_s)
+    if turn_s == math.inf or any(wait.kind in UNTIL_SOMEBODY_ACTS for wait in waits):
         yield Blocker(kind="rate", text=f"{place}.")
     else:
-        until = row.now + timedelta(seconds=starts_in_s)
-        yield Blocker(kind="rate", text=f"{place}: its turn comes in {span(starts_in_s)}{more}.", until=until)
-
-
-def _starts_in_s(row: Waiting, from_s: float) -> float:
-    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
-    ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
-    held_for_s = max([-math.inf, *((end - row.now).total_seconds() for end in ends)])
-    site = SiteTiming(
-        interval_s=row.effective_interval.total_seconds(),
-        spacing_s=row.spacing_s,
-        grace_s=row.grace_s + round_trips.added_grace_s(round_trip_s),
-        burst=row.burst,
-        reserved_for_s=row.reserved_for_s,
-        held_for_s=math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else held_for_s,
-        max_concurrency=row.max_concurrency,
-        held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
-    )
-    return start_in(row.ahead, site, is_active=True, from_s=from_s, ahead=horizon(round_trip_s))
+        until = row.now + timedelta(seconds=turn_s)
+        yield Blocker(kind="rate", text=f"{place}: its turn comes in {span(turn_s)}{more}.", until=until)

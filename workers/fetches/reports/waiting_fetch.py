@@ -1,0 +1,72 @@
+"""Waiting fetch: a fetch with all that can keep it waiting, as one query finds it, and when its turn comes."""
+
+import math
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from ratelimit import round_trips
+from ratelimit.models import PAUSED_FOREVER
+from workers.fetches.dispatch import horizon
+from workers.fetches.reports.forecast import FoundRun, start_in
+from workers.fetches.reports.simulation import ReservedRun, SiteTiming
+from workers.processes.status import longest_round_trip_s
+
+
+class Waiting(NamedTuple):
+    """A fetch, and what can keep it waiting (sql/why.sql). All from `written_rate` on is None without a site."""
+
+    id: int
+    state: str
+    site_id: int | None
+    site: str
+    origin: str | None
+    attempts: int
+    max_attempts: int
+    status_code: int | None
+    error: str
+    not_before: datetime
+    waits_for_robots: bool
+    finished_at: datetime | None
+    claimed_by: int | None
+    lease_until: datetime | None
+    slot_start: datetime | None
+    now: datetime
+    written_rate: str
+    interval: timedelta
+    effective_interval: timedelta
+    burst: int
+    max_concurrency: int | None
+    paused_until: datetime | None
+    backed_off_until: datetime | None
+    backoff_error: str
+    backoff_level: int
+    spacing_s: float
+    grace_s: float
+    reserved_for_s: float
+    obeys_robots: bool
+    robots_state: str | None
+    robots_error: str | None
+    robots_expires_at: datetime | None
+    robots_fetch: int | None
+    robots_fetch_state: str | None
+    ahead: int
+    at_once: int
+    held_runs: list[FoundRun]
+
+
+def starts_in_s(row: Waiting, from_s: float) -> float:
+    """Return in how many seconds the turn of a queued fetch comes, if nothing can start before `from_s`."""
+    round_trip_s = longest_round_trip_s()  # which dispatch adds to each run
+    ends = [end for end in (row.paused_until, row.backed_off_until) if end is not None]
+    held_for_s = max([-math.inf, *((end - row.now).total_seconds() for end in ends)])
+    site = SiteTiming(
+        interval_s=row.effective_interval.total_seconds(),
+        spacing_s=row.spacing_s,
+        grace_s=row.grace_s + round_trips.added_grace_s(round_trip_s),
+        burst=row.burst,
+        reserved_for_s=row.reserved_for_s,
+        held_for_s=math.inf if row.paused_until and row.paused_until >= PAUSED_FOREVER else held_for_s,
+        max_concurrency=row.max_concurrency,
+        held_runs=tuple(ReservedRun(at_once=run["at_once"], starts_s=tuple(run["starts_s"])) for run in row.held_runs),
+    )
+    return start_in(row.ahead, site, is_active=True, from_s=from_s, ahead=horizon(round_trip_s))
