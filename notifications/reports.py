@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from notifications.user_keys import UserKey
-from postgres import statements
+from postgres import planner, statements
 
 _query = partial(statements.run_within, "notifications")
 
@@ -66,7 +66,7 @@ class UnreadStatus:
 def unread_status() -> UnreadStatus:
     """Look at everything about unread numbers. Reads only, by indexes; raises database errors."""
     with transaction.atomic():
-        _query("reports/by_index", {})
+        planner.in_index_order()
         [seen] = _query("reports/unread_status", {"most": MOST}, row=_Numbers)
         repairs = _query("reports/repairs", {"most": LAST_REPAIRS}, row=RepairedBatch)
     return UnreadStatus(

@@ -6,6 +6,7 @@ from django.urls import reverse
 from ops.filters import Choice, Filters, Text
 from ops.pages import Page, page
 from ops.snapshots import Snapshot, look
+from postgres import planner
 from workers.mail import kinds
 from workers.mail.models import RelayHold
 from workers.mail.phases import State
@@ -37,7 +38,7 @@ def show_list(request: HttpRequest) -> Page:
     chosen = FILTERS.read(request.GET)
 
     def found() -> listing.EmailsPage:
-        counts.by_index()
+        planner.by_indexes()
         return listing.page(listing.Wanted(**chosen.values), chosen.cursor)
 
     shows = {"numbers": _snapshot.get(), "chosen": chosen, "list": look(found)}

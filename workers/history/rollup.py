@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.db import transaction
 
-from postgres import batches, statements
+from postgres import batches, planner, statements
 from workers import task_names
 from workers.fetches.fetcher.claim import longest_hold_s
 from workers.schedule import tick_of
@@ -88,7 +88,7 @@ def _roll_up_next() -> bool:
     """Roll up one minute; False where none is due, or another process is at it."""
     parameters = {"trail": trail_s(), "kept": kept_s(), "retention": settings.WEIR_HISTORY_RETENTION}
     with transaction.atomic(durable=True):
-        _query("by_index", {})
+        planner.by_indexes()
         due = _query("next_minute", parameters, row=NextMinute)
         for minute in due:
             _query("rollup", {**minute._asdict(), "bounds": list(LATENESS_MS), "most_sites": MOST_SITES})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from postgres import statements
+from postgres import planner, statements
 from tests.integration.conftest import database_now
 from tests.integration.plans import believe_empty, plan_of, rows_read_by
 from workers.history.rollup import LATENESS_MS, MOST_SITES
@@ -60,7 +60,7 @@ def test_a_minute_is_found_by_indexes(minute: datetime) -> None:
     """No table is read from end to end, and of slots and e-mails only the block ranges of the minute."""
     text = statements._load("workers.history", "rollup")
     with transaction.atomic():
-        statements.run_within("workers.history", "by_index", {})
+        planner.by_indexes()
         nodes = plan_of("workers.history", "rollup", parameters(minute))
         read = {table: rows_read_by(text, table, parameters=parameters(minute)) for table in TABLES}
         transaction.set_rollback(True)
@@ -87,7 +87,7 @@ def test_a_timeline_is_found_by_indexes(minute: datetime) -> None:
     for name, values in queries.items():
         text = statements._load(package, name)
         with transaction.atomic():
-            statements.run_within(package, "by_any_index", {})
+            planner.by_indexes()
             nodes = plan_of(package, name, values)
             read = {table: rows_read_by(text, table, parameters=values) for table in TABLES}
             transaction.set_rollback(True)

@@ -141,7 +141,7 @@ def test_it_trails_until_all_outcomes_are_known(past: Past, settings: LazySettin
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", [1, 2, 7])
-@pytest.mark.parametrize("statement", ["by_index", "next_minute", "rollup"])
+@pytest.mark.parametrize("statement", ["next_minute", "rollup"])
 def test_a_rollup_that_is_killed_counts_nothing_twice(
     past: Past, start_python: StartPython, statement: str, number: int, *, after: bool
 ) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from postgres import short_paginator, statements
+from postgres import planner, short_paginator
 from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
 from workers.mail import kinds
 from workers.mail.maintenance import forgetting
@@ -132,7 +132,7 @@ def test_counting_ends_at_its_bound_whatever_the_statistics(name: str, most: int
     with transaction.atomic():
         if is_stale:
             Email.objects.filter(state="failed").exclude(kind="order.shipped").update(state="sent", sent_at=Now())
-        statements.run_within("workers.mail.reports", "by_index", {})
+        planner.by_indexes()
         parameters: dict[str, Any] = {"most": counts.MOST, "registered": kinds.names()}
         plan = plan_of("workers.mail.reports", name, parameters)
         assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "mail_email"}

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import statements
+from postgres import planner, statements
 from ratelimit.models import PAUSED_FOREVER
 from workers import cursors
 from workers.fetches.models import FINAL, HELD, URL_KEY, State
@@ -140,7 +140,7 @@ def _read_on(filters: Filters, cursor: str | None, most: int, look: int) -> tupl
     """Return the ids of the next `most` fetches, the place behind them (None: the end), and how many were looked at."""
     ways = _ways(filters)
     place = _read(cursor, ways) if cursor else _start(ways[0]) if ways else None
-    _query("by_index", {"sorts": "on" if "ended" in ways else "off"})
+    planner.in_index_order(sorts_equals="ended" in ways)
     found: list[int] = []
     looked_at = 0
     while place is not None:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import statements
+from postgres import planner, statements
 from ratelimit.models import PAUSED_FOREVER
 from workers import cursors
 from workers.cli.suggestions import no_such_word
@@ -224,7 +224,7 @@ def all_sites(filters: SiteFilters, most: int | None, *, counted: Backlogs) -> l
 
 def _sites(filters: SiteFilters, place: _Place, counted: Backlogs) -> Iterator[tuple[SiteStatus, _Place]]:
     """Yield the sites of the list behind this place, each with its own place."""
-    _query("by_index", {"sorts": "off"})
+    planner.in_index_order()
     is_rest = filters.sort == "backlog" and place.way != "ids"  # of the others, that come after those with a backlog
     while rows := _piece(filters, place, counted):
         for row in rows:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypedDict
 
 from django.db import transaction
 
-from postgres import statements
+from postgres import planner, statements
 from ratelimit import round_trips
 from ratelimit.models import PAUSED_FOREVER
 from workers import task_names
@@ -129,7 +129,7 @@ def timeline(site_id: int) -> Timeline:
     ahead = horizon(round_trip_s)
     window = {"past": PAST_S, "ahead": ahead.lookahead_s, "hold": outcome_within_s()}
     with transaction.atomic():
-        _query("by_any_index", {})
+        planner.by_indexes()
         found_slots = _query("timeline", {"site": site_id, **window, "most": MOST_SLOTS}, row=FoundSlot)
         ended = _query("newest", {"site": site_id, "past": PAST_S, "newest": NEWEST}, row=EndedFetch)
         bounds = {"site": site_id, "most": MOST_NEXT, "looked_at": LOOKED_AT, "forever": PAUSED_FOREVER}

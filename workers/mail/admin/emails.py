@@ -17,13 +17,14 @@ from django.utils.safestring import mark_safe
 from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
+from postgres import planner
 from postgres.admin import TableAdmin
 from postgres.short_paginator import ShortPaginator
 from workers.mail import addresses, kinds, resolving
 from workers.mail.admin import previews
 from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
-from workers.mail.reports import counts, searching
+from workers.mail.reports import searching
 from workers.mail.reports.why import why
 
 SHOWN = 100  # characters of a text in a list
@@ -64,7 +65,7 @@ class IndexedPaginator(ShortPaginator):
     def count(self) -> int:
         """Return how many there are, up to the bound."""
         with transaction.atomic():
-            counts.by_index()
+            planner.by_indexes()
             return super().count
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from django.db import transaction
 
-from postgres import statements
+from postgres import planner, statements
 from workers.mail import kinds
 
 MOST: Final = 10_000  # e-mails that are counted: a number that is this means "or more"
@@ -39,15 +39,10 @@ class KindNumbers(NamedTuple):
     failed: int
 
 
-def by_index() -> None:
-    """Have the rest of the caller's transaction read e-mails by indexes, also where that seems to take longer."""
-    _query("by_index", {})
-
-
 def by_state() -> States:
     """Count the e-mails of each state but `sent`."""
     with transaction.atomic():
-        by_index()
+        planner.by_indexes()
         [numbers] = _query("states", {"most": MOST}, row=States)
     return numbers
 
@@ -55,5 +50,5 @@ def by_state() -> States:
 def of_kinds() -> list[KindNumbers]:
     """Return all kinds: those that are registered, paused, or have e-mails."""
     with transaction.atomic():
-        by_index()
+        planner.by_indexes()
         return _query("kinds", {"most": MOST, "registered": kinds.names()}, row=KindNumbers)
