@@ -50,6 +50,11 @@ class Chosen:
     def __iter__(self) -> Iterator[tuple[Text | Choice, str]]:
         return ((each, self.values[each.name]) for each in self.filters.fields)
 
+    @property
+    def key(self) -> str:
+        """What this page of the list is known by: two with the same key show the same."""
+        return self.query(self.cursor)
+
     def query(self, cursor: str = "") -> str:
         """Return the query string of this list from a cursor on."""
         return urlencode({**self.values, **({CURSOR: cursor} if cursor else {})})

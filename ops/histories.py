@@ -32,23 +32,21 @@ SPANS: Final = {
     )
 }
 USUAL: Final = "24h"
-_all = Snapshots[Sequence[Point]](lambda span: reports.minutes(span.hours, span.points), least_life_s=LIFE_S)
-_of_site = Snapshots[Sequence[SitePoint]](
-    lambda key: reports.site_minutes(key[1], key[0].hours, key[0].points), least_life_s=LIFE_S
-)
+_all: Snapshots[Sequence[Point]] = Snapshots(least_life_s=LIFE_S)
+_of_site: Snapshots[Sequence[SitePoint]] = Snapshots(least_life_s=LIFE_S)
 
 
 def of_all(name: str | None) -> tuple[Span, Seen[dict[str, Chart]]]:
     """Return the charts of the three promises; a name that is no span's means the usual one."""
     span = SPANS.get(name or "", SPANS[USUAL])
-    seen = _all.get(span)
+    seen = _all.get(span, lambda: reports.minutes(span.hours, span.points))
     return span, seen.then(lambda points: {"paced": _fetches(points, span), **_others(points, span)})
 
 
 def of_site(name: str | None, site_id: int) -> tuple[Span, Seen[dict[str, Chart]]]:
     """Return the charts of one site."""
     span = SPANS.get(name or "", SPANS[USUAL])
-    seen = _of_site.get((span, site_id))
+    seen = _of_site.get((span, site_id), lambda: reports.site_minutes(site_id, span.hours, span.points))
     return span, seen.then(lambda points: {"fetches": _fetches(points, span), "slots": _slots(points, span)})
 
 

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import structlog
 from django.db import Error
@@ -58,16 +58,16 @@ class Seen(Generic[T]):
 class Snapshot(Generic[T]):
     """The last look, for all threads of this process. One thread at a time looks; the others get the last one."""
 
-    def __init__(self, look: Callable[[], T], *, least_life_s: float = LEAST_LIFE_S) -> None:
-        self._look = look
+    def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
         self._looking = threading.Lock()
         self._last: Seen[T] | None = None
 
-    def get(self) -> Seen[T]:
-        """Return the last look while it is fresh, or while another thread looks; else look now.
+    def get(self, ask: Callable[[], T]) -> Seen[T]:
+        """Return the last look while it is fresh, or while another thread looks; else look now: `ask`.
 
-        Never raises a database's error: what failed, or took too long, is said in `failure`.
+        Never raises a database's error: what failed, or took too long, is said in `failure`. All else that `ask` raises
+        is raised, and is no look.
         """
         last = self._last
         if last is not None and last.is_fresh:
@@ -76,8 +76,8 @@ class Snapshot(Generic[T]):
             return last or Seen(value=None, failure="It is being looked up for another viewer, which takes long.")
         try:
             if self._last is last:  # no other thread has looked since
-                self._last = look(self._look, self._least_life_s)
-            return self._last or look(self._look, self._least_life_s)
+                self._last = look(ask, self._least_life_s)
+            return self._last or look(ask, self._least_life_s)
         finally:
             self._looking.release()
 
@@ -85,22 +85,19 @@ class Snapshot(Generic[T]):
 class Snapshots(Generic[T]):
     """A snapshot for each key, such as a site's name; of the keys, those asked for last are kept."""
 
-    def __init__(self, look: Callable[[Any], T], *, least_life_s: float = LEAST_LIFE_S) -> None:
-        self._look = look
+    def __init__(self, *, least_life_s: float = LEAST_LIFE_S) -> None:
         self._least_life_s = least_life_s
         self._lock = threading.Lock()
         self._by_key: OrderedDict[Hashable, Snapshot[T]] = OrderedDict()
 
-    def get(self, key: Hashable) -> Seen[T]:
-        """Return the snapshot of the key, as `Snapshot.get` does."""
+    def get(self, key: Hashable, ask: Callable[[], T]) -> Seen[T]:
+        """Return the snapshot of the key, as `Snapshot.get` does. Whoever has the same key must ask for the same."""
         with self._lock:
-            if (snapshot := self._by_key.get(key)) is None:
-                snapshot = Snapshot(lambda: self._look(key), least_life_s=self._least_life_s)
-                self._by_key[key] = snapshot
+            snapshot = self._by_key.setdefault(key, Snapshot(least_life_s=self._least_life_s))
             self._by_key.move_to_end(key)
             if len(self._by_key) > MOST_KEPT:
                 self._by_key.popitem(last=False)
-        return snapshot.get()
+        return snapshot.get(ask)
 
 
 def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from ops.filters import Choice, Filters, Text
 from ops.pages import Page, page
-from ops.snapshots import Snapshot, look
+from ops.snapshots import Snapshot, Snapshots
 from postgres import planner
 from workers.mail import kinds
 from workers.mail.models import RelayHold
@@ -29,7 +29,9 @@ def _numbers() -> dict[str, object]:
     }
 
 
-_snapshot: Snapshot[dict[str, object]] = Snapshot(_numbers)
+_snapshot: Snapshot[dict[str, object]] = Snapshot()
+_lists: Snapshots[listing.EmailsPage] = Snapshots()
+_emails: Snapshots[dict[str, object] | None] = Snapshots()
 
 
 @page
@@ -41,8 +43,9 @@ def show_list(request: HttpRequest) -> Page:
         planner.by_indexes()
         return listing.page(listing.Wanted(**chosen.values), chosen.cursor)
 
-    shows = {"numbers": _snapshot.get(), "chosen": chosen, "list": look(found)}
-    return Page(template="ops/emails.html", title="E-mails", shows=shows)
+    numbers, seen = _snapshot.get(_numbers), _lists.get(chosen.key, found)
+    shows = {"numbers": numbers, "chosen": chosen, "list": seen}
+    return Page(template="ops/emails.html", title="E-mails", good_for_s=min(numbers.left_s, seen.left_s), shows=shows)
 
 
 @page
@@ -55,10 +58,9 @@ def show(_request: HttpRequest, email_id: int) -> Page:
             return None
         return {"email": email, "blockers": why(email), "resolutions": list(email.resolutions.order_by("pk"))}
 
-    seen = look(found)
+    seen = _emails.get(email_id, found)
     if seen.value is None and not seen.failure:
         raise Http404(f"There is no e-mail {email_id}.")
     admin = reverse("admin:mail_email_change", args=[email_id])
-    return Page(
-        template="ops/email.html", title=f"E-mail {email_id}", shows={"id": email_id, "seen": seen, "admin": admin}
-    )
+    shows = {"id": email_id, "seen": seen, "admin": admin}
+    return Page(template="ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from ops.filters import Choice, Filters, Text
 from ops.pages import Page, page
-from ops.snapshots import look
+from ops.snapshots import Snapshots
 from ratelimit.site_names import InvalidSiteName
 from ratelimit.sites import UnknownSite
 from workers.fetches.models import State
@@ -46,6 +46,10 @@ class _Seen:
     way: FetchWay
 
 
+_lists: Snapshots[_Found] = Snapshots()
+_fetches: Snapshots[_Seen] = Snapshots()
+
+
 @page
 def show_list(request: HttpRequest) -> Page:
     """Show a page of the fetches that the filters name."""
@@ -59,19 +63,22 @@ def show_list(request: HttpRequest) -> Page:
         count = str(fetch_list.count(filters)) if not chosen.cursor else ""
         return _Found(page=fetch_list.fetch_list(filters, chosen.cursor or None), count=count)
 
-    return Page(template="ops/fetches.html", title="Fetches", shows={"chosen": chosen, "seen": look(found)})
+    seen = _lists.get(chosen.key, found)
+    return Page(
+        template="ops/fetches.html", title="Fetches", good_for_s=seen.left_s, shows={"chosen": chosen, "seen": seen}
+    )
 
 
 @page
 def show(_request: HttpRequest, fetch_id: int) -> Page:
     """Show all about one fetch."""
     try:
-        seen = look(lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
+        seen = _fetches.get(fetch_id, lambda: _Seen(why=why(fetch_id), way=fetch_way(fetch_id)))
     except UnknownFetch as error:
         raise Http404(str(error)) from error
     headers = list(_pairs(seen.value.way.fetch.headers)) if seen.value else []
     shows = {"id": fetch_id, "seen": seen, "headers": headers}
-    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", shows=shows)
+    return Page(template="ops/fetch.html", title=f"Fetch {fetch_id}", good_for_s=seen.left_s, shows=shows)
 
 
 def _pairs(stored: object) -> Iterator[tuple[str, str]]:

@@ -18,13 +18,13 @@ def _now() -> tuple[Overview, list[Problem]]:
     return seen, list(problems(seen))
 
 
-_snapshot = Snapshot(_now)
+_snapshot: Snapshot[tuple[Overview, list[Problem]]] = Snapshot()
 
 
 @page
 def show(request: HttpRequest) -> Page:
     """Show how everything does."""
-    now = _snapshot.get()
+    now = _snapshot.get(_now)
     span, charts = histories.of_all(request.GET.get("over"))
     shows = {"now": now, "span": span, "spans": histories.SPANS.values(), "charts": charts}
     left_s = min(now.left_s, charts.left_s)

@@ -53,29 +53,31 @@ def _site(name: str) -> _Seen:
     return _Seen(details=details, timeline=of, picture=timelines.picture(of))
 
 
-_snapshots: Snapshots[_Seen] = Snapshots(_site)
-
-
-_backlogs = Snapshot(site_list.backlogs, least_life_s=5.0)
+_backlogs: Snapshot[site_list.Backlogs] = Snapshot(least_life_s=5.0)
+_lists: Snapshots[site_list.SitePage] = Snapshots()
+_sites: Snapshots[_Seen] = Snapshots()
 
 
 @page
 def show_list(request: HttpRequest) -> Page:
     """Show a page of the sites that the filters name."""
     chosen = FILTERS.read(request.GET)
-    counted = _backlogs.get()
+    counted = _backlogs.get(site_list.backlogs)
     shows: dict[str, object] = {"chosen": chosen, "counted": counted}
+    good_for_s = counted.left_s
     if counted.value is not None:
         filters = site_list.SiteFilters(**{**chosen.values, "sort": chosen.values["sort"] or "name"})
-        shows["seen"] = look(partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value))
-    return Page(template="ops/sites.html", title="Sites", shows=shows)
+        found = partial(site_list.site_list, filters, chosen.cursor or None, counted=counted.value)
+        shows["seen"] = seen = _lists.get(chosen.key, found)
+        good_for_s = min(good_for_s, seen.left_s)
+    return Page(template="ops/sites.html", title="Sites", good_for_s=good_for_s, shows=shows)
 
 
 @page
 def show(request: HttpRequest, name: str) -> Page:
     """Show all about one site."""
     try:
-        seen = _snapshots.get(name)
+        seen = _sites.get(name, partial(_site, name))
     except (UnknownSite, InvalidSiteName) as error:
         raise Http404(str(error)) from error
     shows: dict[str, object] = {"name": name, "seen": seen, "spans": histories.SPANS.values()}

@@ -6,13 +6,13 @@ from notifications.reports import UnreadStatus, unread_status
 from ops.pages import Page, page
 from ops.snapshots import Snapshot
 
-_snapshot = Snapshot(unread_status)
+_snapshot: Snapshot[UnreadStatus] = Snapshot()
 
 
 @page
 def show(_request: HttpRequest) -> Page:
     """Show how unread numbers do."""
-    seen = _snapshot.get()
+    seen = _snapshot.get(unread_status)
     shows = {"seen": seen, **(_scan(seen.value) if seen.value else {})}
     return Page(template="ops/unread.html", title="Unread numbers", good_for_s=seen.left_s, shows=shows)
 

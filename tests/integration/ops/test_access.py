@@ -1,7 +1,9 @@
 """Who sees the operators' pages, what a browser may do with them, and how they are asked for again."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
@@ -11,7 +13,9 @@ from django.test import Client
 from ops import answers
 from ops.answers import GivenAgain
 from ops.pages import PAGES
+from postgres import bounded
 from project.logins import links
+from ratelimit import site_settings
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,6 +111,21 @@ def test_what_has_not_changed_is_not_sent_again(operator: Client) -> None:
     again = operator.get("/emails/", headers=LIVE)
     same = operator.get("/emails/", headers={**LIVE, "If-None-Match": again["ETag"]})
     assert (same.status_code, same.content) == (304, b"")
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/sites/a.example/", "/fetches/?state=failed&url=*", "/emails/?state=failed"])
+def test_what_one_viewer_has_seen_costs_the_next_one_nothing(
+    operator: Client, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many look: nothing is read again within the seconds for which a look is good."""
+    site_settings.set_rate("a.example", "1/s")
+    other = Client()
+    other.force_login(links.operator())
+    assert operator.get(path).status_code == 200
+    reading = Mock(side_effect=lambda _seconds: nullcontext())
+    monkeypatch.setattr(bounded, "reading", reading)
+    assert other.get(path).status_code == 200
+    assert reading.call_count == 0
 
 
 def asked(path: str, cookie: str, *, method: str = "GET", live: bool = True) -> list[dict[str, Any]] | None:

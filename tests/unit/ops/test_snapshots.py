@@ -9,6 +9,7 @@ from django.db import OperationalError
 from ops import snapshots
 from ops.snapshots import Snapshot, Snapshots
 from postgres import bounded
+from tests.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +27,9 @@ def test_one_thread_looks_and_the_others_get_what_it_saw() -> None:
         may_end.wait(10)
         return len(looks)
 
-    snapshot = Snapshot(look)
+    snapshot: Snapshot[int] = Snapshot()
     got: list[int | None] = []
-    threads = [threading.Thread(target=lambda: got.append(snapshot.get().value)) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: got.append(snapshot.get(look).value)) for _ in range(8)]
     for thread in threads:
         thread.start()
     may_end.set()
@@ -49,12 +50,14 @@ def test_while_one_looks_again_the_others_get_the_last_look() -> None:
             may_end.wait(10)
         return answer
 
-    snapshot = Snapshot(look, least_life_s=0)
-    assert snapshot.get().value == 1
-    other = threading.Thread(target=snapshot.get)
+    snapshot: Snapshot[int] = Snapshot(least_life_s=0)
+    first = snapshot.get(look)
+    assert first.value == 1
+    wait_for(lambda: not first.is_fresh, 10, "the end of the first look's life")
+    other = threading.Thread(target=snapshot.get, args=(look,))
     other.start()
     assert is_looking.wait(10)
-    assert snapshot.get().value == 1
+    assert snapshot.get(look).value == 1
     may_end.set()
     other.join(10)
 
@@ -63,7 +66,7 @@ def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> No
     """A process spends a twentieth of its time on it, at most."""
     clock = iter([0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
     monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
-    assert Snapshot(lambda: 1).get().life_s == 10.0
+    assert Snapshot[int]().get(lambda: 1).life_s == 10.0
 
 
 def test_a_failure_is_said_and_never_raised() -> None:
@@ -72,14 +75,14 @@ def test_a_failure_is_said_and_never_raised() -> None:
     def look() -> int:
         raise OperationalError("canceling statement due to statement timeout")
 
-    seen = Snapshot(look).get()
+    seen = Snapshot[int]().get(look)
     assert seen.value is None
     assert "longer than 1 s" in seen.failure
 
     def fail() -> int:
         raise OperationalError('connection to "db.example.com" as user "weir" failed')
 
-    assert Snapshot(fail).get().failure == "PostgreSQL does not answer."
+    assert Snapshot[int]().get(fail).failure == "PostgreSQL does not answer."
 
 
 def test_each_key_has_its_snapshot_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,9 +94,11 @@ def test_each_key_has_its_snapshot_and_few_are_kept(monkeypatch: pytest.MonkeyPa
         looks.append(key)
         return len(looks)
 
-    kept = Snapshots(look)
-    assert [kept.get(key).value for key in "abab"] == [1, 2, 1, 2]
-    kept.get("c")
-    kept.get("b")
-    kept.get("a")
+    kept: Snapshots[int] = Snapshots()
+
+    def get(key: str) -> int | None:
+        return kept.get(key, lambda: look(key)).value
+
+    assert [get(key) for key in "abab"] == [1, 2, 1, 2]
+    assert [get(key) for key in "cba"] == [3, 2, 4]
     assert looks == ["a", "b", "c", "a"]
