@@ -18,7 +18,7 @@ from project import embedded
 from project.checkout import CHECKOUT
 from tests.waiting import wait_for
 
-PACKAGES = ("demo", "notifications", "postgres", "project", "ratelimit", "workers")
+PACKAGES = ("demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
 # Longer than what a process has that is to stop at once.
 TASKS = """
 from pathlib import Path
