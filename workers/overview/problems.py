@@ -19,6 +19,7 @@ NEEDED: Final = {  # kinds of processes: what they are called, and what there is
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
 RUNS: Final = frozenset({"alive", "stopping"})
+MOST_NAMED: Final = 5  # silent processes that have a sentence each
 LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
 
 
@@ -53,9 +54,11 @@ def _processes(seen: Overview) -> Iterator[Problem]:
     for kind, (name, without) in NEEDED.items():
         if kind not in alive:
             yield Problem(f"No {name} is alive: {without}.", "manage.py processes")
-    for process in seen.processes:
-        if process.state == "silent" and process.kind in alive:
-            yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+    silent = [process for process in seen.processes if process.state == "silent" and process.kind in alive]
+    for process in silent[:MOST_NAMED]:
+        yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+    if more := len(silent[MOST_NAMED:]):
+        yield Problem(f"{more:,} more process{pluralize(more, ' is,es are')} silent.", "manage.py processes")
 
 
 def _queues(seen: Overview) -> Iterator[Problem]:
