@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from django.template.defaultfilters import pluralize
 
+from ratelimit.site_names import as_argument
 from workers import ticks
 from workers.cli.terminal import span
 from workers.fetches.dispatch import MOST_WAITING
@@ -77,7 +78,7 @@ def _fetches(seen: Overview) -> Iterator[Problem]:
         yield Problem(text, f"manage.py fetches why {numbers.stalled_fetch}")
     if numbers.halted == 1:
         text = f"Due fetches wait until somebody resumes {numbers.halted_site}, which is paused."
-        yield Problem(text, f"manage.py sites resume {numbers.halted_site}")
+        yield Problem(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
     elif numbers.halted:
         text = f"Due fetches of {shown(numbers.halted)} sites wait until somebody resumes these, which are paused."
         yield Problem(text, "manage.py sites list")
