@@ -209,6 +209,22 @@ def test_fetches_that_end_meanwhile_are_counted_once(
     assert Fetch.objects.count() == sum(number for (series, _), number in totals().items() if series == "fetches_ended")
 
 
+@pytest.mark.parametrize(("spare_s", "is_whole"), [(0.0, True), (-60.0, False)])
+def test_what_is_kept_for_as_long_as_it_needs_is_counted_whole(
+    past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, spare_s: float, *, is_whole: bool
+) -> None:
+    """A rollup in time finds all of the minute; where it is kept for less, the minute gets no row."""
+    minute = past.at(39)
+    age_s = (database_now() - minute).total_seconds()
+    monkeypatch.setattr(rollup, "trail_s", lambda: age_s - 60.0)  # it has just become due
+    settings.WEIR_SLOT_RETENTION = rollup.needed_s() + spare_s
+
+    roll_up_all()
+
+    assert Watermark.objects.get().rolled_until == minute + MINUTE
+    assert Minute.objects.filter(minute=minute).exists() == is_whole
+
+
 def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings) -> None:
     """Call by call, a bounded number of minutes each; of what may have been purged, the rest counts."""
     settings.WEIR_SLOT_RETENTION = 3 * 3600.0

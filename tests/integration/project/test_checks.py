@@ -10,6 +10,7 @@ from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
 
 from project.environment.variables import Variables
+from workers.history.rollup import needed_s
 
 POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in field.metadata]
 
@@ -104,6 +105,20 @@ def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: Lazy
     setattr(settings, name, 0)
     [message] = weir_messages()
     assert f"{name} must be" in message.msg
+
+
+@pytest.mark.parametrize("name", ["WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION", "WEIR_HISTORY_RETENTION"])
+def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: LazySettings) -> None:
+    """A minute is counted when each outcome of it is known: the warning says how long it has to be kept."""
+    setattr(settings, name, math.ceil(needed_s()))
+    assert weir_messages() == []
+    setattr(settings, name, 60.0)
+    [message] = weir_messages()
+    assert (message.id, message.msg.startswith(f"{name} is 60 (seconds): ")) == ("weir.W005", True)
+    assert message.hint == f"Write {math.ceil(needed_s())} or more, or lower WEIR_FETCH_TIMEOUT."
+    setattr(settings, name, math.ceil(needed_s()))
+    settings.WEIR_FETCH_TIMEOUT += 60.0
+    assert [message.id for message in weir_messages()] == ["weir.W005"]
 
 
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:
