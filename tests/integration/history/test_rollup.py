@@ -17,6 +17,7 @@ from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
 from workers.fetches.models import Fetch
+from workers.fetches.retrying import retry_failed
 from workers.history import rollup
 from workers.history.models import Minute, SiteMinute, Watermark
 from workers.history.reports import totals
@@ -223,6 +224,24 @@ def test_what_is_kept_for_as_long_as_it_needs_is_counted_whole(
 
     assert Watermark.objects.get().rolled_until == minute + MINUTE
     assert Minute.objects.filter(minute=minute).exists() == is_whole
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize(("is_rolled_up", "ends"), [(False, 1), (True, 2)])
+def test_a_retry_takes_back_an_end_that_is_not_counted_yet(past: Past, ends: int, *, is_rolled_up: bool) -> None:
+    """A fetch counts at each end that was rolled up before it began again; another one is forgotten with its row."""
+    site = Site.objects.get(name="a.example")
+    failed = Fetch.objects.create(
+        url="http://a.example/", site=site, state="failed", error="?", finished_at=past.at(1.5), max_attempts=1
+    )
+    if is_rolled_up:
+        assert rollup.roll_up(3) == 3
+    assert retry_failed(Fetch.objects.filter(pk=failed.pk)).queued == 1
+    Fetch.objects.filter(pk=failed.pk).update(state="failed", error="?", finished_at=past.at(5.5))
+
+    roll_up_all()
+
+    assert totals()["fetches_ended", "failed"] == ends
 
 
 def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings) -> None:
