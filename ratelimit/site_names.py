@@ -1,13 +1,15 @@
 """The names of sites, and which site may cover which: pure functions."""
 
 import re
+import shlex
 from ipaddress import IPv6Address
 
 import idna
 
 MAX_LENGTH = 300
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # as the last label: the host is an IPv4 address, in any form
-_SITE = re.compile(r"(?P<host>\[[^\]\s]+\]|[^\s:/@?#\[\]\x00-\x1f\x7f]+)(?P<port>:[0-9]{1,5})?")
+_CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f]"  # what a URL's path can have, so that each site has a page
+_SITE = re.compile(rf"(?P<host>\[(?:{_CHARACTER}|:)+\]|{_CHARACTER}+)(?P<port>:[0-9]{{1,5}})?")
 
 
 class InvalidSiteName(ValueError):
@@ -36,6 +38,11 @@ def canonical(name: str) -> str:
             f"{name!r} does not name a site: write its host, such as api.example.com or example.com:8080."
         )
     return site
+
+
+def as_argument(site: str) -> str:
+    """Return the name as a shell takes it: brackets are its patterns."""
+    return shlex.quote(site)
 
 
 def ancestors(site: str) -> list[str]:

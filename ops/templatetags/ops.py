@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from ops.filters import Chosen
+from ratelimit import site_names
 from ratelimit.models import PAUSED_FOREVER
 from ratelimit.rates import rate_text
 from workers.cli import terminal
@@ -84,6 +85,12 @@ def moment(at: datetime | None) -> SafeString | str:
 def clock(at: datetime | None) -> SafeString | str:
     """Return a moment as the time of day, in UTC, with the day in the title."""
     return NOTHING if at is None else _time(at, f"{at:%H:%M:%S} UTC")
+
+
+@register.filter
+def argument(name: str) -> str:
+    """Return a site's name as it stands on a command line."""
+    return site_names.as_argument(name)
 
 
 @register.filter

@@ -1,5 +1,7 @@
 """The first page: the three promises, each with its number now and its last day, and what needs a person."""
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 from django.http import HttpRequest
@@ -9,13 +11,38 @@ from ops.pages import Page, page
 from ops.snapshots import Snapshot
 from workers.overview.overview import Overview, overview
 from workers.overview.problems import Problem, problems
+from workers.processes.status import ProcessStatus
 
 EVERY_S: Final = 2
+MOST_PROCESSES: Final = 24  # that have a row: those with a problem first
+ORDER: Final = ("silent", "stopping", "gone", "alive")
 
 
-def _now() -> tuple[Overview, list[Problem]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Now:
+    """What the page shows: of the processes, as many as a screen has room for, and what the others are."""
+
+    seen: Overview
+    problems: list[Problem]
+    processes: list[ProcessStatus]
+    others: str  # such as "120 more: 100 fetcher alive, 20 mailer alive"; "" where each has a row
+
+
+def _now() -> _Now:
     seen = overview()
-    return seen, list(problems(seen))
+    listed = sorted(seen.processes, key=lambda process: ORDER.index(process.state))
+    return _Now(
+        seen=seen,
+        problems=list(problems(seen)),
+        processes=listed[:MOST_PROCESSES],
+        others=_others(listed[MOST_PROCESSES:]),
+    )
+
+
+def _others(processes: list[ProcessStatus]) -> str:
+    kinds = Counter(f"{process.kind} {process.state}" for process in processes)
+    named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    return f"{len(processes):,} more: {named}" if processes else ""
 
 
 _snapshot: Snapshot[tuple[Overview, list[Problem]]] = Snapshot()

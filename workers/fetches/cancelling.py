@@ -4,10 +4,16 @@ from workers.fetches.cancelling import cancel
 cancel(fetch.pk)
 """
 
+from functools import partial
+
+from django.db import transaction
+
 from postgres import statements
 from ratelimit.pacing import CONFIRMED_FOR_S
 from workers.fetches.models import Fetch
 from workers.fetches.on_done import COLUMNS, Ended, call_on_done
+
+_query = partial(statements.run_within, "workers.fetches")
 
 
 def cancel(fetch_id: int) -> bool:
@@ -16,7 +22,13 @@ def cancel(fetch_id: int) -> bool:
     Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
     Commits by itself; raises TransactionManagementError inside a transaction.
     """
-    if not statements.run("workers.fetches", "cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S}):
+    statements.refuse_transaction("cancel")
+    with transaction.atomic(durable=True):
+        is_cancelled = bool(
+            _query("lock_unfinished", {"fetch": fetch_id})
+            and _query("cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S})
+        )
+    if not is_cancelled:
         return False
     call_on_done(map(Ended._make, Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list(*COLUMNS)))
     return True

@@ -41,7 +41,7 @@ class Job:
     @property
     def named(self) -> dict[str, object]:
         """What names it in a log line of the batch's, which has no correlation id of its own."""
-        return {"fetch": self.fetch_id, **({correlation.KEY: self.correlation_id} if self.correlation_id else {})}
+        return _named(self.fetch_id, self.correlation_id)
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -115,7 +115,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields but the last are the columns of fetcher/results/sql/store.sql."""
+    """What is stored for one fetch; the fields but the last two are the columns of fetcher/results/sql/store.sql."""
 
     fetch_id: int
     slot_id: int
@@ -136,3 +136,13 @@ class Outcome:
     unchanged_from: int | None = None
     is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads
+    correlation_id: str = ""  # of what asked for the fetch, where that is known
+
+    @property
+    def named(self) -> dict[str, object]:
+        """What names it in a log line, as `Job.named` does."""
+        return _named(self.fetch_id, self.correlation_id)
+
+
+def _named(fetch_id: int, correlation_id: str) -> dict[str, object]:
+    return {"fetch": fetch_id, **({correlation.KEY: correlation_id} if correlation_id else {})}

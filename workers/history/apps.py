@@ -4,7 +4,10 @@ from django.apps import AppConfig
 
 
 class HistoryConfig(AppConfig):
-    """Owns the tables of the history, and the task that fills them."""
+    """Owns the tables of the history, and the task that fills them; registers the system checks."""
 
     name = "workers.history"
     verbose_name = "History"
+
+    def ready(self) -> None:
+        from workers.history import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps

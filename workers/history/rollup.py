@@ -58,6 +58,11 @@ def kept_s() -> float:
     return min(settings.WEIR_SLOT_RETENTION, settings.WEIR_FETCH_RETENTION, NOTES_OF_EPOCHS_S) - MARGIN_S
 
 
+def needed_s() -> float:
+    """Return for how many seconds, from a minute's beginning, what counts in it must be kept: until it is rolled up."""
+    return MINUTE.total_seconds() + trail_s() + tick_of(task_names.ROLL_UP) + MARGIN_S
+
+
 def roll_up(most: int = MOST_MINUTES) -> int:
     """Roll up the minutes that are due, `most` at a time, the oldest first; returns how many.
 

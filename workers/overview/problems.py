@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from django.template.defaultfilters import pluralize
 
+from ratelimit.site_names import as_argument
 from workers import ticks
 from workers.cli.terminal import span
 from workers.fetches.dispatch import MOST_WAITING
@@ -19,6 +20,7 @@ NEEDED: Final = {  # kinds of processes: what they are called, and what there is
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
 RUNS: Final = frozenset({"alive", "stopping"})
+MOST_NAMED: Final = 5  # silent processes that have a sentence each
 LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
 
 
@@ -53,9 +55,11 @@ def _processes(seen: Overview) -> Iterator[Problem]:
     for kind, (name, without) in NEEDED.items():
         if kind not in alive:
             yield Problem(f"No {name} is alive: {without}.", "manage.py processes")
-    for process in seen.processes:
-        if process.state == "silent" and process.kind in alive:
-            yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+    silent = [process for process in seen.processes if process.state == "silent" and process.kind in alive]
+    for process in silent[:MOST_NAMED]:
+        yield Problem(f"{process.name} has been silent for {span(process.silent_s)}.", "manage.py processes")
+    if more := len(silent[MOST_NAMED:]):
+        yield Problem(f"{more:,} more process{pluralize(more, ' is,es are')} silent.", "manage.py processes")
 
 
 def _queues(seen: Overview) -> Iterator[Problem]:
@@ -74,7 +78,7 @@ def _fetches(seen: Overview) -> Iterator[Problem]:
         yield Problem(text, f"manage.py fetches why {numbers.stalled_fetch}")
     if numbers.halted == 1:
         text = f"Due fetches wait until somebody resumes {numbers.halted_site}, which is paused."
-        yield Problem(text, f"manage.py sites resume {numbers.halted_site}")
+        yield Problem(text, f"manage.py sites resume {as_argument(numbers.halted_site or '')}")
     elif numbers.halted:
         text = f"Due fetches of {shown(numbers.halted)} sites wait until somebody resumes these, which are paused."
         yield Problem(text, "manage.py sites list")

@@ -74,6 +74,15 @@ def traceparent() -> str:
     return recorder.traceparent() if recorder else ""
 
 
+def lacks() -> str:
+    """Return what is not installed that spans need; "" where nothing is."""
+    try:
+        from workers.tracing import recorder  # noqa: F401, PLC0415  with what only the extra installs
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
 def stop(**_signal: object) -> None:
     """Export what is left, for a second at most, at the end of this process."""
     if recorder := _of_process.pop(os.getpid(), None):

@@ -108,9 +108,7 @@ def expected(trace: Trace, site: Site) -> set[str]:
             return {"void"}
     assert trace.left_at is not None, f"nobody was rid of {slot}"
     if trace.was_cancelled:
-        # A cancel that waits for the reservation to commit does not see the slot, which then stays as it is.
-        is_unseen = trace.left_at - slot.reserved_at < TOLERANCE
-        return {"given back", "reserved"} if is_unseen else {"given back"}
+        return {"given back"}
     if abs(trace.left_at - until) < TOLERANCE:
         return {"given back", "missed"}
     return {"given back"} if trace.left_at <= until else {"missed"}

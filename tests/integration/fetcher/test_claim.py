@@ -1,21 +1,28 @@
 """A fetch is claimed once, with its place in time; what cannot be used any more goes back to the queue."""
 
+import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import F
 from django.db.transaction import TransactionManagementError
 
+from postgres import statements
 from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import Confirmation
 from ratelimit.round_trips import RoundTrips
 from tests.integration.conftest import (
+    Eventually,
     InThreads,
     Message,
+    WaitersOf,
     claim,
     database_now,
     dispatch_message,
@@ -274,6 +281,43 @@ def test_a_fetch_is_held_or_cancelled_and_never_both(in_threads: InThreads) -> N
     assert held <= claimed.keys()
     passed_on = {recall.passed_on for recall in slots.recalls(60)}
     assert {claimed[fetch_id] for fetch_id in cancelled if fetch_id in claimed} <= passed_on
+
+
+@pytest.mark.parametrize("others", [0, 1], ids=["alone", "in a run with others"])
+def test_a_successor_that_comes_while_a_claim_waits_is_not_left_behind(
+    others: int,
+    other_connection: psycopg.Connection[Any],
+    waiters: WaitersOf,
+    eventually: Eventually,
+) -> None:
+    """It is claimed; or where the run is claimed by then, it is queued again at once, and its slot stays empty."""
+    ids = reserved(1 + others, rate="1/10s")
+    Slot.objects.update(start_time=F("start_time") + GRACE, use_until=F("use_until") + GRACE)
+    slot = Slot.objects.latest("start_time")
+    successor = request_fetch(URL)
+
+    def claimed() -> list[int]:
+        try:
+            return [job.fetch_id for job in claiming.claim(message, Confirmation(asked_at=math.inf))]
+        finally:
+            connections.close_all()
+
+    message = list(Slot.objects.order_by("pk").values_list("pk", flat=True))
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():  # of a cancel
+            for statement in ("lock_unfinished", "cancel"):
+                statements.run_within("workers.fetches", statement, {"fetch": ids[-1], "confirmed_for": 0.5})
+            answer = pool.submit(claimed)
+            eventually(lambda: waiters(other_connection) == 1, "the claim to wait for the cancel")
+        assert answer.result(20) == (ids[:1] if others else [successor.pk])
+
+    successor.refresh_from_db()
+    slot.refresh_from_db()
+    if others:
+        assert (successor.state, successor.slot_id, slot.passed_on_at is None) == (State.QUEUED, None, False)
+    else:
+        assert (successor.state, successor.slot_id, slot.passed_on_at) == (State.RUNNING, slot.pk, None)
+    assert slot.released_at is None
 
 
 def test_a_repeated_message_does_not_claim_a_successor() -> None:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from django.db import connection
 from django.db.models import F
+from structlog.testing import capture_logs
 
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
@@ -32,6 +33,7 @@ from workers.fetches.fetcher.results.store import store, store_surely
 from workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, State
+from workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -336,6 +338,17 @@ def test_an_outcome_that_the_database_refuses_fails_alone(poison: dict[str, Any]
     assert set(others.values_list("state", "etag", "attempts")) == {(State.DONE, '"v1"', 1)}
     assert FetchBody.objects.count() == 6
     assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+
+
+def test_the_line_about_a_refused_outcome_has_the_id_of_what_asked_for_the_fetch() -> None:
+    """The writer serves many: the id comes with the outcome."""
+    with correlation.bound("request-7"):
+        [job] = running()
+    answer = Answer(job=job, status_code=200, headers=(), body=b"", lateness_ms=1.0, elapsed_ms=1.0)
+    with capture_logs() as logs:
+        store_surely([replace(judge(answer, max_body=100, chance=0.0), etag="\0")])
+    [line] = [line for line in logs if line["event"] == "outcome_refused"]
+    assert (line["fetch"], line["correlation_id"]) == (job.fetch_id, "request-7")
 
 
 def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,19 @@
 """Cancelling: a fetch that has not begun ends at once, and its slot goes to the next fetch of its site."""
 
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
 import pytest
 from django.conf import LazySettings
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.transaction import TransactionManagementError
 
+from postgres import statements
 from ratelimit import site_settings, slots
 from ratelimit.models import Slot
-from tests.integration.conftest import Message, claim
+from tests.integration.conftest import Eventually, Message, WaitersOf, claim
+from tests.integration.fetching import reserve_all
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
@@ -41,6 +47,39 @@ def test_a_reserved_fetch_is_cancelled_and_its_slot_goes_to_another() -> None:
     assert Slot.objects.get().released_at is not None
     assert claim([fetch.pk]) == []
     assert Fetch.objects.get().state == State.CANCELLED
+
+
+@pytest.mark.parametrize("successors", [0, 1])
+def test_a_cancel_that_waits_for_a_reservation_sees_the_slot(
+    successors: int,
+    other_connection: psycopg.Connection[Any],
+    waiters: WaitersOf,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The slot is committed after the cancel has begun: it is given back, or passed on, as any other."""
+    site_settings.set_rate("site.example", "1/10s")
+    _, chosen = (request_fetch(URL, priority=priority) for priority in (2, 1))
+    monkeypatch.setattr(statements, "refuse_transaction", lambda _what: None)  # so that the commit can be waited for
+
+    def cancelled() -> bool:
+        try:
+            return cancel(chosen.pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert len(reserve_all()) == 2
+            request_fetches([URL] * successors)
+            answer = pool.submit(cancelled)
+            eventually(lambda: waiters(other_connection) == 1, "the cancel to wait for the reservation")
+        assert answer.result(20)
+
+    assert Fetch.objects.get(pk=chosen.pk).state == State.CANCELLED
+    slot = Slot.objects.latest("start_time")
+    assert Fetch.objects.filter(slot_id=slot.pk, state=State.RESERVED).count() == successors
+    assert (slot.released_at is None) == (successors == 1)
 
 
 def test_a_fetch_that_starts_within_half_a_second_is_not_cancelled() -> None:

@@ -17,8 +17,9 @@ from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import rows_read_by
 from workers.fetches.enqueue import request_fetches
-from workers.fetches.management.commands.fetches import LISTED
+from workers.fetches.management.listing import LISTED
 from workers.fetches.models import Fetch, State
+from workers.fetches.reports import fetch_list
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -75,6 +76,11 @@ def test_the_newest_come_first_each_with_its_state_status_url_and_error(five: li
         (["--state", "queued"], [4]),
         (["--state", "running"], []),
         (["--limit", "2"], [4, 3]),
+        (["--state", "done", "--state", "queued"], [4, 0]),
+        (["--url", "http://a.example/*"], [2, 1, 0]),
+        (["--url", "http://a.example/1"], [1]),
+        (["--until", "1h", "--since", "150m"], [2, 1]),
+        (["1-9999999", "--url", "http://a.example/*", "--until", "2h"], [1, 0]),
     ],
 )
 def test_a_filter_chooses_which_are_listed(arguments: list[str], places: list[int], five: list[int]) -> None:
@@ -98,8 +104,11 @@ def test_what_is_listed_as_failed_is_what_a_retry_queues(five: list[int]) -> Non
 
 def test_that_there_are_more_is_said(five: list[int]) -> None:
     """For people and for machines; and where there are none, that too."""
-    assert told("--limit", "4").endswith("Older ones are not shown: --limit N shows N.\n")
-    assert "not shown" not in told("--limit", "5")
+    first = json.loads(told("--json", "--limit", "4"))
+    assert told("--limit", "4").endswith(f"There are more: --limit N shows N. --after {first['next']} goes on.\n")
+    assert listed("--limit", "4", "--after", first["next"]) == [five[0]]
+    assert told(f"{five[0]}-{five[-1]}", "--limit", "4").endswith("There are more: --limit N shows N.\n")
+    assert "more" not in told("--limit", "5")
     assert [json.loads(told("--json", "--limit", n))["more"] for n in (len(five) - 1, len(five))] == [True, False]
     assert told("--status", "418") == "No fetches.\n"
 
@@ -119,6 +128,7 @@ def test_the_list_for_machines_has_all_fields(five: list[int]) -> None:
             }
         ],
         "more": False,
+        "next": None,
     }
 
 
@@ -140,7 +150,14 @@ def test_what_sites_wrote_cannot_steer_the_terminal(five: list[int]) -> None:
         (["--limit", "0"], "argument --limit: must be a whole number above 0, not '0'"),
         (["--state", "lost"], "There is no state 'lost'. The states are queued, reserved, "),
         (["--site", "nowhere.example"], "There is no site 'nowhere.example'"),
-        (["--since", "soon"], "'soon' is not a length of time"),
+        (
+            ["--since", "soon"],
+            "since must be a time such as 2026-01-31T12:00Z, or how long ago, such as 2h,",
+        ),
+        (["--since", "2h", "--state", "queued"], "since and until are times of an end"),
+        (["--status", "5xx"], "status must be a number from 100 to 999, not '5xx'."),
+        (["--after", "nonsense"], "The cursor does not belong to this list"),
+        (["--after", "x", "7"], "Give IDs, or --after: not both."),
     ],
 )
 def test_what_is_not_clear_is_refused_in_a_sentence(arguments: list[str], sentence: str) -> None:
@@ -171,26 +188,34 @@ def rare() -> list[int]:
     return [*running, *waiting, *ended]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "places"),
-    [
-        (["--state", "running"], range(FEW)),
-        (["--state", "queued", "--site", "a.example"], range(FEW, 2 * FEW)),
-        (["--since", "1h"], range(2 * FEW, 3 * FEW)),
-        (["--since", "1h", "--status", "200", "--error", ""], range(2 * FEW, 3 * FEW)),
-    ],
-    ids=str,
-)
-def test_few_are_found_among_many_by_an_index(arguments: list[str], places: range, rare: list[int]) -> None:
-    """What runs, what waits at a site and what ended lately is not looked for in the whole table."""
+def test_no_more_are_read_than_are_listed(rare: list[int]) -> None:
+    """Of those that are named, but for the one that says whether there are more."""
     with CaptureQueriesContext(connection) as ran:
-        assert listed(*arguments) == [rare[place] for place in reversed(places)]
-    assert rows_read_by(ran[-1]["sql"], "fetches_fetch") <= FEW
-
-
-@pytest.mark.parametrize("by_id", [True, False])
-def test_no_more_are_read_than_are_listed(by_id: bool, rare: list[int]) -> None:
-    """But for the one that says whether there are more."""
-    with CaptureQueriesContext(connection) as ran:
-        assert len(listed(*([f"{rare[0]}-{rare[-1]}"] if by_id else []))) == LISTED
+        assert len(listed(f"{rare[0]}-{rare[-1]}")) == LISTED
     assert rows_read_by(ran[-1]["sql"], "fetches_fetch") == LISTED + 1
+
+
+def test_a_long_list_is_read_page_by_page(rare: list[int]) -> None:
+    """As many as are asked for, also where that is more than a page has."""
+    some = listed("--state", "done", "--site", "a.example", "--limit", "250")
+    assert (len(some), len(set(some))) == (250, 250)
+    assert set(rare[2 * FEW :]) < set(some)
+
+
+def test_where_few_meet_the_filters_the_list_ends_and_says_how_it_goes_on(
+    rare: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not read the whole table in one go."""
+    monkeypatch.setattr(fetch_list, "LOOKED_AT", 1_000)
+    Fetch.objects.filter(pk=rare[-1]).update(error="it is the one")
+    Fetch.objects.filter(pk=rare[-1]).update(finished_at=database_now() - timedelta(days=9))
+
+    found, cursor = [], ""
+    while cursor is not None:
+        part = json.loads(told("--json", "--error", "the one", *(["--after", cursor] if cursor else [])))
+        found.append([fetch["id"] for fetch in part["fetches"]])
+        cursor = part["next"]
+
+    assert found == [*[[]] * 4, [rare[-1]]]
+    first = told("--error", "the one")
+    assert first.startswith("No fetches. 1,000 fetches were looked at: go on for more. --after ")

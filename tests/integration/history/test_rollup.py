@@ -17,6 +17,7 @@ from ratelimit.models import Site, Slot
 from tests.integration.conftest import Eventually, InThreads, StartPython, database_now
 from tests.integration.history.conftest import MINUTE, SECOND, Past, began_ago, recounted
 from workers.fetches.models import Fetch
+from workers.fetches.retrying import retry_failed
 from workers.history import rollup
 from workers.history.models import Minute, SiteMinute, Watermark
 from workers.history.reports import totals
@@ -207,6 +208,40 @@ def test_fetches_that_end_meanwhile_are_counted_once(
 
     assert totals() == recounted(past.began)
     assert Fetch.objects.count() == sum(number for (series, _), number in totals().items() if series == "fetches_ended")
+
+
+@pytest.mark.parametrize(("spare_s", "is_whole"), [(0.0, True), (-60.0, False)])
+def test_what_is_kept_for_as_long_as_it_needs_is_counted_whole(
+    past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch, spare_s: float, *, is_whole: bool
+) -> None:
+    """A rollup in time finds all of the minute; where it is kept for less, the minute gets no row."""
+    minute = past.at(39)
+    age_s = (database_now() - minute).total_seconds()
+    monkeypatch.setattr(rollup, "trail_s", lambda: age_s - 60.0)  # it has just become due
+    settings.WEIR_SLOT_RETENTION = rollup.needed_s() + spare_s
+
+    roll_up_all()
+
+    assert Watermark.objects.get().rolled_until == minute + MINUTE
+    assert Minute.objects.filter(minute=minute).exists() == is_whole
+
+
+@pytest.mark.usefixtures("messages")
+@pytest.mark.parametrize(("is_rolled_up", "ends"), [(False, 1), (True, 2)])
+def test_a_retry_takes_back_an_end_that_is_not_counted_yet(past: Past, ends: int, *, is_rolled_up: bool) -> None:
+    """A fetch counts at each end that was rolled up before it began again; another one is forgotten with its row."""
+    site = Site.objects.get(name="a.example")
+    failed = Fetch.objects.create(
+        url="http://a.example/", site=site, state="failed", error="?", finished_at=past.at(1.5), max_attempts=1
+    )
+    if is_rolled_up:
+        assert rollup.roll_up(3) == 3
+    assert retry_failed(Fetch.objects.filter(pk=failed.pk)).queued == 1
+    Fetch.objects.filter(pk=failed.pk).update(state="failed", error="?", finished_at=past.at(5.5))
+
+    roll_up_all()
+
+    assert totals()["fetches_ended", "failed"] == ends
 
 
 def test_one_that_is_late_by_hours_catches_up(past: Past, settings: LazySettings) -> None:

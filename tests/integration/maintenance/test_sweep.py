@@ -1,17 +1,23 @@
 """Sweep finds lost messages, fetches, wake-ups and calls, and takes nothing from fetchers that are alive."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
+import psycopg
 import pytest
+from django.db import connections
 from django.db.models import F
 from structlog.testing import capture_logs
 
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import (
+    Eventually,
     InThreads,
     Message,
+    WaitersOf,
     claim,  # a message that is newer than all slots
     database_now,
     dispatch_message,
@@ -88,6 +94,29 @@ def test_a_process_that_turns_keeps_what_it_holds(lost_process: Process) -> None
     running(3)
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
     assert sweep() == 0
+
+
+@pytest.mark.usefixtures("lost_process")
+def test_what_a_lost_process_got_anew_is_not_taken_back(
+    other_connection: psycopg.Connection[Any], waiters: WaitersOf, eventually: Eventually
+) -> None:
+    """It has come back while sweep waited for a lock: the fetch is in another slot, of a run that is not over."""
+    [fetch] = running()
+    Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
+    other_connection.execute("UPDATE fetches_fetch SET slot_id = slot_id + 1")
+
+    def swept() -> int:
+        try:
+            return sweep()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(swept)
+        eventually(lambda: waiters(other_connection) == 1, "sweep to wait for the fetch")
+        other_connection.commit()
+        assert answer.result(20) == 0
+    assert Fetch.objects.get(pk=fetch).state == State.RUNNING
 
 
 def test_a_successor_is_held_by_the_process_that_has_its_slot(lost_process: Process) -> None:

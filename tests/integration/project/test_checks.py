@@ -1,6 +1,7 @@
 """Settings that cannot work are said when a process starts, each with its id, its name and what to write."""
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from django.conf import LazySettings
 from django.core.checks import CheckMessage, run_checks
 
 from project.environment.variables import Variables
+from workers import tracing
+from workers.history.rollup import needed_s
 
 POSITIVE = [name for name, field in Variables.model_fields.items() if Gt(0) in field.metadata]
 
@@ -104,6 +107,39 @@ def test_what_no_variable_can_say_is_no_setting_either(name: str, settings: Lazy
     setattr(settings, name, 0)
     [message] = weir_messages()
     assert f"{name} must be" in message.msg
+
+
+@pytest.mark.parametrize("name", ["WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION", "WEIR_HISTORY_RETENTION"])
+def test_what_is_deleted_before_it_is_counted_is_warned_of(name: str, settings: LazySettings) -> None:
+    """A minute is counted when each outcome of it is known: the warning says how long it has to be kept."""
+    setattr(settings, name, math.ceil(needed_s()))
+    assert weir_messages() == []
+    setattr(settings, name, 60.0)
+    [message] = weir_messages()
+    assert (message.id, message.msg.startswith(f"{name} is 60 (seconds): ")) == ("weir.W005", True)
+    assert message.hint == f"Write {math.ceil(needed_s())} or more, or lower WEIR_FETCH_TIMEOUT."
+    setattr(settings, name, math.ceil(needed_s()))
+    settings.WEIR_FETCH_TIMEOUT += 60.0
+    assert [message.id for message in weir_messages()] == ["weir.W005"]
+
+
+def test_a_collector_without_what_sends_to_it_is_warned_of(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The warning says what to install; without a collector nothing is missing."""
+    monkeypatch.setitem(sys.modules, "workers.tracing.recorder", None)  # as if its imports failed
+    monkeypatch.delattr(tracing, "recorder", raising=False)
+    assert weir_messages() == []
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
+    [message] = weir_messages()
+    assert (message.id, message.hint) == ("weir.W006", 'Install the extra: pip install "weir[otel]"')
+    assert message.msg.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but no span is recorded: ")
+
+
+def test_a_collector_that_can_be_sent_to_is_in_order(settings: LazySettings) -> None:
+    """The extra is installed where tests run."""
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
+    assert weir_messages() == []
 
 
 def test_every_wrong_setting_is_said_at_once(settings: LazySettings) -> None:

@@ -110,7 +110,10 @@ TYPED = [
     ("fetches retry", "Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.", 1),
     (
         "fetches list --since yesterday",
-        f"'yesterday' is not a length of time: {LENGTHS} {HELP.format('fetches list')}",
+        (
+            "argument --since: since must be a time such as 2026-01-31T12:00Z, or how long ago, such as 2h, "
+            f"not 'yesterday'. {HELP.format('fetches list')}"
+        ),
         2,
     ),
     ("fetches show 999", "There is no fetch 999: old ones are purged. `manage.py fetches` lists the newest.", 1),

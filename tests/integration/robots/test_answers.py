@@ -4,6 +4,7 @@ import gzip
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from ratelimit import site_settings
 from ratelimit.models import Site
@@ -26,6 +27,7 @@ from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
 from workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
 from workers.fetches.robots.rules import MAX_BYTES, Rules
+from workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -111,9 +113,14 @@ def test_what_cannot_be_fetched_at_all_is_unreachable() -> None:
 def test_what_cannot_be_parsed_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser that stumbles over what a site wrote ends nothing but this reading."""
     monkeypatch.setattr(Rules, "__init__", lambda *_arguments: 1 / 0)
-    answered(asked_for(), 200, RULES)
+    with correlation.bound("request-7"):
+        job = asked_for()
+    with capture_logs() as logs:
+        answered(job, 200, RULES)
     file = RobotsFile.objects.get()
     assert (file.state, file.error) == (RobotsState.UNREACHABLE, "it cannot be parsed: ZeroDivisionError")
+    [line] = [line for line in logs if line["event"] == "robots_not_parsed"]
+    assert (line["fetch"], line["correlation_id"]) == (job.fetch_id, "request-7")
 
 
 def test_one_whose_fetchers_die_is_unreachable() -> None:

@@ -96,3 +96,10 @@ def test_what_is_wrong_is_one_sentence_with_the_next_step(overview: Overview, se
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (1_234, "1,234"), (MOST, "10,000"), (MOST + 1, "10,000+")])
 def test_no_number_goes_beyond_what_was_counted(number: int, text: str) -> None:
     assert shown(number) == text
+
+
+def test_many_silent_processes_have_a_few_sentences() -> None:
+    """However many there are: the first are named, the others counted."""
+    silent = [process("mailer", "silent", 12.0) for _ in range(125)]
+    found = [problem.text for problem in problems(replace(seen(), processes=[*seen().processes, *silent]))]
+    assert found == ["mailer@host has been silent for 12s."] * 5 + ["120 more processes are silent."]

@@ -35,6 +35,7 @@ def test_every_spelling_of_a_name_comes_to_one(spelling: str, site: str) -> None
     [
         "", "   ", ".", "...", "https://example.com", "example.com/", "example.com/page", "user@example.com",
         "example.com?x=1", "example.com#top", "exam ple.com", "example.com\tb", "example\0.com",
+        "[fe80::1%a?b]", "[fe80::1%\0]", "[fe80::1%a#b]",
         "x" * (MAX_LENGTH + 1), "example.com\N{NO-BREAK SPACE}b", "//example.com",
     ],
 )  # fmt: skip

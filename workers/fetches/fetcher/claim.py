@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
@@ -91,18 +92,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     answered_at = clock.now()
     round_trips.of_process.note(answered_at - asked_at)
     # After the clock: where a query fails once fetches are claimed, they are held for nothing until their lease ends.
-    rows = _query(
-        "claim",
-        {
-            "slots": slot_ids,
-            "lease": longest_hold_s(),
-            "retention": settings.WEIR_FETCH_RETENTION,
-            "obey": settings.WEIR_OBEY_ROBOTS,
-            "process": presence.current_id(),
-            "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),
-        },
-        row=ClaimedFetch,
-    )
+    rows = _claimed(slot_ids)
     runs: dict[tuple[int, datetime], tuple[Run, asyncio.Semaphore | None]] = {}
     jobs = []
     for row in (row for row in rows if row.usable):
@@ -145,6 +135,25 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
         log.exception("what_came_late_not_seen_to")
     return jobs
+
+
+def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
+    """Claim, and look again where a slot's fetch is missing: it may have a successor since, which no message names."""
+    parameters = {
+        "slots": slot_ids,
+        "lease": longest_hold_s(),
+        "retention": settings.WEIR_FETCH_RETENTION,
+        "obey": settings.WEIR_OBEY_ROBOTS,
+        "process": presence.current_id(),
+        "added_grace": round_trips.added_grace_s(round_trips.of_process.expected_s()),
+    }
+    rows = _query("claim", parameters, row=ClaimedFetch)
+    if len(rows) < len(slot_ids):
+        try:
+            rows += _query("claim", parameters, row=ClaimedFetch)
+        except Error:  # as in `claim`; sweep takes the successors back
+            log.exception("successors_not_claimed")
+    return sorted(rows, key=attrgetter("start_time", "slot_id"))
 
 
 def successor_of(job: Job) -> tuple[Job, datetime] | None:

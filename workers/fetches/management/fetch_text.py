@@ -9,7 +9,7 @@ from rich.text import Text
 
 from workers.cli import terminal
 from workers.fetches.management.forecast_text import FARTHEST_S, WHEN
-from workers.fetches.models import Fetch
+from workers.fetches.reports.fetch_list import ListedFetch
 from workers.fetches.reports.fetch_way import FetchWay, Step
 from workers.fetches.reports.why import Blocker, Why
 
@@ -19,21 +19,21 @@ ROBOTS = "a robots.txt that Weir itself asks for"
 PRECISE = "%Y-%m-%d %H:%M:%S.%f UTC"
 
 
-def as_table(fetches: Iterable[Fetch]) -> str:
+def as_table(fetches: Iterable[ListedFetch]) -> str:
     """Return the fetches as a table."""
     table = terminal.table(*COLUMNS, numbers=("id", "status"))
     for column in table.columns:
         column.no_wrap = column.header not in {"URL", "error"}
     for fetch in fetches:
         texts = (Text(terminal.printable(Truncator(text).chars(SHOWN))) for text in (fetch.url, fetch.error))
-        table.add_row(str(fetch.pk), fetch.state, str(fetch.status_code or ""), *texts)
+        table.add_row(str(fetch.id), fetch.state, str(fetch.status_code or ""), *texts)
     return terminal.rendered(table)
 
 
-def as_data(fetch: Fetch) -> dict[str, object]:
+def as_data(fetch: ListedFetch) -> dict[str, object]:
     """Return a fetch of the list for machines."""
     return {
-        "id": fetch.pk,
+        "id": fetch.id,
         "state": fetch.state,
         "status": fetch.status_code,
         "url": fetch.url,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from ratelimit import site_names
@@ -46,6 +47,21 @@ class Filters:
         """Return the states that fetches may have: where times of an end are given, only those of an end."""
         states = self.states or frozenset(state.value for state in State)
         return states.intersection(FINAL) if self.is_timed else states
+
+    def condition(self) -> Q:
+        """Return all of it for a QuerySet, of fetches that are found by something else: no index serves it."""
+        meant = Q(state__in=self.wanted)
+        if self.site is not None:
+            meant &= Q(site=self.site)
+        if self.error:
+            meant &= Q(error__icontains=self.error)
+        if self.status is not None:
+            meant &= Q(status_code=self.status)
+        if self.url:
+            meant &= Q(url=self.url) if self.is_exact else Q(url__startswith=self.url)
+        if self.is_timed:
+            meant &= Q(finished_at__range=(self.since or EVER, self.until or PAUSED_FOREVER))
+        return meant
 
 
 def read(texts: Mapping[str, Iterable[str]], now: datetime) -> Filters:

@@ -6,7 +6,7 @@
 1. The filters say by which indexes the list is read: its ways, one after the other. Held fetches come first, then
    queued ones, then those that ended, the last end first. Without filters, all fetches come, the newest first.
 2. Each way is read on from where the last page stopped (keyset), and looked through for the filters that its index
-   does not serve (sql/fetch_list.sql). A page ends after ROWS matches, or after LOOKED_AT rows: it then has fewer,
+   does not serve (sql/fetch_list.sql). A page ends after `most` matches, or after LOOKED_AT rows: it then has fewer,
    says so, and its cursor goes on from there.
 3. The rows of the page are read by their ids.
 
@@ -30,7 +30,7 @@ from workers.fetches.reports.fetch_filters import EVER, Filters
 
 _query = partial(statements.run_within, "workers.fetches.reports")
 
-ROWS: Final = 100  # of a page
+ROWS: Final = 100  # of a page, if nothing else is said
 LOOKED_AT: Final = 20_000  # rows, for one page: some 50 ms
 MOST_COUNTED: Final = 10_000
 LARGEST_ID: Final = 2**63 - 1
@@ -117,16 +117,21 @@ class _Place:
             raise cursors.BadCursor
 
 
-def fetch_list(filters: Filters, cursor: str | None = None) -> Page:
+def fetch_list(filters: Filters, cursor: str | None = None, *, most: int = ROWS) -> Page:
     """Return the fetches that meet the filters, from the cursor of the last page on. Reads only; at most five queries.
 
     Raises BadCursor, a ValueError.
     """
     with transaction.atomic():
-        found, place, looked_at = _read_on(filters, cursor, ROWS, LOOKED_AT)
-        rows = _query("listed_fetches", {"ids": statements.bigints(found)}, row=ListedFetch) if found else []
-    is_short = place is not None and len(found) < ROWS
+        found, place, looked_at = _read_on(filters, cursor, most, LOOKED_AT)
+        rows = listed(found)
+    is_short = place is not None and len(found) < most
     return Page(fetches=rows, next=_text(place) if place else None, looked_at=looked_at if is_short else None)
+
+
+def listed(ids: Sequence[int]) -> list[ListedFetch]:
+    """Return these fetches, in the order of `ids`, but for those that are gone."""
+    return _query("listed_fetches", {"ids": statements.bigints(ids)}, row=ListedFetch) if ids else []
 
 
 def count(filters: Filters) -> Count:

@@ -21,6 +21,7 @@ from django.template.defaultfilters import pluralize
 from postgres import statements
 from ratelimit.models import PAUSED_FOREVER
 from ratelimit.rates import rate_text
+from ratelimit.site_names import as_argument
 from workers import task_names
 from workers.cli.terminal import span
 from workers.fetches.dispatch import InHand
@@ -137,7 +138,7 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
     """Yield what keeps all fetches of the site waiting."""
     if row.state == State.RUNNING:
         return
-    resume = f"manage.py sites resume {row.site}"
+    resume = f"manage.py sites resume {as_argument(row.site)}"
     if row.paused_until and row.paused_until > row.now:
         is_endless = row.paused_until >= PAUSED_FOREVER
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
@@ -219,7 +220,7 @@ def _is_due_with_robots(row: Waiting) -> bool:
 def _concurrency(row: Waiting) -> Iterator[Blocker]:
     if row.max_concurrency is not None and row.at_once >= row.max_concurrency:
         text = f"{row.site} allows {row.max_concurrency} at once, and has {row.at_once} reserved or in flight."
-        remedy = f"manage.py sites set {row.site} --max-concurrency {2 * row.max_concurrency}"
+        remedy = f"manage.py sites set {as_argument(row.site)} --max-concurrency {2 * row.max_concurrency}"
         yield Blocker(kind="concurrency", text=text, remedy=remedy)
 
 

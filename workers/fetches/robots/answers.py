@@ -59,7 +59,7 @@ def read(outcome: Outcome, user_agent: str) -> Reading:
     try:
         delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
     except Exception as error:  # a third-party parser, on text from the internet: the writer must go on
-        log.exception("robots_not_parsed", fetch=outcome.fetch_id)
+        log.exception("robots_not_parsed", **outcome.named)
         return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)
     return Reading(state=RobotsState.RULES, rules=text, crawl_delay=delay)

@@ -1,11 +1,12 @@
 -- Cancel a fetch that has not been started, and give its slot to its successor: the next fetch in the site's queue,
--- which takes its place in the run.
+-- which takes its place in the run. The fetch is locked by an earlier statement of the transaction (lock_unfinished.sql):
+-- whatever slot it has is seen.
 -- A fetcher that holds the fetch learns of `passed_on_at` in time where the slot lies farther ahead than the fetcher
 -- may rely on a confirmation (`confirmed_for` seconds); nearer, it is too late to cancel. Without a successor the slot
 -- is given back; one that a fetcher holds is left empty, as a reservation might take it before the fetcher knows.
 -- Sites that were ever split give no slot to a successor: it might be a stray (strays.py).
 --
--- chosen     the fetch, locked, if it is not too late
+-- chosen     the fetch, if it is not too late
 -- moved      the fetch, cancelled
 -- next       the first in the queue
 -- successor  the same, in the slot
@@ -18,7 +19,6 @@ WITH chosen AS MATERIALIZED (
         job.state IN ('queued', 'reserved')
         OR job.state = 'running' AND slot.start_time > clock_timestamp() + make_interval(secs => %(confirmed_for)s::float8)
     )
-    FOR NO KEY UPDATE OF job
 ), moved AS (
     UPDATE fetches_fetch AS job
     SET state = 'cancelled', finished_at = clock_timestamp(), lease_until = NULL, slot_id = NULL

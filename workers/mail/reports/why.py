@@ -8,6 +8,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from ratelimit.models import Site
+from ratelimit.site_names import as_argument
 from workers.mail import kinds, suppression
 from workers.mail.models import Email, PausedKind, RelayHold
 from workers.mail.phases import State
@@ -79,7 +80,7 @@ def _by_relays(email: Email) -> Iterator[Blocker]:
         places = [relay.place for relay in usable]
         paused = Site.objects.filter(name__in=places, paused_until__gt=timezone.now())
         for site in paused:
-            text = f"The site {site.name} is paused: `manage.py sites resume {site.name}`."
+            text = f"The site {site.name} is paused: `manage.py sites resume {as_argument(site.name)}`."
             yield Blocker(what="site paused", text=text, until=site.paused_until)
 
 

@@ -22,7 +22,7 @@ SERVER_ERROR = 500
 def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None = None) -> Outcome:
     """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`."""
     job = event.job
-    outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED)
+    outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id)
     if isinstance(event, (Snoozed, Disallowed)):
         return _not_requested(replace(outcome, attempted=False), event)
     outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)

@@ -114,7 +114,7 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
                 store_surely(outcomes[:half])
                 store_surely(outcomes[half:])
             else:
-                log.exception("outcome_refused", fetch=outcomes[0].fetch_id)
+                log.exception("outcome_refused", **outcomes[0].named)
                 store_surely([_unstorable(outcomes[0], error)])
         except Error as error:
             log.warning("store_waits_for_database", outcomes=len(outcomes), error=str(error))
@@ -161,4 +161,5 @@ def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
         slot_id=outcome.slot_id,
         state=State.FAILED,
         error=f"the database refused the result: {type(error).__name__}",
+        correlation_id=outcome.correlation_id,
     )

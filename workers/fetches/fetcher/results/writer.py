@@ -89,4 +89,11 @@ def _judged(event: Event) -> Outcome:
     except Exception as error:
         log.exception("event_not_judged", **event.job.named)
         reason = f"the answer could not be judged: {type(error).__name__}"
-        return Outcome(fetch_id=event.job.fetch_id, slot_id=event.job.slot_id, state=State.FAILED, error=reason)
+        job = event.job
+        return Outcome(
+            fetch_id=job.fetch_id,
+            slot_id=job.slot_id,
+            state=State.FAILED,
+            error=reason,
+            correlation_id=job.correlation_id,
+        )

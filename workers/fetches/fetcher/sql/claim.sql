@@ -2,7 +2,9 @@
 -- deadlines. Those whose run is over, or was recalled since, go back to the queue instead (no attempt is counted).
 -- Promises: a run has one holder: the claim that notes `claimed_at` in the run's first slot. Two holders would each
 -- keep the interval between its own starts only. A message that comes twice, or late, claims nothing: it waits (lock
--- order) until the first claim has committed. A successor in one of the slots goes back to the queue then. A fetch that
+-- order) until the first claim has committed. A successor in one of the slots goes back to the queue then, and the slot
+-- is left empty, as its start lies within the other's run. So does one that got its slot while this statement waited for its predecessor: the statement is run
+-- again where it returns fewer fetches than there are slots (claim.py). A fetch that
 -- sweep took back, and that dispatch reserved for again, has another slot.
 -- A fetch that revalidates comes with the validators of the last good result of the same URL, if retention
 -- (purge_fetches.sql) keeps that result until the lease is over.
@@ -16,7 +18,8 @@
 -- unclaimed   those of them that no claim has taken, locked
 -- claimed     the same, taken
 -- decided     which fetches may be requested
--- given_back  the slots of those that may not
+-- given_back  the slots of those that may not, as their run is over, or was recalled
+-- left_empty  the slots of those that may not, as their run was claimed before
 -- moved       the fetches' new states
 WITH found AS MATERIALIZED (
     SELECT job.id
@@ -80,6 +83,9 @@ WITH found AS MATERIALIZED (
 ), given_back AS (
     UPDATE ratelimit_slot SET released_at = clock_timestamp()
     WHERE id = ANY(ARRAY(SELECT slot_id FROM named WHERE NOT stands)) AND released_at IS NULL AND finished_at IS NULL
+), left_empty AS (
+    UPDATE ratelimit_slot SET passed_on_at = clock_timestamp()
+    WHERE id = ANY(ARRAY(SELECT slot_id FROM decided WHERE stands AND NOT usable)) AND passed_on_at IS NULL
 ), moved AS (
     UPDATE fetches_fetch AS job
     SET state = CASE WHEN decided.usable THEN 'running' ELSE 'queued' END,

@@ -2,7 +2,8 @@
 -- process.
 -- Promises: the lease of a fetch whose run is not over stands. Its process may be alive again in the next moment, and
 -- could still start it in its slot, which must belong to no other fetch before. After the run's end (`use_until`) no
--- process starts anything of it, lost or not.
+-- process starts anything of it, lost or not. A fetch that has another slot by now is left alone (fenced write): its
+-- process was alive again.
 -- By the index fetch_held, which has a few seconds' worth of fetches.
 --
 -- found    the fetches that lost processes hold, with their slots
@@ -13,7 +14,7 @@ WITH found AS MATERIALIZED (
     WHERE state = 'running' AND claimed_by = ANY(%(processes)s::bigint[])
         AND lease_until > clock_timestamp()
 ), over AS MATERIALIZED (
-    SELECT found.id
+    SELECT found.id, found.slot_id
     FROM found
     CROSS JOIN LATERAL (
         SELECT use_until FROM ratelimit_slot WHERE id = found.slot_id OFFSET 0
@@ -29,8 +30,9 @@ WITH found AS MATERIALIZED (
 ), expired AS (
     UPDATE fetches_fetch AS job
     SET lease_until = clock_timestamp()
-    FROM locked
-    WHERE job.id = locked.id AND job.state = 'running' AND job.claimed_by = ANY(%(processes)s::bigint[])
+    FROM (SELECT * FROM over WHERE id = ANY(ARRAY(SELECT id FROM locked))) AS over
+    WHERE job.id = over.id AND job.slot_id = over.slot_id AND job.state = 'running'
+        AND job.claimed_by = ANY(%(processes)s::bigint[])
     RETURNING job.claimed_by
 )
 SELECT claimed_by AS process, count(*) AS fetches FROM expired GROUP BY claimed_by

@@ -1,9 +1,5 @@
-import argparse
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import timedelta
-from functools import reduce
-from operator import or_
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
@@ -15,58 +11,16 @@ from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.sites import UnknownSite, unknown_site
 from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, one_of, row_id, utf8
+from workers.cli.arguments import at_least_one, duration, row_id, utf8
 from workers.fetches.cancelling import cancel
 from workers.fetches.management import fetch_text
-from workers.fetches.models import ACTIVE, Fetch, State
+from workers.fetches.management.listing import List
+from workers.fetches.models import ACTIVE, Fetch
 from workers.fetches.reports.fetch_way import fetch_way
 from workers.fetches.reports.why import UnknownFetch, why
 from workers.fetches.retrying import retry_failed
 
 FILTERS = ("site", "status", "error", "since")
-LISTED = 20
-LISTED_FIELDS = ("state", "status_code", "url", "error")
-
-
-class List(Action):
-    """The newest fetches."""
-
-    name = "list"
-    help = "list fetches, the newest first"
-    description = (
-        "List fetches, the newest first. Those with given IDs, those since some time and those that have not ended are "
-        "found by an index. For other filters, fetches are read from the newest back until N match: where few do, that "
-        "may be all of them."
-    )
-    examples = (
-        "list",
-        "list 17-1016 --state failed --json",
-        "list --state failed --site example.com --status 503 --since 2h --limit 100",
-    )
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("ids", type=ids, nargs="*", metavar="ID", help="only these; 17-42 means all from 17 to 42")
-        parser.add_argument(
-            "--state", type=one_of(State, "state"), metavar="STATE", help=f"only those that are {', '.join(State)}"
-        )
-        _add_filters(parser)
-        parser.add_argument(
-            "--limit", type=at_least_one, default=LISTED, metavar="N", help=f"the N newest of them (default {LISTED})"
-        )
-
-    def run(self, *, state: str | None, limit: int, **options: Any) -> Answer:
-        meant = _named(options["ids"]) & _filtered(**{name: options[name] for name in FILTERS})
-        if state:
-            meant &= Q(state=state)
-        fetches = list(Fetch.objects.filter(meant).order_by("-pk").only(*LISTED_FIELDS)[: limit + 1])
-        shown, more = fetches[:limit], len(fetches) > limit
-
-        def text() -> str:
-            if not shown:
-                return "No fetches."
-            return fetch_text.as_table(shown) + ("Older ones are not shown: --limit N shows N." if more else "")
-
-        return Answer(text=text, data={"fetches": [fetch_text.as_data(fetch) for fetch in shown], "more": more})
 
 
 class Show(Action):
@@ -174,15 +128,6 @@ class Command(ActionCommand):
     refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch)
 
 
-def ids(given: str) -> tuple[int, int]:
-    """Read one id, or the first and the last of several, in the form that `manage.py fetch` prints."""
-    first, dash, last = given.partition("-")
-    low, high = row_id(first), row_id(last if dash else first)
-    if low > high:
-        raise argparse.ArgumentTypeError(f"must be FIRST-LAST, not {given!r}")
-    return low, high
-
-
 def _add_filters(parser: CommandParser) -> None:
     parser.add_argument("--site", metavar="HOST", help="only those that ended at this site, or go to it")
     parser.add_argument(
@@ -194,11 +139,6 @@ def _add_filters(parser: CommandParser) -> None:
     parser.add_argument(
         "--since", type=duration, metavar="2h", help="only those that ended within this time: 90s, 10m, 2h, 1d"
     )
-
-
-def _named(ranges: Iterable[tuple[int, int]]) -> Q:
-    """Return the condition that a fetch is in one of these ranges; without ranges, one that all fetches meet."""
-    return reduce(or_, (Q(pk__range=ends) for ends in ranges), Q())
 
 
 def _filtered(*, site: str | None, status: int | None, error: str | None, since: timedelta | None) -> Q:

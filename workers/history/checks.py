@@ -1,0 +1,32 @@
+"""System checks of the history."""
+
+import math
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register  # noqa: A004  Django's name
+
+from workers.history.rollup import needed_s
+
+RETENTIONS = {
+    "WEIR_SLOT_RETENTION": "slots",
+    "WEIR_FETCH_RETENTION": "ended fetches",
+    "WEIR_HISTORY_RETENTION": "minutes of the history",
+}
+
+
+@register
+def what_counts_is_kept_until_it_is_counted(**_kwargs: Any) -> list[CheckMessage]:
+    """weir.W005: what is deleted before its minute is rolled up is in no total, and the minute has no row."""
+    needed = needed_s()  # which is no number where a time-out is none: weir.E003
+    hint = f"Write {math.ceil(needed)} or more, or lower WEIR_FETCH_TIMEOUT." if math.isfinite(needed) else ""
+    return [
+        Warning(
+            f"{name} is {kept:g} (seconds): {what} are deleted before the history has counted them, which may be "
+            f"{needed:.0f} s later.",
+            hint=hint,
+            id="weir.W005",
+        )
+        for name, what in RETENTIONS.items()
+        if 0 < (kept := getattr(settings, name)) < needed < math.inf
+    ]
