@@ -50,12 +50,29 @@ _answers: OrderedDict[str, Answer] = OrderedDict()  # by path and query
 
 def remember(request: HttpRequest, answer: Answer) -> None:
     """Give this answer again, while it is good, to those who were allowed to see a page lately, as this visitor was."""
+    if answer.good_until > time.monotonic() and _trust(request):
+        with _lock:
+            _put(_answers, request.get_full_path(), answer)
+
+
+def given_again(request: HttpRequest) -> HttpResponse | None:
+    """Return the answer to a request for what changes, if one is good. The visitor was just found to be allowed it."""
+    if LIVE not in request.headers:
+        return None
+    answer = _answers.get(request.get_full_path())
+    if answer is None or answer.good_until <= time.monotonic() or not _trust(request):
+        return None
+    return answer.to(request.headers.get("If-None-Match", ""))
+
+
+def _trust(request: HttpRequest) -> bool:
+    """Answer this visitor by memory for a while; tell whether there is a session to know the visitor by."""
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
-    if not session or answer.good_until <= time.monotonic():
-        return
+    if not session:
+        return False
     with _lock:
         _put(_visitors, session, time.monotonic() + TRUSTED_S)
-        _put(_answers, request.get_full_path(), answer)
+    return True
 
 
 class GivenAgain:

@@ -57,7 +57,8 @@ def page(view: View) -> Callable[..., HttpResponse]:
     def answered(request: HttpRequest, *arguments: object, **named: object) -> HttpResponse:
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
-        return guarded(_allowed(request) or _answer(request, partial(view, request, *arguments, **named)))
+        asked = partial(view, request, *arguments, **named)
+        return guarded(_allowed(request) or answers.given_again(request) or _answer(request, asked))
 
     return answered
 

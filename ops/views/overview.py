@@ -45,7 +45,7 @@ def _others(processes: list[ProcessStatus]) -> str:
     return f"{len(processes):,} more: {named}" if processes else ""
 
 
-_snapshot: Snapshot[tuple[Overview, list[Problem]]] = Snapshot()
+_snapshot: Snapshot[_Now] = Snapshot()
 
 
 @page

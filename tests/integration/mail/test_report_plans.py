@@ -18,7 +18,7 @@ from tests.integration.plans import explain, plan_of, rows_read, rows_read_by
 from workers.mail import kinds
 from workers.mail.maintenance import forgetting
 from workers.mail.models import Email
-from workers.mail.reports import counts
+from workers.mail.reports import counts, listing
 
 ROWS = 200_000
 FILL = f"""
@@ -91,6 +91,46 @@ def test_a_list_reads_what_it_shows(arguments: str) -> None:
         call_command("emails", "list", *arguments.split(), stdout=StringIO())
 
     assert read_by(listed) <= LISTED
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize("kind", ["", "news"])
+def test_a_page_looks_at_no_more_than_its_bound_where_what_is_wanted_comes_last(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL expects those that failed among all addresses, and they are among the last."""
+    monkeypatch.setattr(listing, "LOOKED_AT", 1_000)
+    last = Email.objects.filter(recipient__gte="kim.9")
+    Email.objects.filter(state="failed").update(state="sent", sent_at=Now())
+    last.filter(state="sent").update(state="failed", sent_at=None)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE mail_email")
+    assert read_by(lambda: listing.page(listing.Wanted(to="kim", state="failed", kind=kind))) <= 1_000 + listing.A_PAGE
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        listing.Wanted(to="kim.4", kind="order.shipped"),
+        listing.Wanted(to="kim.17", state="failed"),
+        listing.Wanted(kind="order.shipped", state="pending"),
+        listing.Wanted(kind="news", state="sent", to="kim.1999"),
+    ],
+    ids=str,
+)
+def test_the_pages_of_operators_have_all_that_is_wanted_once(
+    wanted: listing.Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where pages are short."""
+    monkeypatch.setattr(listing, "LOOKED_AT", 7_000)
+    page = listing.page(wanted)
+    found = [email.pk for email in page.emails]
+    while page.next:
+        assert len(page.emails) == listing.A_PAGE or page.looked_at
+        page = listing.page(wanted, page.next)
+        found += [email.pk for email in page.emails]
+    assert found == [email.pk for email in listing.listed(wanted)]
 
 
 @pytest.mark.usefixtures("_many")

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from ops import answers
+from ops import answers, pages
 from ops.answers import GivenAgain
 from ops.pages import PAGES
 from postgres import bounded
@@ -159,6 +159,23 @@ def test_an_answer_is_given_again_to_whom_it_was_given_and_to_nobody_else(operat
     assert asked("/emails/", session) is None
     assert asked("/unread/", session, live=False) is None
     assert asked("/unread/", session, method="POST") is None
+
+
+def test_an_answer_that_is_good_is_given_to_another_visitor_who_may_see_it(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page is not made again; the visitor is known from then on. Who may not see it does not get it."""
+    answer = operator.get("/unread/", headers=LIVE)
+    visitors = [User.objects.create_user(name) for name in ("kim", "robin")]
+    visitors[0].user_permissions.add(Permission.objects.get(codename="view", content_type__app_label="ops"))
+    clients = [Client(), Client()]
+    for client, visitor in zip(clients, visitors, strict=True):
+        client.force_login(visitor)
+    monkeypatch.setattr(pages, "render_to_string", lambda *_arguments: "made again")
+    assert clients[0].get("/unread/", headers=LIVE).content == answer.content
+    assert asked("/unread/", clients[0].cookies[settings.SESSION_COOKIE_NAME].value) is not None
+    assert clients[1].get("/unread/", headers=LIVE).status_code == 403
+    assert asked("/unread/", clients[1].cookies[settings.SESSION_COOKIE_NAME].value) is None
 
 
 def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:

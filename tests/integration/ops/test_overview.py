@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def operator(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Return a browser in which the operator is signed in; nobody has looked at the page yet."""
     answers.forget()
-    monkeypatch.setattr(overview, "_snapshot", Snapshot(overview._now))
+    monkeypatch.setattr(overview, "_snapshot", Snapshot())
     client = Client()
     client.force_login(links.operator())
     return client

@@ -154,6 +154,26 @@ def test_a_short_page_says_how_many_fetches_were_looked_at(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("texts", "looked_at"),
+    [
+        ({"url": ["http://*"], "error": ["nothing"]}, 30),
+        ({"state": ["failed"], "error": ["nothing"]}, 30),
+        ({"site": [A], "state": ["done"], "status": ["599"]}, 30),
+        ({"state": ["done"], "status": ["599"]}, 60),
+    ],
+    ids=str,
+)
+def test_fewer_fetches_are_looked_at_where_each_lies_elsewhere(
+    texts: dict[str, list[str]], looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk reads each of them by itself, and no statement of a page may take longer than a second."""
+    monkeypatch.setattr(fetch_list, "LOOKED_AT", 60)
+    monkeypatch.setattr(fetch_list, "LOOKED_AT_SCATTERED", 30)
+    first, *_ = pages(texts)
+    assert first.looked_at == looked_at
+
+
+@pytest.mark.parametrize(
     ("texts", "sentence"),
     [
         ({"state": ["faild"]}, "There is no state 'faild'. Did you mean failed?"),

@@ -1,0 +1,48 @@
+"""The benchmark of pages asks for pages that are there, and tells what reads a large table from end to end."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from benchmarks import pages
+from benchmarks.pages import plans
+from benchmarks.pages.size import Size
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SMALL = Size(
+    sites=200,
+    queued=1_000,
+    queued_at_first_site=200,
+    held=40,
+    ended=5_000,
+    slots=2_000,
+    users=1_000,
+    emails=5_000,
+    unknown=20,
+    minutes=60,
+    busiest=20,
+    requests=2,
+    cold=1,
+)
+
+
+@pytest.mark.usefixtures("valkey")
+def test_each_page_is_measured(tmp_path: Path) -> None:
+    """Else a long benchmark ends in the middle."""
+    names = {figure.name for figure in pages.measure(tmp_path, SMALL)}
+    assert {"overview live_p99", "sites?sort=refusals p50", "fetch_queued cold", "metrics statements"} <= names
+    assert "history_minute" in (tmp_path / "pages" / "overview.txt").read_text()
+
+
+def test_a_statement_that_reads_a_large_table_whole_is_named() -> None:
+    """One that reads some rows of it by an index is not."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO notifications_unreadcount SELECT n, 0, 0 FROM generate_series(1, 20000) AS n")
+        cursor.execute("ANALYZE notifications_unreadcount")
+        with plans.explained() as asked:
+            cursor.execute("SELECT count(*) FROM notifications_unreadcount WHERE unread_count > 0")
+            cursor.execute("SELECT * FROM notifications_unreadcount WHERE user_id = %s", [7])
+    whole = [list(one.reads_whole(plans.large_tables())) for one in asked]
+    assert whole == [["Seq Scan on notifications_unreadcount: 20,000 of 20,000 rows"], []]

@@ -1,0 +1,34 @@
+"""The benchmark of tabs measures the real web process, asked by users who are signed in."""
+
+import io
+from pathlib import Path
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+
+from benchmarks import tabs
+from benchmarks.tabs.size import Size
+
+SMALL = Size(tabs=2, rounds=1, calm_s=2.5, sites=1, paced_s=2, warm_up_s=0.1)
+
+
+@pytest.mark.usefixtures("valkey")
+def test_tabs_are_answered_and_fetchers_fetch_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    """Nobody is refused, most answers of a calm page are those that were given before, and the users are gone."""
+    database = connection.settings_dict
+    url = f"postgresql:///{database['NAME']}?host={database['HOST']}&user={database['USER']}"
+    monkeypatch.setenv("DATABASE_URL", url)
+    settings.WEIR_FETCH_ALLOW_NETS = ["127.0.0.0/8"]
+    monkeypatch.setenv("WEIR_FETCH_ALLOW_NETS", "127.0.0.0/8")
+    call_command("sync_schedule", stdout=io.StringIO())
+    figures = {figure.name: figure.value for figure in tabs.measure(tmp_path, SMALL)}
+    statuses = {name.rpartition("_")[2] for name in figures if "_answers_" in name}
+    assert statuses <= {"200", "304"}
+    assert figures["tabs_calm_many_users_web_cpu"] > 0
+    assert figures["tabs_paced_with_tabs"] > 0
+    assert not User.objects.filter(username__startswith="tab-of-benchmark").exists()
