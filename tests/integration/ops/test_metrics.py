@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test import Client
+from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
@@ -84,7 +86,10 @@ def test_with_the_token_everybody_may_ask_and_nobody_may_keep_the_answer() -> No
     answer = ask(address="203.0.113.9")
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
-    assert Client(headers={"Authorization": f"bearer {TOKEN}"}).post("/metrics").status_code == 405
+    client = Client(headers={"Authorization": f"bearer {TOKEN}"})
+    assert client.post("/metrics").status_code == 405
+    head = client.head("/metrics")
+    assert (head.status_code, head.content) == (200, b"")
 
 
 @pytest.mark.parametrize(
@@ -206,8 +211,10 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
 
 def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Redis knows is told, and no part of the database's is tried one by one."""
+    tries = []
 
     def refused() -> None:
+        tries.append(1)
         raise OperationalError("connection refused")
 
     monkeypatch.setattr(connection, "ensure_connection", refused)
@@ -217,6 +224,7 @@ def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch
     assert found["weir_unread_deltas_waiting", ()] == 0
     errors = {labels[0]: value for (name, labels), value in found.items() if name == "weir_scrape_errors"}
     assert {name for name, failed in errors.items() if not failed} == {"messages", "deltas"}
+    assert len(tries) == 1
 
 
 def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +274,44 @@ def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatc
     assert len(calls) == 1
     monkeypatch.setattr(scrape, "FRESH_S", 0.0)
     assert scraper.scrape() is not first
+
+
+@pytest.mark.parametrize(("age_s", "is_given"), [(4.0, True), (6.0, False)])
+def test_a_scrape_is_good_for_five_seconds(age_s: float, is_given: bool) -> None:
+    """An older one is made anew."""
+    scraper = scrape.Scraper()
+    scraper._last = old = scrape.Scrape(at=time.monotonic() - age_s)
+    assert (scraper.scrape() is old) == is_given
+
+
+def test_while_another_asks_an_old_scrape_is_given_for_fifteen_seconds() -> None:
+    """A server that hangs would have old numbers look like new ones."""
+    scraper = scrape.Scraper()
+    with scraper._asking:
+        scraper._last = old = scrape.Scrape(at=time.monotonic() - 13)
+        assert scraper.scrape() is old
+        scraper._last = scrape.Scrape(at=time.monotonic() - 16)
+        with pytest.raises(scrape.Busy):
+            scraper.scrape()
+
+
+def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that each take a second would together take longer than Prometheus waits; what was read is told."""
+    now = [0.0]
+
+    def takes(seconds: float) -> Any:
+        def ask() -> list[Metric]:
+            now[0] += seconds
+            return []
+
+        return ask
+
+    waits_s = {"first": 4.5, "second": 1.0, "third": 1.0}
+    parts = [scrape.Part(name=name, ask=takes(seconds), of_database=False) for name, seconds in waits_s.items()]
+    monkeypatch.setattr(scrape, "parts", lambda: parts)
+    monkeypatch.setattr(scrape, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    errors = {sample.labels["part"]: sample.value for sample in scrape.scrape().families[-1].samples}
+    assert errors == {"first": 0, "second": 0, "third": 1}
 
 
 # --- totals ---------------------------------------------------------------------------------------
