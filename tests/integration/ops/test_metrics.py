@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from notifications import counters, flush, inbox, reconcile
+from notifications.reports import unread_status
 from ops import checks
 from ops.metrics import scrape, views
-from ops.metrics.parts import sites, totals
+from ops.metrics.parts import sites, totals, unread, work
 from ratelimit import site_settings
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
@@ -29,11 +31,12 @@ from tests.integration.plans import scanned
 from workers import broker_link, heartbeats
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch
-from workers.history.models import Total
+from workers.history.models import Total, Watermark
 from workers.history.rollup import LATENESS_MS, roll_up
 from workers.mail.models import Email
 from workers.orders import shipping
 from workers.orders.models import Order
+from workers.overview.overview import Numbers
 from workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
@@ -135,6 +138,31 @@ def test_processes_and_heartbeats_are_told_by_kind_and_queue() -> None:
     assert found["weir_messages_waiting", ("fetch",)] == 0
 
 
+def test_a_process_that_was_replaced_is_told_no_more() -> None:
+    """After a kill, its successor has its name: an alarm on silent processes ends."""
+    old = database_now() - timedelta(minutes=1)
+    Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=7, turned_at=old)
+    Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=8)
+    found = series()
+    assert (found["weir_processes", ("fetcher", "alive")], found["weir_processes", ("fetcher", "silent")]) == (1, 0)
+
+
+def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two of them are the same here."""
+    numbers = Numbers(*range(1, len(Numbers._fields) + 1))
+    monkeypatch.setattr(work, "count", lambda: numbers)
+    found = series()
+    for state in ("queued", "reserved", "running"):
+        assert found["weir_fetches", (state,)] == getattr(numbers, state)
+    for state in ("paused", "backed_off", "unreachable", "stalled", "halted"):
+        assert found["weir_sites", (state,)] == getattr(numbers, state)
+    for state in ("pending", "sending", "unknown"):
+        assert found["weir_emails", (state,)] == getattr(numbers, state)
+    assert found["weir_emails_oldest_seconds", ("pending",)] == numbers.oldest_pending_s
+    assert found["weir_emails_oldest_seconds", ("unknown",)] == numbers.oldest_unknown_s
+    assert found["weir_fetches_oldest_due_seconds", ()] == numbers.oldest_due_s
+
+
 def test_work_is_counted_by_state_and_its_age_is_told() -> None:
     """Fetches, sites, e-mails."""
     for name in ("a.example", "b.example"):
@@ -165,6 +193,13 @@ def test_unread_numbers_tell_their_trust_and_what_waits() -> None:
     assert found["weir_unread_deltas_waiting", ()] == 2
     assert found["weir_unread_repaired_users_total", ()] == 0
     assert found["weir_unread_scan_progress_ratio", ()] >= 0
+
+
+def test_deltas_that_may_be_lost_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm asks for it."""
+    seen = replace(unread_status(), trusted=False)
+    monkeypatch.setattr(unread, "unread_status", lambda: seen)
+    assert series()["weir_unread_trusted", ()] == 0
 
 
 def test_an_old_snapshot_and_the_connections_are_told(other_connection: psycopg.Connection[Any]) -> None:
@@ -369,6 +404,8 @@ def test_the_rollup_writes_the_totals_and_tells_how_far_it_is() -> None:
     found = dict(_anew())
     assert found["weir_fetches_ended_total", ("done",)] == 12
     assert 0 <= found["weir_history_age_seconds", ()] < 120
+    Watermark.objects.update(rolled_until=database_now() + timedelta(hours=1))  # the clock was set back
+    assert _anew()["weir_history_age_seconds", ()] == 0
 
 
 def _anew() -> Series:
