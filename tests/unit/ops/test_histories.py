@@ -37,8 +37,8 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "minutes", minutes)
     monkeypatch.setattr(reports, "site_minutes", site_minutes)
     for name in ("_all", "_of_site"):
-        look = getattr(histories, name)._look
-        monkeypatch.setattr(histories, name, Snapshots[Any](look, least_life_s=histories.LIFE_S))
+        own = getattr(histories, name)
+        monkeypatch.setattr(histories, name, Snapshots[Any](own._look, least_life_s=own._least_life_s))
     monkeypatch.setattr("postgres.bounded.reading", _Nothing)
 
 
@@ -67,7 +67,9 @@ def test_each_promise_has_its_chart_with_its_numbers() -> None:
 
 def test_the_charts_of_a_site_sum_up_fates_and_know_their_gaps() -> None:
     """A sum of which one part is not known is not known."""
-    found = charts(histories.of_site("1h", 7))
+    seen = histories.of_site("1h", 7)
+    assert seen[1].life_s == pytest.approx(15.0)
+    found = charts(seen)
     assert found["slots"].alternative == (
         "Slots, the last 1 h in steps of 1 min: 6 used, 14 given back or void, 16 missed or unreported. "
         "Of 1 of 2 steps of 1 min, nothing is known."
