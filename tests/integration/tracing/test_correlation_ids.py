@@ -170,6 +170,16 @@ def test_a_task_of_weir_works_for_nobody_in_particular() -> None:
         assert correlation.current() == ""
 
 
+def test_a_task_that_runs_within_its_caller_keeps_the_name_of_that() -> None:
+    """As tests of an application call tasks: the message has none, and the request goes on afterwards."""
+    task = SimpleNamespace(name=TASK, request=SimpleNamespace(is_eager=True, get={}.get))
+    with correlation.bound(ID):
+        tracing_messages._bind("task-1", task)
+        assert correlation.current() == ID
+        tracing_messages._unbind(task)
+        assert correlation.current() == ID
+
+
 def test_the_task_at_the_end_has_the_name_of_its_fetch(broker: redis.Redis) -> None:
     """Whoever calls it, and whatever else is called with it; also where sweep calls it, which has no name."""
     with correlation.bound("other"):
