@@ -1,8 +1,14 @@
 """Links that sign in: once, within a minute, from this host."""
 
+import hashlib
+from datetime import timedelta
+
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import DurationField, ExpressionWrapper, F
+from django.db.models.functions import Now
 from django.test import Client
 
 from project.logins import links
@@ -22,17 +28,24 @@ def test_a_link_signs_in_once() -> None:
     """The second time it says how to get another."""
     path = path_of(links.make(BASE))
     client = Client()
+    assert (client.head(path).status_code, client.post(path).status_code) == (405, 405)  # which use nothing up
     first = client.get(path)
     assert (first.status_code, first["Location"]) == (302, "/")
     assert client.get("/").status_code == 200
     second = Client().get(path)
     assert second.status_code == 403
     assert "sign_in_link" in second.text
+    for response in (first, second):
+        assert response["Referrer-Policy"] == "same-origin"  # the token is in the path
+        assert response["Cache-Control"] == "no-store"
 
 
 def test_a_link_is_good_for_a_minute() -> None:
     """By the database's clock."""
     path = path_of(links.make(BASE))
+    lasts = ExpressionWrapper(F("good_until") - Now(), DurationField())
+    left = Link.objects.annotate(left=lasts).values_list("left", flat=True).get()
+    assert timedelta(seconds=50) < left <= timedelta(minutes=1)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE logins_link SET good_until = good_until - interval '61 s'")
     assert Client().get(path).status_code == 403
@@ -47,6 +60,23 @@ def test_a_link_works_on_this_host_only(address: str) -> None:
     assert Client(REMOTE_ADDR="::ffff:127.0.0.1").get(path).status_code == 302
 
 
+def test_a_new_link_takes_old_ones_away_and_no_others() -> None:
+    """The table does not grow, and who was given a link before may still use it."""
+    links.make(BASE)
+    Link.objects.update(good_until=F("good_until") - timedelta(seconds=61))
+    good = path_of(links.make(BASE))
+    links.make(BASE)
+    assert Link.objects.count() == 2
+    assert Client().get(good).status_code == 302
+
+
+def test_a_link_of_a_user_who_may_sign_in_no_more_is_refused() -> None:
+    """Though it is good for a minute."""
+    path = path_of(links.make(BASE))
+    User.objects.update(is_active=False)
+    assert Client().get(path).status_code == 403
+
+
 def test_of_many_at_once_one_gets_in(in_threads: InThreads) -> None:
     """Whoever is first."""
     token = path_of(links.make(BASE)).split("/")[-2]
@@ -55,6 +85,7 @@ def test_of_many_at_once_one_gets_in(in_threads: InThreads) -> None:
 
 def test_a_made_up_link_is_refused() -> None:
     """Whatever it is made of."""
+    assert links.use("\ud800") is None
     for token in ("x", "%00", "a" * 2_000, "%F0%9F%98%80"):
         assert Client().get(f"/sign-in/with/{token}/").status_code in {403, 404}
 
@@ -63,8 +94,8 @@ def test_the_token_is_not_in_the_database() -> None:
     """Who reads the table gets in nowhere."""
     token = path_of(links.make(BASE)).split("/")[-2]
     [row] = Link.objects.values_list("token_hash", flat=True)
-    assert token.encode() not in bytes(row)
-    assert len(row) == 32
+    assert bytes(row) == hashlib.sha256(token.encode()).digest()
+    assert len(token) >= 43  # of 32 random bytes
 
 
 def test_the_operator_may_look_and_nothing_else() -> None:

@@ -1,6 +1,7 @@
 """Who sees the operators' pages, what a browser may do with them, and how they are asked for again."""
 
 import asyncio
+import re
 from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
@@ -9,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils.html import escape
 
 from ops import answers, pages
 from ops.answers import GivenAgain
@@ -16,17 +18,14 @@ from ops.pages import PAGES
 from postgres import bounded
 from project.logins import links
 from ratelimit import site_settings
+from tests.integration.ops.conftest import Forget
 from tests.waiting import wait_for
+from workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PATHS = ["/", "/sites/", "/fetches/", "/unread/", "/emails/"]
 LIVE = {"X-Weir-Live": "1"}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> None:
-    answers.forget()
 
 
 @pytest.fixture
@@ -53,6 +52,17 @@ def test_a_visitor_is_asked_to_sign_in_and_told_nothing(path: str) -> None:
     assert (live.status_code, live.content) == (401, b"You are signed out.")
 
 
+def test_who_signs_in_comes_to_what_was_asked_for() -> None:
+    """With its filters."""
+    assert Client().get("/fetches/?state=failed")["Location"] == "/sign-in/?next=/fetches/%3Fstate%3Dfailed"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_navigation_says_which_page_this_is(operator: Client, path: str) -> None:
+    """Also of what is part of a page, and of no other."""
+    assert re.findall(r'href="([^"]*)" aria-current', operator.get(path).text) == [path]
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_user_without_the_permission_is_told_what_is_missing(path: str) -> None:
     """No page shows a number."""
@@ -69,9 +79,11 @@ def test_a_page_runs_and_loads_nothing_of_others(operator: Client, path: str) ->
     """No script and no style stands in a page, and the browser is told to run none."""
     response = operator.get(path)
     assert response.status_code == 200
-    policy = response["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
-    assert "unsafe" not in policy
+    assert response["Content-Security-Policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+    assert response["Referrer-Policy"] == "same-origin"
     assert response["Cache-Control"] == "no-store"
     assert "style=" not in response.text
     assert "onclick" not in response.text
@@ -80,8 +92,10 @@ def test_a_page_runs_and_loads_nothing_of_others(operator: Client, path: str) ->
 
 @pytest.mark.parametrize("method", ["post", "put", "delete"])
 def test_pages_only_show(operator: Client, method: str) -> None:
-    """What changes something is no page."""
-    assert getattr(operator, method)("/").status_code == 405
+    """What changes something is no page; the answer says what may be asked."""
+    response = getattr(operator, method)("/")
+    assert (response.status_code, response["Allow"]) == (405, "GET, HEAD")
+    assert operator.head("/").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/sites/nowhere.example/", "/sites/%20/", "/fetches/999/", "/emails/999/"])
@@ -111,6 +125,8 @@ def test_what_has_not_changed_is_not_sent_again(operator: Client) -> None:
     again = operator.get("/emails/", headers=LIVE)
     same = operator.get("/emails/", headers={**LIVE, "If-None-Match": again["ETag"]})
     assert (same.status_code, same.content) == (304, b"")
+    other = operator.get("/emails/", headers={**LIVE, "If-None-Match": first["ETag"]})
+    assert (other.status_code, other.content) == (200, again.content)
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/sites/a.example/", "/fetches/?state=failed&url=*", "/emails/?state=failed"])
@@ -128,7 +144,21 @@ def test_what_one_viewer_has_seen_costs_the_next_one_nothing(
     assert reading.call_count == 0
 
 
-def asked(path: str, cookie: str, *, method: str = "GET", live: bool = True) -> list[dict[str, Any]] | None:
+def test_what_has_changed_is_sent(operator: Client, forget: Forget) -> None:
+    """A page says what it has, and that is no more the same once a row was added."""
+    page, before = operator.get("/fetches/"), operator.get("/fetches/", headers=LIVE)
+    assert f'data-etag="{escape(before["ETag"])}"' in page.text
+    request_fetch("http://a.example/")
+    forget()
+    after = operator.get("/fetches/", headers={**LIVE, "If-None-Match": before["ETag"]})
+    assert after.status_code == 200
+    assert after["ETag"] != before["ETag"]
+    assert "a.example" in after.text
+
+
+def asked(
+    path: str, cookie: str, *, method: str = "GET", live: bool = True, query: str = "", has: str = ""
+) -> list[dict[str, Any]] | None:
     """Return what is answered in front of Django; None where it is left to Django."""
     sent: list[dict[str, Any]] = []
     is_left = False
@@ -141,7 +171,8 @@ def asked(path: str, cookie: str, *, method: str = "GET", live: bool = True) -> 
         sent.append(message)
 
     headers = [(b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie}".encode()), *([(b"x-weir-live", b"1")] * live)]
-    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+    headers += [(b"if-none-match", has.encode())] if has else []
+    scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(), "headers": headers}
     asyncio.run(GivenAgain(django)(scope, None, send))  # type: ignore[arg-type]
     return None if is_left else sent
 
@@ -154,6 +185,10 @@ def test_an_answer_is_given_again_to_whom_it_was_given_and_to_nobody_else(operat
     assert given is not None
     assert given[0]["status"] == 200
     assert given[1]["body"] == answer.content
+    assert (b"cache-control", b"no-store") in given[0]["headers"]
+    same = asked("/unread/", session, has=answer["ETag"])
+    assert same is not None
+    assert (same[0]["status"], same[1]["body"]) == (304, b"")
     assert asked("/unread/", "another") is None
     assert asked("/unread/", "") is None
     assert asked("/emails/", session) is None
@@ -178,6 +213,32 @@ def test_an_answer_that_is_good_is_given_to_another_visitor_who_may_see_it(
     assert asked("/unread/", clients[1].cookies[settings.SESSION_COOKIE_NAME].value) is None
 
 
+def test_an_answer_is_that_of_its_query(operator: Client) -> None:
+    """Filters and cursors make other pages."""
+    operator.get("/unread/?a=1", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    assert asked("/unread/", session, query="a=1") is not None
+    assert asked("/unread/", session, query="a=2") is None
+    assert asked("/unread/", session) is None
+
+
+def test_a_visitor_is_trusted_for_a_while_only(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the session is looked at again, however long the answer is good."""
+    monkeypatch.setattr(answers, "TRUSTED_S", 0.0)
+    operator.get("/unread/", headers=LIVE)
+    assert asked("/unread/", operator.cookies[settings.SESSION_COOKIE_NAME].value) is None
+
+
+def test_few_answers_are_kept(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visitors cannot fill the memory with queries."""
+    monkeypatch.setattr(answers, "MOST_KEPT", 1)
+    operator.get("/unread/?a=1", headers=LIVE)
+    operator.get("/unread/?a=2", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    assert asked("/unread/", session, query="a=1") is None
+    assert asked("/unread/", session, query="a=2") is not None
+
+
 def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:
     """The answer is still good, and not for this visitor."""
     operator.get("/unread/", headers=LIVE)
@@ -187,8 +248,9 @@ def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:
     assert asked("/unread/", session) is None
 
 
-def test_an_answer_is_good_for_a_while_only(operator: Client) -> None:
-    """As long as its snapshot; then Django is asked again."""
+def test_an_answer_is_good_for_a_while_only(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as its snapshot; then Django is asked again, also for a visitor who is trusted."""
+    monkeypatch.setattr(answers, "TRUSTED_S", 3_600.0)
     operator.get("/unread/", headers=LIVE)
     session = operator.cookies[settings.SESSION_COOKIE_NAME].value
     wait_for(lambda: asked("/unread/", session) is None, 10, "the end of the answer")

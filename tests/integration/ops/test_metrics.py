@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -12,14 +14,16 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test import Client
+from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from notifications import counters, flush, inbox, reconcile
+from notifications.reports import unread_status
 from ops import checks
 from ops.metrics import scrape, views
-from ops.metrics.parts import sites, totals
+from ops.metrics.parts import sites, totals, unread, work
 from ratelimit import site_settings
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
@@ -27,11 +31,12 @@ from tests.integration.plans import scanned
 from workers import broker_link, heartbeats
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch
-from workers.history.models import Total
+from workers.history.models import Total, Watermark
 from workers.history.rollup import LATENESS_MS, roll_up
 from workers.mail.models import Email
 from workers.orders import shipping
 from workers.orders.models import Order
+from workers.overview.overview import Numbers
 from workers.processes.models import Process
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
@@ -84,7 +89,10 @@ def test_with_the_token_everybody_may_ask_and_nobody_may_keep_the_answer() -> No
     answer = ask(address="203.0.113.9")
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
-    assert Client(headers={"Authorization": f"bearer {TOKEN}"}).post("/metrics").status_code == 405
+    client = Client(headers={"Authorization": f"bearer {TOKEN}"})
+    assert client.post("/metrics").status_code == 405
+    head = client.head("/metrics")
+    assert (head.status_code, head.content) == (200, b"")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +138,31 @@ def test_processes_and_heartbeats_are_told_by_kind_and_queue() -> None:
     assert found["weir_messages_waiting", ("fetch",)] == 0
 
 
+def test_a_process_that_was_replaced_is_told_no_more() -> None:
+    """After a kill, its successor has its name: an alarm on silent processes ends."""
+    old = database_now() - timedelta(minutes=1)
+    Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=7, turned_at=old)
+    Process.objects.create(kind="fetcher", name="fetcher@host", host="host", pid=8)
+    found = series()
+    assert (found["weir_processes", ("fetcher", "alive")], found["weir_processes", ("fetcher", "silent")]) == (1, 0)
+
+
+def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two of them are the same here."""
+    numbers = Numbers(*range(1, len(Numbers._fields) + 1))
+    monkeypatch.setattr(work, "count", lambda: numbers)
+    found = series()
+    for state in ("queued", "reserved", "running"):
+        assert found["weir_fetches", (state,)] == getattr(numbers, state)
+    for state in ("paused", "backed_off", "unreachable", "stalled", "halted"):
+        assert found["weir_sites", (state,)] == getattr(numbers, state)
+    for state in ("pending", "sending", "unknown"):
+        assert found["weir_emails", (state,)] == getattr(numbers, state)
+    assert found["weir_emails_oldest_seconds", ("pending",)] == numbers.oldest_pending_s
+    assert found["weir_emails_oldest_seconds", ("unknown",)] == numbers.oldest_unknown_s
+    assert found["weir_fetches_oldest_due_seconds", ()] == numbers.oldest_due_s
+
+
 def test_work_is_counted_by_state_and_its_age_is_told() -> None:
     """Fetches, sites, e-mails."""
     for name in ("a.example", "b.example"):
@@ -160,6 +193,13 @@ def test_unread_numbers_tell_their_trust_and_what_waits() -> None:
     assert found["weir_unread_deltas_waiting", ()] == 2
     assert found["weir_unread_repaired_users_total", ()] == 0
     assert found["weir_unread_scan_progress_ratio", ()] >= 0
+
+
+def test_deltas_that_may_be_lost_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm asks for it."""
+    seen = replace(unread_status(), trusted=False)
+    monkeypatch.setattr(unread, "unread_status", lambda: seen)
+    assert series()["weir_unread_trusted", ()] == 0
 
 
 def test_an_old_snapshot_and_the_connections_are_told(other_connection: psycopg.Connection[Any]) -> None:
@@ -206,8 +246,10 @@ def test_a_part_that_hangs_is_left_out_after_a_second(other_connection: psycopg.
 
 def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Redis knows is told, and no part of the database's is tried one by one."""
+    tries = []
 
     def refused() -> None:
+        tries.append(1)
         raise OperationalError("connection refused")
 
     monkeypatch.setattr(connection, "ensure_connection", refused)
@@ -217,6 +259,7 @@ def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch
     assert found["weir_unread_deltas_waiting", ()] == 0
     errors = {labels[0]: value for (name, labels), value in found.items() if name == "weir_scrape_errors"}
     assert {name for name, failed in errors.items() if not failed} == {"messages", "deltas"}
+    assert len(tries) == 1
 
 
 def test_a_broker_that_is_away_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +309,44 @@ def test_a_scrape_is_given_again_for_five_seconds_and_one_thread_asks(monkeypatc
     assert len(calls) == 1
     monkeypatch.setattr(scrape, "FRESH_S", 0.0)
     assert scraper.scrape() is not first
+
+
+@pytest.mark.parametrize(("age_s", "is_given"), [(4.0, True), (6.0, False)])
+def test_a_scrape_is_good_for_five_seconds(age_s: float, is_given: bool) -> None:
+    """An older one is made anew."""
+    scraper = scrape.Scraper()
+    scraper._last = old = scrape.Scrape(at=time.monotonic() - age_s)
+    assert (scraper.scrape() is old) == is_given
+
+
+def test_while_another_asks_an_old_scrape_is_given_for_fifteen_seconds() -> None:
+    """A server that hangs would have old numbers look like new ones."""
+    scraper = scrape.Scraper()
+    with scraper._asking:
+        scraper._last = old = scrape.Scrape(at=time.monotonic() - 13)
+        assert scraper.scrape() is old
+        scraper._last = scrape.Scrape(at=time.monotonic() - 16)
+        with pytest.raises(scrape.Busy):
+            scraper.scrape()
+
+
+def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that each take a second would together take longer than Prometheus waits; what was read is told."""
+    now = [0.0]
+
+    def takes(seconds: float) -> Any:
+        def ask() -> list[Metric]:
+            now[0] += seconds
+            return []
+
+        return ask
+
+    waits_s = {"first": 4.5, "second": 1.0, "third": 1.0}
+    parts = [scrape.Part(name=name, ask=takes(seconds), of_database=False) for name, seconds in waits_s.items()]
+    monkeypatch.setattr(scrape, "parts", lambda: parts)
+    monkeypatch.setattr(scrape, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    errors = {sample.labels["part"]: sample.value for sample in scrape.scrape().families[-1].samples}
+    assert errors == {"first": 0, "second": 0, "third": 1}
 
 
 # --- totals ---------------------------------------------------------------------------------------
@@ -323,6 +404,8 @@ def test_the_rollup_writes_the_totals_and_tells_how_far_it_is() -> None:
     found = dict(_anew())
     assert found["weir_fetches_ended_total", ("done",)] == 12
     assert 0 <= found["weir_history_age_seconds", ()] < 120
+    Watermark.objects.update(rolled_until=database_now() + timedelta(hours=1))  # the clock was set back
+    assert _anew()["weir_history_age_seconds", ()] == 0
 
 
 def _anew() -> Series:

@@ -5,9 +5,6 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from ops import answers
-from ops.snapshots import Snapshot
-from ops.views import overview
 from ops.views.overview import MOST_PROCESSES
 from project.logins import links
 from tests.integration.conftest import database_now
@@ -17,10 +14,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def operator(monkeypatch: pytest.MonkeyPatch) -> Client:
-    """Return a browser in which the operator is signed in; nobody has looked at the page yet."""
-    answers.forget()
-    monkeypatch.setattr(overview, "_snapshot", Snapshot())
+def operator() -> Client:
+    """Return a browser in which the operator is signed in."""
     client = Client()
     client.force_login(links.operator())
     return client

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def folder(tmp_path: Path, settings: LazySettings) -> Path:
     """Return the folder of the files, which does not exist yet."""
-    settings.WEIR_LIVENESS_DIR = str(tmp_path / "alive")
-    return tmp_path / "alive"
+    settings.WEIR_LIVENESS_DIR = str(tmp_path / "weir" / "alive")
+    return tmp_path / "weir" / "alive"
 
 
-def test_a_turn_touches_the_file_of_the_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_touches_the_file_of_the_process(folder: Path) -> None:
     """At most once in two seconds; the folder is created."""
     file = LivenessFile(name="fetcher/1@host")
     file.touch()
@@ -29,13 +29,14 @@ def test_a_turn_touches_the_file_of_the_process(folder: Path, monkeypatch: pytes
     os.utime(path, (1, 1))
     file.touch()
     assert path.stat().st_mtime == 1
-    monkeypatch.setattr(liveness, "EVERY_S", 0.0)
+    file._touched_at -= 2.0
     file.touch()
     assert path.stat().st_mtime > 1
 
 
-def test_a_process_that_ends_in_order_leaves_no_file(folder: Path) -> None:
-    """A turn that comes after it brings none back."""
+def test_a_process_that_ends_in_order_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn that comes after it brings none back, however much later."""
+    monkeypatch.setattr(liveness, "EVERY_S", 0.0)
     known = Presence(kind="worker", name="worker@host")
     known.show_life()
     assert [path.name for path in folder.iterdir()] == ["worker@host"]
@@ -44,10 +45,13 @@ def test_a_process_that_ends_in_order_leaves_no_file(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_without_a_folder_nothing_is_written(settings: LazySettings, tmp_path: Path) -> None:
-    """Which is the default."""
+def test_without_a_folder_nothing_is_written(
+    settings: LazySettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is the default; nor in the folder in which the process runs."""
+    monkeypatch.chdir(tmp_path)
     settings.WEIR_LIVENESS_DIR = ""
-    file = LivenessFile(name=str(tmp_path / "file"))
+    file = LivenessFile(name="worker@host")
     file.touch()
     file.remove()
     assert list(tmp_path.iterdir()) == []
@@ -64,4 +68,17 @@ def test_a_folder_that_cannot_be_written_is_told_once(
     with capture_logs() as entries:
         file.touch()
         file.touch()
+    assert [entry["event"] for entry in entries] == ["liveness_not_shown"]
+
+
+def test_the_end_of_a_process_without_a_file_is_no_news(folder: Path, settings: LazySettings) -> None:
+    """Somebody may have removed it, or it was never written; where it cannot be removed, the process ends anyway."""
+    with capture_logs() as entries:
+        LivenessFile(name="worker@host").remove()
+    assert entries == []
+    folder.parent.mkdir(exist_ok=True)
+    folder.touch()
+    settings.WEIR_LIVENESS_DIR = str(folder / "below")
+    with capture_logs() as entries:
+        LivenessFile(name="worker@host").remove()
     assert [entry["event"] for entry in entries] == ["liveness_not_shown"]

@@ -7,11 +7,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
 from project import readiness
 from project.readiness import AWAY, Readiness
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -94,11 +95,12 @@ def test_a_standby_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked() == (503, "PostgreSQL is a standby, which takes no writes.")
 
 
-def test_a_database_that_is_away_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
+def test_a_database_that_is_away_is_told_at_once(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its error, which names hosts."""
 
     def refused(*_arguments: object, **_options: object) -> None:
-        raise OperationalError("connection to server at 10.0.0.7 refused")
+        raise error("connection to server at 10.0.0.7 refused")
 
     monkeypatch.setattr(readiness, "_query", refused)
     assert asked() == (503, AWAY)
@@ -122,3 +124,42 @@ def test_a_database_that_hangs_is_told_after_a_second_to_all_who_ask(
     while asked() != (200, ""):
         assert time.monotonic() < give_up_at
         time.sleep(0.1)
+
+
+def test_an_answer_is_given_again_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ask; and no session of PostgreSQL is kept for the next one."""
+    looked: list[int] = []
+
+    def look(_readiness: Readiness) -> str:
+        connection.ensure_connection()
+        looked.append(1)
+        return ""
+
+    monkeypatch.setattr(Readiness, "_look", look)
+    asking = Readiness()
+    assert [asking.reason() for _ in range(5)] == [""] * 5
+    assert len(looked) == 1
+    assert asking._threads.submit(lambda: connection.connection).result(10) is None
+    monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+    asking.reason()
+    assert len(looked) == 2
+
+
+def test_a_check_that_hangs_holds_up_nobody_for_longer_than_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it does where the network swallows what is sent: PostgreSQL's own limit does not help there."""
+    go_on = threading.Event()
+    monkeypatch.setattr(Readiness, "_look", lambda _readiness: str(go_on.wait(30)))
+    asking, began_at = Readiness(), time.monotonic()
+    try:
+        assert [asking.reason(), asking.reason()] == [AWAY] * 2
+        assert 2 <= time.monotonic() - began_at < 10
+    finally:
+        go_on.set()
+
+
+def test_a_statement_that_hangs_is_ended_by_the_server(other_connection: psycopg.Connection[Any]) -> None:
+    """Though the lock stays: no session waits for it behind the answers."""
+    other_connection.execute("LOCK TABLE django_migrations")
+    asking = Readiness()
+    assert asking.reason() == AWAY
+    wait_for(lambda: asking._running is not None and asking._running.done(), 10, "the end of the check")

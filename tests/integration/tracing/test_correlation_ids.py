@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -108,7 +109,7 @@ def test_an_answer_that_failed_has_the_id() -> None:
 
 
 @pytest.mark.usefixtures("messages")
-@pytest.mark.parametrize("given", [None, "", "x" * 2**20, "a\nb", "<script>alert(1)</script>", "a\x1b[2Jb"])
+@pytest.mark.parametrize("given", [None, "", "x" * 65, "x" * 2**20, "a\nb", "<script>alert(1)</script>", "a\x1b[2Jb"])
 def test_a_request_without_a_good_id_gets_a_new_one(given: str | None, caplog: pytest.LogCaptureFixture) -> None:
     """What a hostile header says is in no row, in no line and not in the answer."""
     made = asked(given).headers["X-Request-ID"]
@@ -142,6 +143,41 @@ def test_what_a_task_asks_for_has_the_name_of_its_message() -> None:
     assert run({})[0] == "task-1"
     assert run({tracing_messages.HEADER: "a\nb"})[0] == "task-1"
     assert correlation.current() == ""
+
+
+def test_a_block_within_a_block_gives_the_name_back() -> None:
+    """What is done after a row's own lines is done for whom it was before; also where the block fails."""
+    with correlation.bound("outer"):
+        with pytest.raises(RuntimeError), correlation.bound("inner"):
+            raise RuntimeError("no")
+        assert correlation.current() == "outer"
+    assert correlation.current() == ""
+
+
+def test_a_message_that_is_sent_again_keeps_its_name(broker: redis.Redis) -> None:
+    """Such as that of a task which was postponed, whoever sends it."""
+    with correlation.bound("other"), app.connection_for_write() as connection:
+        app.send_task(TASK, (0,), headers={tracing_messages.HEADER: ID}, connection=connection)
+    [message] = headers(broker)
+    assert message[tracing_messages.HEADER] == ID
+
+
+def test_a_task_of_weir_works_for_nobody_in_particular() -> None:
+    """Not even where its message has a name, as one of an older version may have."""
+    request = SimpleNamespace(is_eager=False, get={tracing_messages.HEADER: ID}.get)
+    with correlation.bound("before"):
+        tracing_messages._bind("task-1", SimpleNamespace(name=task_names.DISPATCH, request=request))
+        assert correlation.current() == ""
+
+
+def test_a_task_that_runs_within_its_caller_keeps_the_name_of_that() -> None:
+    """As tests of an application call tasks: the message has none, and the request goes on afterwards."""
+    task = SimpleNamespace(name=TASK, request=SimpleNamespace(is_eager=True, get={}.get))
+    with correlation.bound(ID):
+        tracing_messages._bind("task-1", task)
+        assert correlation.current() == ID
+        tracing_messages._unbind(task)
+        assert correlation.current() == ID
 
 
 def test_the_task_at_the_end_has_the_name_of_its_fetch(broker: redis.Redis) -> None:

@@ -34,6 +34,7 @@ def test_series_stand_on_each_other() -> None:
         ("area", "M0 100V75H1V75H2V100z"),
     )
     assert "2 done, 4 failed" in found.alternative
+    assert (found.most, found.begins) == ("at most 4 in 1 h", "24 h ago")
 
 
 def test_a_chart_of_nothing_says_so() -> None:

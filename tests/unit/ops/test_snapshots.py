@@ -38,8 +38,9 @@ def test_one_thread_looks_and_the_others_get_what_it_saw() -> None:
     assert (len(looks), got) == (1, [1] * 8)
 
 
-def test_while_one_looks_again_the_others_get_the_last_look() -> None:
-    """Nobody waits for a look that somebody else makes."""
+def test_while_one_looks_again_the_others_get_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a look that somebody else makes, but for the first one."""
+    monkeypatch.setattr(snapshots, "FIRST_WITHIN_S", 60.0)
     is_looking, may_end = threading.Event(), threading.Event()
     answers = iter([1, 2])
 
@@ -67,6 +68,21 @@ def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> No
     clock = iter([0.0, 0.5, 0.5, 0.5, 0.5, 0.5])
     monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
     assert Snapshot[int]().get(lambda: 1).life_s == 10.0
+
+
+def test_a_quick_look_lives_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no statement of it may take more than one."""
+    limits: list[float] = []
+
+    def reading(seconds: float) -> nullcontext[None]:
+        limits.append(seconds)
+        return nullcontext()
+
+    monkeypatch.setattr(bounded, "reading", reading)
+    snapshot: Snapshot[int] = Snapshot()
+    assert 2 <= snapshot.get(lambda: 1).life_s < 5
+    assert snapshot.get(lambda: 2) is snapshot.get(lambda: 3)
+    assert limits == [1.0]
 
 
 def test_a_failure_is_said_and_never_raised() -> None:
@@ -99,6 +115,6 @@ def test_each_key_has_its_snapshot_and_few_are_kept(monkeypatch: pytest.MonkeyPa
     def get(key: str) -> int | None:
         return kept.get(key, lambda: look(key)).value
 
-    assert [get(key) for key in "abab"] == [1, 2, 1, 2]
-    assert [get(key) for key in "cba"] == [3, 2, 4]
-    assert looks == ["a", "b", "c", "a"]
+    assert [get(key) for key in "aba"] == [1, 2, 1]
+    assert [get(key) for key in "cacb"] == [3, 1, 3, 4]
+    assert looks == ["a", "b", "c", "b"]

@@ -1,0 +1,26 @@
+"""Pages that nobody has looked at yet."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ops import answers, histories
+from ops.snapshots import Snapshot, Snapshots
+from ops.views import emails, fetches, overview, sites, unread
+
+Forget = Callable[[], None]
+
+
+@pytest.fixture(autouse=True)
+def forget(monkeypatch: pytest.MonkeyPatch) -> Forget:
+    """Have this process remember no look and no answer, now and when it is called again."""
+
+    def forget_all() -> None:
+        answers.forget()
+        for module in (emails, fetches, histories, overview, sites, unread):
+            for name, kept in vars(module).items():
+                if isinstance(kept, Snapshot | Snapshots):
+                    monkeypatch.setattr(module, name, type(kept)())
+
+    forget_all()
+    return forget_all

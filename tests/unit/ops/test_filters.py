@@ -1,0 +1,49 @@
+"""Filters: what a URL says is bounded, known, and said again in the links of the list."""
+
+from django.http import QueryDict
+
+from ops.filters import Choice, Filters, Text
+
+FILTERS = Filters(
+    Text(name="search", label="Search"),
+    Choice(name="state", label="State", values=("queued", "done")),
+    Choice(name="sort", label="Order", values=lambda: ["name", "backlog"], default="backlog"),
+)
+
+
+def read(query: str) -> dict[str, str]:
+    return dict(FILTERS.read(QueryDict(query)).values)
+
+
+def test_without_a_query_each_field_has_its_default() -> None:
+    """And there is no cursor."""
+    assert read("") == {"search": "", "state": "", "sort": "backlog"}
+    assert FILTERS.read(QueryDict("")).cursor == ""
+
+
+def test_a_value_that_is_no_choice_counts_as_the_default() -> None:
+    """None of them may be chosen, also where there is a default."""
+    assert read("state=done&sort=name") == {"search": "", "state": "done", "sort": "name"}
+    assert read("state=gone&sort=gone") == {"search": "", "state": "", "sort": "backlog"}
+    assert read("sort=")["sort"] == ""
+
+
+def test_a_text_is_bounded_and_fit_for_a_query() -> None:
+    """PostgreSQL takes no zero bytes."""
+    assert read("search=+a%00b+")["search"] == "ab"
+    assert len(read("search=" + "x" * 600)["search"]) == 500
+    assert len(FILTERS.read(QueryDict("after=" + "x" * 600)).cursor) == 500
+
+
+def test_a_link_to_the_next_page_has_the_filters_and_its_own_cursor() -> None:
+    """The first page has none."""
+    chosen = FILTERS.read(QueryDict("search=a%26b&state=done&after=old"))
+    assert chosen.cursor == "old"
+    assert chosen.query("new") == "search=a%26b&state=done&sort=backlog&after=new"
+    assert chosen.query() == "search=a%26b&state=done&sort=backlog"
+
+
+def test_the_form_gets_its_fields_with_their_values() -> None:
+    """In their order."""
+    found = [(each.name, value) for each, value in FILTERS.read(QueryDict("search=a"))]
+    assert found == [("search", "a"), ("state", ""), ("sort", "backlog")]
