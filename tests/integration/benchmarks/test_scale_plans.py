@@ -5,12 +5,14 @@ held, all bodies for each batch that is purged. (Without statistics, as in a new
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from postgres import statements
+from ratelimit.models import LONG_AGO
 from tests.integration.plans import plan_of
 from workers.fetches.dispatch import dispatch
 from workers.fetches.reports.site_list import QUEUE_PIECE
@@ -81,6 +83,27 @@ def test_the_list_of_sites_reads_no_fetch_that_has_ended() -> None:
     nodes = reads("workers.fetches.reports", "backlogs", {"after": 0, "until": 2**63 - 1, "most": QUEUE_PIECE})
     of_fetches = [node for node in nodes if node["Relation Name"] == "fetches_fetch"]
     assert [(node["Node Type"], node["Index Name"]) for node in of_fetches] == [("Index Only Scan", "fetch_queue")]
+
+
+@pytest.mark.usefixtures("_filled")
+def test_the_forecast_of_a_long_queue_reads_none_of_its_rows() -> None:
+    """It counts them in the index. The few robots.txt files among them are found by an index of their own."""
+    parameters = {
+        "site": 10,
+        "name": "site-10.example",
+        "interval": timedelta(seconds=1),
+        "written_rate": "1/s",
+        "long_ago": LONG_AGO,
+        "starts_within": 0.0,
+        "clears_within": 0.0,
+        "obey": True,
+        "origins": ["http://site-10.example"],
+        "robots_urls": ["http://site-10.example/robots.txt"],
+    }
+    nodes = reads("workers.fetches.reports", "forecast", parameters)
+    by = {(node.get("Index Name"), node["Node Type"]) for node in nodes if node["Relation Name"] == "fetches_fetch"}
+    assert ("fetch_queue", "Index Only Scan") in by
+    assert "fetch_robots_once" in {index for index, _ in by}
 
 
 @pytest.mark.usefixtures("_filled")

@@ -123,11 +123,25 @@ def test_the_pages_of_operators_have_all_that_is_wanted_once(
     wanted: listing.Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where pages are short."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 7_000)
+    monkeypatch.setattr(listing, "LOOKED_AT", 3_000)
     page = listing.page(wanted)
     found = [email.pk for email in page.emails]
     while page.next:
         assert len(page.emails) == listing.A_PAGE or page.looked_at
+        page = listing.page(wanted, page.next)
+        found += [email.pk for email in page.emails]
+    assert found == [email.pk for email in listing.listed(wanted)]
+
+
+@pytest.mark.usefixtures("_many")
+def test_sent_e_mails_are_found_among_many_that_were_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly any is sent, the newest first; no page goes on for long."""
+    monkeypatch.setattr(listing, "LOOKED_AT", 30_000)
+    Email.objects.filter(state="sent").exclude(recipient__startswith="kim.77").update(state="failed", sent_at=None)
+    wanted = listing.Wanted(state="sent")
+    page = listing.page(wanted)
+    found = [email.pk for email in page.emails]
+    while page.next:
         page = listing.page(wanted, page.next)
         found += [email.pk for email in page.emails]
     assert found == [email.pk for email in listing.listed(wanted)]

@@ -6,7 +6,7 @@ have fewer than others, says so, and its cursor goes on from there.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
@@ -17,7 +17,7 @@ from workers.mail.phases import State
 from workers.mail.reports import searching
 
 A_PAGE: Final = 100
-LOOKED_AT: Final = 20_000  # e-mails, for one page: some 40 ms
+LOOKED_AT: Final = 5_000  # e-mails, for one page; each may have to be read from another place of a disk
 LARGEST_ID: Final = 2**63 - 1
 
 
@@ -28,6 +28,11 @@ class Wanted:
     state: str = ""
     kind: str = ""
     to: str = ""
+
+
+Place = tuple[
+    Any, ...
+]  # of an e-mail in the order of a list: the value of its column, if it has another one, and the id
 
 
 class EmailsPage(NamedTuple):
@@ -64,16 +69,22 @@ def page(wanted: Wanted, cursor: str = "") -> EmailsPage:
     found = list((_until(emails, wanted, last) if last else emails)[: A_PAGE + 1])
     shown = found[:A_PAGE]
     if len(found) > A_PAGE:
-        return EmailsPage(shown, cursors.encode(_place(shown[-1], wanted)))
+        return EmailsPage(shown, _cursor(_place(shown[-1], wanted)))
     if last is None:
         return EmailsPage(shown, "")
-    return EmailsPage(shown, cursors.encode(_place(last, wanted)), LOOKED_AT if len(shown) < A_PAGE else None)
+    return EmailsPage(shown, _cursor(last), LOOKED_AT if len(shown) < A_PAGE else None)
 
 
-def _last_looked_at(wanted: Wanted, cursor: str) -> Email | None:
-    """Return the last e-mail that a page may look at; None where the list ends before, or an index serves all of it."""
-    served = _served(wanted)
-    return None if served == wanted else _after(listed(served), served, cursor)[LOOKED_AT - 1 : LOOKED_AT].first()
+def _last_looked_at(wanted: Wanted, cursor: str) -> Place | None:
+    """Return the last place that a page may look at; None where the list ends before, or an index serves all of it.
+
+    What it asks for stands in the index, but for addresses.
+    """
+    if (served := _served(wanted)) == wanted:
+        return None
+    column = _column(wanted)
+    places = _after(listed(served), served, cursor).values_list(*(["pk"] if column == "-pk" else [column, "pk"]))
+    return places[LOOKED_AT - 1 : LOOKED_AT].first()
 
 
 def _served(wanted: Wanted) -> Wanted:
@@ -92,12 +103,13 @@ def _order(wanted: Wanted) -> tuple[str, ...]:
     return ("-pk",) if wanted.state in {"", State.SENT} else ("created_at", "pk")
 
 
-def _place(email: Email, wanted: Wanted) -> list[object]:
-    name = _column(wanted)
-    if name == "-pk":
-        return [email.pk]
-    value = getattr(email, name)
-    return [value if wanted.to else value.isoformat(), email.pk]
+def _place(email: Email, wanted: Wanted) -> Place:
+    column = _column(wanted)
+    return (email.pk,) if column == "-pk" else (getattr(email, column), email.pk)
+
+
+def _cursor(place: Place) -> str:
+    return cursors.encode([value.isoformat() if isinstance(value, datetime) else value for value in place])
 
 
 def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Email]:
@@ -116,13 +128,14 @@ def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Ema
     raise cursors.BadCursor
 
 
-def _until(emails: QuerySet[Email], wanted: Wanted, last: Email) -> QuerySet[Email]:
-    """Return those that do not come behind the last one."""
-    if (column := _column(wanted)) == "-pk":
-        return emails.filter(pk__gte=last.pk)
-    place = getattr(last, column)
+def _until(emails: QuerySet[Email], wanted: Wanted, last: Place) -> QuerySet[Email]:
+    """Return those that do not come behind the last place."""
+    *values, pk = last
+    if not values:
+        return emails.filter(pk__gte=pk)
+    [place], column = values, _column(wanted)
     return emails.filter(
-        Q(**{f"{column}__lt": place}) | Q(**{column: place, "pk__lte": last.pk}), **{f"{column}__lte": place}
+        Q(**{f"{column}__lt": place}) | Q(**{column: place, "pk__lte": pk}), **{f"{column}__lte": place}
     )
 
 

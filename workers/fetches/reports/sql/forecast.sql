@@ -13,7 +13,8 @@
 -- site    the site, or the one that would be created
 -- robots  the robots.txt of the origins that is unreachable for the longest time
 -- dated   when what is queued can start
--- queue   what is queued for the site, counted
+-- queue   what is queued for the site, counted by the index fetch_queue alone, as a queue may be long
+-- asked   its robots.txt files that are due, which are few: all that are to be fetched stand in the index fetch_robots_once
 SELECT
     site.id IS NULL AS is_new, site.name, written_rate, effective_interval, burst, max_concurrency, paused_until,
     has_backlog, now,
@@ -29,7 +30,7 @@ SELECT
     extract(epoch FROM effective_grace)::float8 AS grace_s,
     extract(epoch FROM next_start - now)::float8 AS reserved_for_s,
     coalesce(extract(epoch FROM greatest(paused_until, backed_off_until) - now), '-infinity')::float8 AS held_for_s,
-    queue.*,
+    queue.*, asked.robots,
     coalesce(obeys_robots, %(obey)s::bool)
         AND NOT EXISTS (SELECT FROM fetches_robotsfile WHERE origin = ANY(%(origins)s) AND refresh_at > now)
         AND NOT EXISTS (
@@ -76,8 +77,17 @@ CROSS JOIN LATERAL (
         count(*) FILTER (
             WHERE priority > 0 AND not_before <= greatest(due, now + make_interval(secs => %(starts_within)s::float8))
                 OR priority = 0 AND not_before <= due
-        ) AS ahead,
-        count(*) FILTER (WHERE is_robots AND not_before <= now) AS robots
+        ) AS ahead
     FROM fetches_fetch
     WHERE site_id = site.id AND state = 'queued'
 ) AS queue
+CROSS JOIN LATERAL (
+    SELECT count(*) AS robots
+    FROM (
+        SELECT site_id, state, not_before
+        FROM fetches_fetch
+        WHERE is_robots AND state IN ('queued', 'reserved', 'running')
+        OFFSET 0
+    ) AS asked
+    WHERE asked.site_id = site.id AND asked.state = 'queued' AND asked.not_before <= now
+) AS asked
