@@ -100,3 +100,17 @@ def test_server_that_is_away(web: Web, browser: Browser) -> None:
         state(page, "The server does not answer")
         page.context.set_offline(False)
         state(page, "Updates every")
+
+
+def test_what_has_not_changed_is_not_sent(web: Web, browser: Browser) -> None:
+    """A poll of a page on which nothing changes is answered 304, without a body, and nothing is touched."""
+    with opened(web, browser, "/fetches/?state=cancelled") as page:
+        page.evaluate(
+            "new MutationObserver(() => { window.touched = true; })"
+            ".observe(document.getElementById('live'), {subtree: true, childList: true, characterData: true})"
+        )
+        for _ in range(2):
+            with page.expect_response(lambda response: "x-weir-live" in response.request.headers) as looked:
+                pass
+            assert looked.value.status == 304
+        assert not page.evaluate("window.touched")
