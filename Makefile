@@ -54,7 +54,7 @@ bench: .venv/.installed-bench ## measure against named peers; writes JSON to .we
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## delete caches, build output and throw-away servers; keeps .venv and what `make up` stored
-	@for home in .weir/test .weir/demo .weir/bench; do \
+	@for home in .weir/test .weir/demo .weir/pictures .weir/bench; do \
 		if [ -d $$home ]; then \
 			$(BIN)/python -c 'import sys, pathlib; from project import embedded; embedded.discard(pathlib.Path(sys.argv[1]))' $$home \
 				|| exit 1; \
