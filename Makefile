@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Tests and demo start many processes: with cached byte code each takes a third less of the processor to start.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test lint hooks docs faults bench clean
+.PHONY: help install demo up test lint hooks docs pictures faults bench clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,9 @@ docs: install ## build the documentation as a site in build/docs; a warning is a
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "The documentation is in build/docs/index.html."
 
+pictures: install ## run the demo, and take the pictures of the operators' pages in docs/images/pages
+	@$(BIN)/python -m tests.acceptance.ops.pictures
+
 faults: install ## run the fault tests at length: more kills, more outages, more time
 	WEIR_FAULTS=1 $(BIN)/python -m pytest -m faults $(ARGS)
 
@@ -51,7 +54,7 @@ bench: .venv/.installed-bench ## measure against named peers; writes JSON to .we
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## delete caches, build output and throw-away servers; keeps .venv and what `make up` stored
-	@for home in .weir/test .weir/demo .weir/bench; do \
+	@for home in .weir/test .weir/demo .weir/pictures .weir/bench; do \
 		if [ -d $$home ]; then \
 			$(BIN)/python -c 'import sys, pathlib; from project import embedded; embedded.discard(pathlib.Path(sys.argv[1]))' $$home \
 				|| exit 1; \

@@ -1,0 +1,89 @@
+"""Chromium as operators use it, and a witness of what goes wrong in a page."""
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
+
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM: Final = next(filter(None, map(shutil.which, NAMES)), None)
+WHY_NOT: Final = "" if CHROMIUM else "no Chromium is installed: apt-get install --no-install-recommends chromium"
+LONGEST_MS: Final = 15_000  # of one step
+LATER: Final = "Fetch"  # what a page's script asks for once the page is there
+TELLS_VIOLATIONS: Final = """
+document.addEventListener("securitypolicyviolation",
+    (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+@dataclass(kw_only=True)
+class Witness:
+    """What a page does that no page may do: errors, violations of its policy, dialogs. And what it loads, in bytes."""
+
+    seen: list[str] = field(default_factory=list)
+    bytes: Counter[str] = field(default_factory=Counter)
+    _kinds: dict[str, str] = field(default_factory=dict)
+
+    def watch(self, page: Page) -> None:
+        """Begin; the browser's cache is not used from now on. Handlers only note: they may not wait for the browser."""
+        page.add_init_script(TELLS_VIOLATIONS)
+        page.on("console", lambda message: self._note(message.type, message.text))
+        page.on("pageerror", lambda error: self._note("error", str(error)))
+        page.on("dialog", self._dismiss)
+        page.on("popup", lambda popup: self._note("error", f"a window of {popup.url}"))
+        protocol = page.context.new_cdp_session(page)
+        protocol.on("Network.requestWillBeSent", lambda sent: self._kinds.update({sent["requestId"]: sent["type"]}))
+        protocol.on("Network.dataReceived", self._received)
+        protocol.on("Network.loadingFinished", self._finished)
+        protocol.send("Network.enable")
+        protocol.send("Network.setCacheDisabled", {"cacheDisabled": True})
+
+    def _note(self, kind: str, text: str) -> None:
+        is_the_status_asked_for = re.search(r"status of (403|404) ", text)
+        if kind in {"error", "warning"} and not is_the_status_asked_for:
+            self.seen.append(f"{kind}: {text}")
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.seen.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _received(self, data: dict[str, Any]) -> None:
+        if (kind := self._kinds.get(data["requestId"], "")) != LATER:
+            self.bytes["all"] += data["dataLength"]
+            self.bytes[kind] += data["dataLength"]
+
+    def _finished(self, request: dict[str, Any]) -> None:
+        if self._kinds.get(request["requestId"]) != LATER:
+            self.bytes["transferred"] += int(request["encodedDataLength"])
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser, which is closed at the end."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def visiting(browser: Browser, base: str, session: str = "", **options: Any) -> Iterator[BrowserContext]:
+    """A context of the browser with this session; "" for a visitor who has none.
+
+    Nothing moves there: a colour that changes slowly is no colour of the page.
+    """
+    context = browser.new_context(base_url=base, reduced_motion="reduce", **options)
+    context.set_default_timeout(LONGEST_MS)
+    if session:
+        context.add_cookies([{"name": "sessionid", "value": session, "url": base}])
+    try:
+        yield context
+    finally:
+        context.close()

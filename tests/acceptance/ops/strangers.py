@@ -1,0 +1,93 @@
+"""Rows with texts as hostile as strangers can write them: markup, scripts, changes of direction, very long lines."""
+
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from django.utils import timezone
+
+from ratelimit.models import Site
+from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from workers.mail.models import Email, PausedKind, RelayHold
+from workers.processes.models import Process
+
+MARKUP: Final = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'>{{ 7 }}</title>"
+# What turns text around, takes no room, or is no character: PostgreSQL refuses NUL alone.
+DIRECTIONS: Final = "\u202egnp.exe\u2066\u200b\u200f \u05e9\u05dc\u05d5\u05dd \U0001f9e8\ufeff\x01\x1b[2J\x7f\x85"
+LONG: Final = MARKUP + DIRECTIONS + "x" * 1_000_000
+LINK: Final = "javascript:alert(3)"
+SITE: Final = "site.example"
+HOSTILE_SITE: Final = '"><img src=x onerror=alert(4)>\u202e.example'
+MORE: Final = 110  # than a page of a list has
+
+
+class Rows(NamedTuple):
+    """Ids of what pages of one thing show."""
+
+    queued: int
+    failed: int
+    done: int
+    email: int
+
+
+def write() -> Rows:
+    """Write rows of each kind, of some more than a page shows."""
+    sites = [
+        Site.objects.create(name=name, interval=timedelta(seconds=1), has_backlog=True, backoff_error=LONG[:300])
+        for name in (SITE, HOSTILE_SITE, *(f"{number}.example" for number in range(MORE)))
+    ][:2]
+    _write_robots(sites)
+    queued, failed, done = _write_fetches(sites)
+    PausedKind.objects.create(kind=MARKUP[:60], who=MARKUP, why=LONG)
+    RelayHold.objects.create(relay=MARKUP, reason=LONG)
+    Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
+    return Rows(queued, failed, done, _write_emails())
+
+
+def _write_robots(sites: list[Site]) -> None:
+    now = timezone.now()
+    for site in sites:
+        RobotsFile.objects.create(
+            origin=f"https://{site.name}",
+            site=site,
+            state=RobotsState.UNREACHABLE,
+            error=LONG,
+            rules=LONG[:500_000],
+            refresh_at=now,
+            expires_at=now + timedelta(days=1),
+        )
+
+
+def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
+    now, site = timezone.now(), sites[0]
+    failed = [
+        Fetch(url=url, site=site, state=State.FAILED, error=error, headers=[[MARKUP, LONG]], finished_at=now)
+        for url, error in [(LINK, LONG), (LONG, LONG), *[(f"https://{SITE}/{MARKUP}{'y' * 2000}", LONG[:3000])] * MORE]
+    ]
+    Fetch.objects.bulk_create(failed)
+    done = Fetch.objects.create(
+        url=LINK,
+        site=site,
+        state=State.DONE,
+        status_code=200,
+        headers=[["content-type", "text/html"], [MARKUP, MARKUP]] + [[LINK, LONG[:1500]]] * 40,
+        finished_at=now,
+    )
+    FetchBody.objects.create(fetch=done, content=LONG.encode())
+    queued = Fetch.objects.bulk_create([Fetch(url=url, site=at) for url in (LINK, LONG) for at in sites])
+    return queued[0].pk, failed[0].pk, done.pk
+
+
+def _write_emails() -> int:
+    texts = {"last_reply": LONG[:50_000], "claimed_by": LONG[:300], "recipient_name": MARKUP, "message_id": MARKUP}
+    emails = [
+        Email(
+            kind=MARKUP[:60],
+            key=f"{number} {MARKUP}"[:100],
+            recipient=MARKUP[:100],
+            subject=LONG[:200],
+            language="<b>",
+            **texts,
+        )
+        for number in range(MORE)
+    ]
+    return Email.objects.bulk_create(emails)[0].pk

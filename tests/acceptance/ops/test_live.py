@@ -1,0 +1,116 @@
+"""Pages that are kept up to date, in a real browser: what changes, what stays, and when it is said that it ended."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.acceptance.ops.browser import visiting
+from tests.acceptance.ops.conftest import Web
+
+pytestmark = pytest.mark.django_db
+
+EVERY_MS = 1_000
+NEW_PROCESS = """
+INSERT INTO processes_process (kind, name, host, pid, version, holds)
+SELECT kind, 'new.1@host', host, 2, version, holds
+FROM processes_process LIMIT 1
+"""
+
+
+@contextmanager
+def opened(web: Web, browser: Browser, path: str, idle_s: int = 1800) -> Iterator[Page]:
+    """A page that looks for changes each second, and stops after `idle_s` in which nobody did anything."""
+
+    def hurry(route: Route) -> None:
+        answer = route.fetch()
+        quick = re.sub(r'data-every="\d+"', f'data-every="1" data-idle="{idle_s}"', answer.text())
+        route.fulfill(response=answer, body=quick)
+
+    with visiting(browser, web.base, web.operator) as context:
+        page = context.new_page()
+        page.route(lambda _url: True, lambda route: hurry(route) if is_whole(route) else route.continue_())
+        page.goto(path)
+        expect(page.locator("#live-switch")).to_be_visible()
+        yield page
+
+
+def is_whole(route: Route) -> bool:
+    return route.request.resource_type == "document"
+
+
+def state(page: Page, text: str) -> None:
+    expect(page.locator("#live-state")).to_contain_text(text, timeout=15_000)
+
+
+def test_changed_row_appears(web: Web, browser: Browser) -> None:
+    """What changes in the database is shown without a reload, within two looks of two seconds."""
+    with opened(web, browser, "/") as page:
+        web.write(NEW_PROCESS)
+        expect(page.get_by_text("new.1@host").first).to_be_visible(timeout=4_000)
+
+
+def test_what_was_typed_stays(web: Web, browser: Browser) -> None:
+    """A field keeps what was typed, and an opened part stays open, while the list around it changes."""
+    with opened(web, browser, "/sites/") as page:
+        page.focus("[name=search]")
+        page.keyboard.type("half a na")
+        web.write("UPDATE ratelimit_site SET backoff_level = 7 WHERE name = 'site.example'")
+        expect(page.get_by_role("cell", name="7", exact=True)).to_be_visible(timeout=10_000)
+        assert page.input_value("[name=search]") == "half a na"
+        assert page.evaluate("document.activeElement.name") == "search"
+
+
+def test_hidden_page_does_not_ask(web: Web, browser: Browser) -> None:
+    """A page in a hidden tab asks for nothing; it asks at once when it is shown again."""
+    with opened(web, browser, "/unread/") as page:
+        asked: list[str] = []
+        page.evaluate(
+            "() => { window.away = true; Object.defineProperty(document, 'hidden', {get: () => window.away});"
+            " document.dispatchEvent(new Event('visibilitychange')); }"
+        )
+        page.on("request", lambda request: asked.append(request.url))
+        page.wait_for_timeout(3 * EVERY_MS)
+        assert not asked
+        with page.expect_request(re.compile("unread"), timeout=3_000):
+            page.evaluate("() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }")
+
+
+def test_page_that_nobody_uses_stops(web: Web, browser: Browser) -> None:
+    """After a time in which nobody did anything the page stops, says so, and starts again by its button."""
+    with opened(web, browser, "/unread/", idle_s=2) as page:
+        state(page, "Updates have stopped")
+        page.click("#live-switch")
+        state(page, "Updates every")
+
+
+def test_signed_out_page_says_so(web: Web, browser: Browser) -> None:
+    """A page whose session has ended says so, and asks no more."""
+    with opened(web, browser, "/unread/") as page:
+        page.context.clear_cookies()
+        state(page, "You are signed out")
+
+
+def test_server_that_is_away(web: Web, browser: Browser) -> None:
+    """A page says that the server does not answer, and goes on by itself when it does again."""
+    with opened(web, browser, "/unread/") as page:
+        page.context.set_offline(True)
+        state(page, "The server does not answer")
+        page.context.set_offline(False)
+        state(page, "Updates every")
+
+
+def test_what_has_not_changed_is_not_sent(web: Web, browser: Browser) -> None:
+    """A poll of a page on which nothing changes is answered 304, without a body, and nothing is touched."""
+    with opened(web, browser, "/fetches/?state=cancelled") as page:
+        page.evaluate(
+            "new MutationObserver(() => { window.touched = true; })"
+            ".observe(document.getElementById('live'), {subtree: true, childList: true, characterData: true})"
+        )
+        for _ in range(2):
+            with page.expect_response(lambda response: "x-weir-live" in response.request.headers) as looked:
+                pass
+            assert looked.value.status == 304
+        assert not page.evaluate("window.touched")

@@ -1,0 +1,255 @@
+"""The operators' pages in a real browser: narrow and wide, light and dark, with and without script, by keyboard alone.
+
+All that they show was written by strangers.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from typing import Any, Final
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Page, expect
+
+from ops.urls import urlpatterns
+from tests.acceptance.ops.browser import Witness, visiting
+from tests.acceptance.ops.conftest import NAME, PASSWORD, Web
+from tests.acceptance.ops.strangers import MARKUP, SITE
+
+pytestmark = pytest.mark.django_db
+
+WIDTHS: Final = (360, 1280, 2560)
+SCHEMES: Final = ("light", "dark")
+LOOKS: Final = list(product(SCHEMES, WIDTHS))
+# axe takes most of the time. `make faults` has it look at all.
+AXE_LOOKS: Final = LOOKS if os.environ.get("WEIR_FAULTS") else [("light", 360), ("dark", 1280), ("light", 2560)]
+MOST_BYTES: Final = 150_000
+MOST_SCRIPT_BYTES: Final = 15_000
+PAGES: Final = {
+    "overview": "/",
+    "sites": "/sites/",
+    "site": f"/sites/{SITE}/?add=500&rate=5/s",
+    "fetches": "/fetches/",
+    "fetch": "/fetches/{failed}/",
+    "fetch, queued": "/fetches/{queued}/",
+    "fetch, done": "/fetches/{done}/",
+    "unread": "/unread/",
+    "emails": "/emails/?state=pending",
+    "email": "/emails/{email}/",
+    "sign in": "/sign-in/",
+    "refused link": "/sign-in/with/nonsense/",
+    "forbidden": "/",
+    "not found": "/sites/%3Cimg%20src=x%20onerror=alert(1)%3E/",
+}
+VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody"}
+AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
+    (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
+OVERFLOW: Final = "document.scrollingElement.scrollWidth - innerWidth"
+HEADINGS: Final = """[...document.querySelectorAll("h1, h2, thead th, dt, label")].map(
+    (each) => each.textContent.replace(/[0-9]+/g, "").trim())"""
+# What no page of ours has, so that it was made by a stranger's text; and what turns text around.
+FOREIGN: Final = r"""() => [
+    ...[...document.querySelectorAll(`img, iframe, object, embed, base, style, script:not([src]), [style], [srcdoc]`)],
+    ...[...document.links].filter((each) => !["http:", "https:"].includes(each.protocol)),
+    ...[...document.querySelectorAll("*")].filter((each) => [...each.attributes].some((one) => /^on/.test(one.name))),
+].map((each) => each.outerHTML.slice(0, 100)).concat(document.title.includes("<script") ? ["title"] : []).concat(
+    document.body.innerText.match(/[\u202a-\u202e\u2066-\u2069\u200b\u200e\u200f\x00-\x08\x1b\x7f]/g) ?? [])"""
+STOPS: Final = """[...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, [tabindex="0"]')]
+    .filter((each) => each.checkVisibility())"""
+NOTES_FOCUS: Final = f"""() => {{
+    window.stops = {STOPS};
+    window.seen = [];
+    const note = () => {{
+        const style = getComputedStyle(document.activeElement);
+        const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+        window.seen.push([window.stops.indexOf(document.activeElement), shown]);
+    }};
+    document.addEventListener("focusin", note);
+    if (document.activeElement !== document.body) note();
+    return [window.stops.length, window.seen.length];
+}}"""
+
+
+@dataclass(kw_only=True)
+class Visit:
+    """What was found at one page."""
+
+    axe: list[str] = field(default_factory=list)
+    too_wide: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    headings: list[str] = field(default_factory=list)
+    text: str = ""
+    witness: Witness
+
+
+Visits = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def visits(web: Web, browser: Browser) -> Visits:
+    """Return a function that visits a page; it is loaded once, with script and without, for all tests."""
+
+    @cache
+    def visit(name: str, script: bool) -> Visit:
+        with visiting(browser, web.base, _session(web, name), java_script_enabled=script) as context:
+            page, found = context.new_page(), Visit(witness=Witness())
+            found.witness.watch(page)
+            page.goto(_path(web, name))
+            found.headings, found.foreign = page.evaluate(HEADINGS), page.evaluate(FOREIGN)
+            found.text = page.inner_text("body")
+            _look(page, found, script=script)
+        return found
+
+    return lambda name, *, script=True: visit(name, script)
+
+
+def _look(page: Page, found: Visit, *, script: bool) -> None:
+    if script:
+        page.evaluate(AXE_SCRIPT)
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 900})
+        if (over := page.evaluate(OVERFLOW)) > 0:
+            found.too_wide.append(f"{over} px at {width} px")
+        if script and (scheme, width) in AXE_LOOKS:
+            found.axe += [f"{scheme}, {width} px: {each}" for each in page.evaluate(AXE)]
+
+
+def _session(web: Web, name: str) -> str:
+    visitor = VISITORS.get(name, "operator")
+    return str(getattr(web, visitor)) if visitor else ""
+
+
+def _path(web: Web, name: str) -> str:
+    return PAGES[name].format(**web.rows._asdict())
+
+
+def test_each_page_is_here() -> None:
+    """A page that is added is held to the same."""
+    assert {each.name for each in urlpatterns if each.name} <= set(PAGES)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(visits: Visits, name: str) -> None:
+    """Narrow and wide, in both colour schemes."""
+    assert visits(name).axe == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_as_wide_as_the_window(visits: Visits, name: str, *, script: bool) -> None:
+    """It does not scroll aside, whatever strangers wrote; a table does, in its frame."""
+    assert visits(name, script=script).too_wide == []
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_logged(visits: Visits, name: str, *, script: bool) -> None:
+    """No error, no violation of the policy, no dialog, no window."""
+    assert visits(name, script=script).witness.seen == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_shows_the_same_without_script(visits: Visits, name: str) -> None:
+    """All headings and names of fields."""
+    assert visits(name, script=False).headings == visits(name).headings != []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_strangers_wrote_is_text(visits: Visits, name: str) -> None:
+    """It makes no element, no link to a script, and turns nothing around."""
+    assert visits(name).foreign == []
+
+
+@pytest.mark.parametrize("name", ["fetches", "fetch", "fetch, done", "site", "emails", "email", "forbidden"])
+def test_markup_is_shown_as_it_was_written(visits: Visits, name: str) -> None:
+    """It is not taken away."""
+    assert MARKUP[:40] in visits(name).text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_light(visits: Visits, name: str) -> None:
+    """With all that it loads, not compressed, and also where each text is as long as it can be."""
+    weighed = visits(name).witness.bytes
+    print(f"{name}: {dict(weighed)}")
+    assert 0 < weighed["all"] <= MOST_BYTES
+    assert weighed["transferred"] <= MOST_BYTES
+    assert weighed["Script"] <= MOST_SCRIPT_BYTES
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tab_reaches_everything_in_order(web: Web, browser: Browser, name: str) -> None:
+    """Tab reaches each link, field and button in the order of the page, and shows where it is."""
+    with visiting(browser, web.base, _session(web, name)) as context:
+        page = context.new_page()
+        page.goto(_path(web, name))
+        stops, begun = page.evaluate(NOTES_FOCUS)
+        if not begun:
+            page.keyboard.press("Tab")
+        first = page.evaluate("window.seen[0][0]")
+        for _ in range(first + 1, stops):
+            page.keyboard.press("Tab")
+        seen = page.evaluate("window.seen")
+    assert seen == [[each, True] for each in range(first, stops)]
+    assert first == 0 or name == "sign in"  # which gives the name the focus
+
+
+def test_sites_by_keyboard_alone(web: Web, browser: Browser) -> None:
+    """Sign in, open Sites, search, sort, open a site, ask what if."""
+    with visiting(browser, web.base) as context:
+        page = context.new_page()
+        page.goto("/sites/")
+        _type(page, "Name", NAME)
+        _type(page, "Password", PASSWORD, "Enter")
+        page.wait_for_url(f"{web.base}/sites/")
+        _type(page, "Name begins with", "site")
+        _tab_to(page, page.get_by_label("Order"))
+        page.keyboard.type("name")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/sites/?search=site&state=&sort=name")
+        _tab_to(page, page.get_by_role("link", name=SITE))
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/sites/{SITE}/")
+        _type(page, "so many more fetches", "500")
+        _type(page, "another rate", "5/s", "Enter")
+        page.wait_for_url("**?add=500&rate=5*")
+        expect(page.get_by_text("with 500 more")).to_be_visible()
+
+
+def test_fetches_by_keyboard_alone(web: Web, browser: Browser) -> None:
+    """Skip to the content, page onwards, filter, open a fetch."""
+    with visiting(browser, web.base, web.operator) as context:
+        page = context.new_page()
+        page.goto("/fetches/")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(page.locator("#content")).to_be_focused()
+        _tab_to(page, page.get_by_role("link", name="Next page"))
+        page.keyboard.press("Enter")
+        page.wait_for_url("**after=*")
+        _type(page, "Error contains", "alert", "Enter")
+        page.wait_for_url("**error=alert*")
+        _tab_to(page, page.locator("tbody a").first)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/fetches/*/")
+        expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
+
+
+def _tab_to(page: Page, target: Any) -> None:
+    for _ in range(300):
+        if target.evaluate("(each) => each === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"Tab does not reach {target}.")
+
+
+def _type(page: Page, label: str, text: str, *keys: str) -> None:
+    _tab_to(page, page.get_by_label(label))
+    page.keyboard.type(text)
+    for key in keys:
+        page.keyboard.press(key)
