@@ -33,8 +33,7 @@
     morphStyle: "innerHTML",
     ignoreActiveValue: true,
     callbacks: {
-      // What the visitor has opened or typed stays.
-      beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
+      // What the visitor types stays.
       beforeNodeMorphed: (old) => !(old.tagName === "FORM" && old.contains(document.activeElement)),
     },
   });

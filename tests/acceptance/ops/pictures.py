@@ -23,7 +23,7 @@ from tests.acceptance.ops.browser import WHY_NOT, chromium, visiting
 
 HOME: Final = CHECKOUT / ".weir" / "pictures"
 PICTURES: Final = CHECKOUT / "docs" / "images" / "pages"
-RUNS_FOR_S: Final = 15  # before the pictures are taken
+CHARTS_WITHIN_S: Final = 480  # the history trails by some minutes
 ENDS_AFTER_S: Final = 600
 SIZE: Final = {"width": 1280, "height": 800}
 QUALITY: Final = 70
@@ -38,6 +38,7 @@ PAGES: Final = {
     "emails": "/emails/?state=",
 }
 FIRST_OF: Final = {"site": "/sites/?sort=backlog", "fetch": "/fetches/?state=queued"}  # the page of a list's first row
+NO_CHARTS: Final = "nothing is known yet"
 HOSTILE: Final = """
 import django
 django.setup()
@@ -56,7 +57,7 @@ def main() -> None:
         with visiting(browser, base, viewport=SIZE) as context:
             page = context.new_page()
             page.goto(link)
-            time.sleep(RUNS_FOR_S)
+            _wait_for_charts(page)
             for name, path in {**PAGES, **{name: _first(page, path) for name, path in FIRST_OF.items()}}.items():
                 print(f"{name}: first contentful paint after {_paint_ms(page, path):.0f} ms")
                 _take(page, name, path)
@@ -97,9 +98,20 @@ def _link(demo: "subprocess.Popen[Any]", log: Path) -> str:
     raise SystemExit(f"The demo has ended: {log.read_text(errors='replace')[-2000:]}")
 
 
+def _wait_for_charts(page: Page) -> None:
+    """Wait until each chart of the last hour shows something."""
+    ends = time.monotonic() + CHARTS_WITHIN_S
+    page.goto(PAGES["overview"])
+    while page.get_by_text(NO_CHARTS).count():
+        if time.monotonic() > ends:
+            raise SystemExit(f"After {CHARTS_WITHIN_S} s the charts are still empty.")
+        time.sleep(5)
+        page.goto(PAGES["overview"])
+
+
 def _first(page: Page, path: str) -> str:
     page.goto(path)
-    return page.locator("tbody th a").first.get_attribute("href") or path
+    return f'{page.locator("tbody th a").first.get_attribute("href") or path}?over=1h'
 
 
 def _paint_ms(page: Page, path: str) -> float:

@@ -53,7 +53,7 @@ def test_changed_row_appears(web: Web, browser: Browser) -> None:
 
 
 def test_what_was_typed_stays(web: Web, browser: Browser) -> None:
-    """A field keeps what was typed, and an opened part stays open, while the list around it changes."""
+    """A field keeps what was typed, and the focus, while the list around it changes."""
     with opened(web, browser, "/sites/") as page:
         page.focus("[name=search]")
         page.keyboard.type("half a na")

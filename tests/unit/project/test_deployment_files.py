@@ -128,7 +128,19 @@ def test_the_top_level_holds_what_the_design_names_and_nothing_else() -> None:
 
 def test_the_makefile_describes_its_targets() -> None:
     """`make help` lists the targets that everything else speaks of."""
-    assert make_targets() == ["install", "demo", "up", "test", "lint", "hooks", "docs", "faults", "bench", "clean"]
+    assert make_targets() == [
+        "install",
+        "demo",
+        "up",
+        "test",
+        "lint",
+        "hooks",
+        "docs",
+        "pictures",
+        "faults",
+        "bench",
+        "clean",
+    ]
 
 
 def recipe(target: str) -> list[str]:
