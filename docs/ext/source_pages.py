@@ -1,6 +1,7 @@
 """Links to files of the checkout lead to a page that shows the file, so that the same links work on a code host.
 
 1. MyST takes `[settings.py](../../project/settings.py)` for a download; here it becomes a link to `source/...`.
+   A link to a picture stays a download.
 2. When the pages of the site are written, each file that one of them names gets its page.
 """
 
@@ -17,6 +18,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.typing import ExtensionMetadata
 
 ROOT = Path(__file__).resolve().parents[2]
+PICTURES = {".jpg", ".png", ".svg"}
 LANGUAGES = {".py": "python", ".sql": "postgresql"}  # by the end of a file's name
 
 
@@ -30,7 +32,7 @@ class SourceLinks(SphinxTransform):
         here = Path(self.env.doc2path(self.env.docname)).parent
         for node in list(self.document.findall(addnodes.download_reference)):
             path = (here / node["reftarget"]).resolve()
-            if path.is_relative_to(ROOT) and path.is_file():
+            if path.is_relative_to(ROOT) and path.is_file() and path.suffix not in PICTURES:
                 name = str(path.relative_to(ROOT))
                 _sources(self.env).setdefault(self.env.docname, set()).add(name)
                 node.replace_self(nodes.reference("", "", *node.children, internal=True, source=name, refuri=""))
