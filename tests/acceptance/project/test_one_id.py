@@ -77,7 +77,8 @@ def test_the_id_of_a_request_is_in_the_lines_of_all_processes(
         wait_for(lambda: collector.named("enqueue fetches") and collector.named("enqueue e-mail"), 20, "the spans")
 
     [asked], [queued] = collector.named("enqueue fetches"), collector.named("enqueue e-mail")
-    assert [links_to(span, asked) for span in collector.named("fetch") if span.links] == [True]
+    # A start that missed its slot has a span too.
+    assert {links_to(span, asked) for span in collector.named("fetch") if span.links} == {True}
     assert [links_to(span, queued) for span in collector.named("send e-mail")] == [True]
     assert {"GET /ask", "dispatch", "claim"} <= {span.name for span in collector.spans}
     assert len(collector.processes) >= 4
