@@ -27,7 +27,7 @@ from ops.metrics.parts import sites, totals, unread, work
 from ratelimit import site_settings
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
-from tests.integration.plans import scanned
+from tests.integration.plans import believe_empty, scanned
 from workers import broker_link, heartbeats
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch
@@ -433,5 +433,10 @@ def test_nothing_is_read_from_end_to_end() -> None:
             "SELECT 'http://' || n, 1, 'allowed', '', '', now(), now() + interval '1 hour' "
             "FROM generate_series(1, 20000) AS n"
         )
+        cursor.execute(
+            "INSERT INTO throttled_postponedtask (site, task, signature, max_wait, publications) "
+            "SELECT 'site.example', 'task', '{}', 1, 0 FROM generate_series(1, 20000)"
+        )
+    believe_empty("throttled_postponedtask")
     for name, parameters in {"robots": {"most": 10}, "postponed": {"most": 10}}.items():
         assert scanned("ops.metrics", name, dict(parameters)) == set()
