@@ -59,6 +59,7 @@ def browser(web: Web) -> Iterator[Browser]:  # noqa: ARG001  it begins after all
     with pytest.MonkeyPatch.context() as patch, browsers.chromium() as running:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield running
+        connection.close()  # which this thread has while its loop runs; afterwards it has another
 
 
 @pytest.fixture(scope="module")
