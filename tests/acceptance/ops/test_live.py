@@ -78,6 +78,17 @@ def test_hidden_page_does_not_ask(web: Web, browser: Browser) -> None:
             page.evaluate("() => { window.away = false; document.dispatchEvent(new Event('visibilitychange')); }")
 
 
+def test_page_opened_in_a_hidden_tab_does_not_ask(web: Web, browser: Browser) -> None:
+    """A page that was never shown asks for nothing."""
+    with opened(web, browser, "/unread/") as page:
+        page.add_init_script("Object.defineProperty(document, 'hidden', {get: () => true});")
+        page.reload()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.wait_for_timeout(3 * EVERY_MS)
+        assert not [url for url in asked if "unread" in url]
+
+
 def test_page_that_nobody_uses_stops(web: Web, browser: Browser) -> None:
     """After a time in which nobody did anything the page stops, says so, and starts again by its button."""
     with opened(web, browser, "/unread/", idle_s=2) as page:
