@@ -1,10 +1,14 @@
-"""Cursors that nobody got from a list: each is refused in a sentence."""
+"""Links to lists that nobody got from a list: none of them is an error of this process."""
+
+import re
+from html import unescape
 
 import pytest
 from django.test import Client
 
 from project.logins import links
 from workers import cursors
+from workers.fetches.enqueue import request_fetches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,3 +37,24 @@ def test_a_cursor_of_what_no_row_has_is_refused(operator: Client, path: str, val
     response = operator.get(f"{path}after={cursors.encode(values)}")
     assert response.status_code == 400
     assert "leave it out" in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [("/sites/", ["search"]), ("/fetches/", ["site", "error", "url"]), ("/emails/", ["to"])],
+)
+def test_a_long_filter_is_no_error(operator: Client, path: str, names: list[str]) -> None:
+    """As long as the form lets it be, and longer."""
+    for name in names:
+        assert [operator.get(path, {name: "a" * length}).status_code for length in (500, 9_000)] == [200, 200]
+
+
+def test_the_link_to_the_next_page_works_whatever_the_rows_are(operator: Client) -> None:
+    """Letters that are no ASCII make long cursors."""
+    request_fetches([f"https://a.example/{'🌊' * 100}{number}" for number in range(101)])
+    first = operator.get("/fetches/", {"url": "https://a.example/*"})
+    found = re.search(r'href="([^"]+)" rel="next"', first.text)
+    assert found
+    following = operator.get(f"/fetches/{unescape(found[1])}")
+    assert following.status_code == 200
+    assert following.text.count("<tr><th") == 2  # the head, and one fetch
