@@ -21,6 +21,8 @@ from django.http import HttpRequest, HttpResponse
 LIVE: Final = "X-Weir-Live"  # the header of a request for what changes
 TRUSTED_S: Final = 10.0
 MOST_KEPT: Final = 1_000  # visitors, and answers
+MOST_BYTES: Final = 32 * 1024 * 1024  # of all answers
+SIGNED_OUT: Final = float("-inf")  # in place of the time until which a visitor is trusted
 _LIVE: Final = LIVE.lower().encode()
 
 Scope = MutableMapping[str, Any]
@@ -53,6 +55,8 @@ def remember(request: HttpRequest, answer: Answer) -> None:
     if answer.good_until > time.monotonic() and _trust(request):
         with _lock:
             _put(_answers, request.get_full_path(), answer)
+            while sum(len(kept.live) for kept in _answers.values()) > MOST_BYTES:
+                _answers.popitem(last=False)
 
 
 def given_again(request: HttpRequest) -> HttpResponse | None:
@@ -66,11 +70,16 @@ def given_again(request: HttpRequest) -> HttpResponse | None:
 
 
 def _trust(request: HttpRequest) -> bool:
-    """Answer this visitor by memory for a while; tell whether there is a session to know the visitor by."""
+    """Answer this visitor by memory for a while; tell whether there is a session to know the visitor by.
+
+    There is none after its end, of which a request that was allowed before may not have heard.
+    """
     session = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
     if not session:
         return False
     with _lock:
+        if _visitors.get(session) == SIGNED_OUT:
+            return False
         _put(_visitors, session, time.monotonic() + TRUSTED_S)
     return True
 
@@ -130,9 +139,11 @@ def _put(kept: "OrderedDict[str, Any]", key: str, value: object) -> None:
         kept.popitem(last=False)
 
 
-def _forget_visitor(request: HttpRequest, **_signal: object) -> None:
+def _forget_visitor(request: HttpRequest, user: object, **_signal: object) -> None:
+    if user is None:  # nobody was signed in: anybody can ask for that, with any session
+        return
     with _lock:
-        _visitors.pop(request.session.session_key or "", None)
+        _put(_visitors, request.session.session_key or "", SIGNED_OUT)  # no later session has this key
 
 
 user_logged_out.connect(_forget_visitor, dispatch_uid="ops.answers")

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
-LONGEST: Final = 500  # characters of a value
+LONGEST: Final = 500  # characters of a value, where the list says nothing else
 CURSOR: Final = "after"
+LONGEST_CURSOR: Final = 4_000  # characters: an e-mail address that is no ASCII makes the longest, some 2,600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,9 +16,10 @@ class Text:
 
     name: str
     label: str
+    longest: int = LONGEST
 
     def read(self, value: str | None) -> str:
-        return (value or "").strip()[:LONGEST].replace("\0", "")
+        return (value or "").strip()[: self.longest].replace("\0", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,4 +74,4 @@ class Filters:
     def read(self, query: Mapping[str, str]) -> Chosen:
         """Return the values that the URL's query has."""
         values = {each.name: each.read(query.get(each.name)) for each in self.fields}
-        return Chosen(filters=self, values=values, cursor=query.get(CURSOR, "")[:LONGEST])
+        return Chosen(filters=self, values=values, cursor=query.get(CURSOR, "")[:LONGEST_CURSOR])

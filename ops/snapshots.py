@@ -1,7 +1,8 @@
 """Snapshots: what many viewers look at is asked for once, by one of them, and given to all.
 
 A snapshot is good for two seconds at least, and for twenty times what it cost: however many look, and however large the
-tables are, a web process spends a twentieth of one connection's time on it, at most.
+tables are, a web process spends a twentieth of one connection's time on it, at most. But none is good for longer than a
+minute: what took long because a server stood still is soon looked at again.
 """
 
 import threading
@@ -22,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 LEAST_LIFE_S: Final = 2.0
 COSTS_A_LIFE: Final = 20.0  # a snapshot lives so many times as long as it took
+LONGEST_LIFE_S: Final = 60.0
 STATEMENT_S: Final = 1.0  # no statement of a page takes longer
 FIRST_WITHIN_S: Final = 5.0  # for which viewers wait where another one takes the first snapshot
 MOST_KEPT: Final = 200  # snapshots of one kind, such as one a site
@@ -111,7 +113,7 @@ def look(ask: Callable[[], T], least_life_s: float = LEAST_LIFE_S) -> Seen[T]:
         failure = _sentence(error)
         log.warning("page_not_read", reason=failure)
     took_s = time.monotonic() - began
-    return Seen(value=value, failure=failure, life_s=max(least_life_s, COSTS_A_LIFE * took_s))
+    return Seen(value=value, failure=failure, life_s=max(least_life_s, min(COSTS_A_LIFE * took_s, LONGEST_LIFE_S)))
 
 
 def _sentence(error: Error) -> str:

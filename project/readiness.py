@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
+import structlog
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from postgres import statements
 
+log = structlog.get_logger(__name__)
+
 FRESH_S: Final = 1.0
 WITHIN_S: Final = 1.0
 AWAY: Final = "PostgreSQL does not answer within a second."
+FAILED: Final = "The check failed: the log has the error."
 
 _query = partial(statements.run_within, "project")
 
@@ -69,6 +73,9 @@ class Readiness:
             reason = self._look()
         except (DatabaseError, InterfaceError):
             reason = AWAY
+        except Exception:  # such as no file to open for a migration: an error would be the answer for ever
+            log.exception("readiness_check_failed")
+            reason = FAILED
         finally:
             connection.close()
         return Answer(at=time.monotonic(), reason=reason)

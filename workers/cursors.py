@@ -23,14 +23,23 @@ def encode(values: Sequence[object]) -> str:
 
 
 def decode(cursor: str) -> list[object]:
-    """Return the values; the list judges whether they are its own. Raises BadCursor."""
+    """Return the values: numbers, texts that PostgreSQL can store, and None; the list judges whether they are its own.
+
+    Raises BadCursor.
+    """
     try:
         values = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:
         raise BadCursor from error
-    if not isinstance(values, list):
+    if not isinstance(values, list) or not all(map(_is_value, values)):
         raise BadCursor
     return values
+
+
+def _is_value(value: object) -> bool:
+    if isinstance(value, str):
+        return is_text(value)
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def is_text(value: str) -> bool:

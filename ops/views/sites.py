@@ -19,7 +19,7 @@ from workers.fetches.reports.site_status import SiteDetails, site_details
 from workers.fetches.reports.timeline import Timeline, timeline
 
 FILTERS = Filters(
-    Text(name="search", label="Name begins with, or ends with .…"),
+    Text(name="search", label="Name begins with, or ends with .…", longest=site_list.LONGEST_SEARCH),
     Choice(name="state", label="State", values=site_list.STATES),
     Choice(name="sort", label="Order", values=site_list.SORTS, default="backlog"),
 )

@@ -1,6 +1,7 @@
 """How a log line looks, by WEIR_LOG_FORMAT: JSON for machines; text, and text in colours, for people."""
 
 import os
+import re
 from typing import Any, Literal
 
 import structlog
@@ -8,6 +9,9 @@ import structlog
 TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
 REQUESTS = "django_structlog.middlewares.request"
 HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
+
+# What stands in a path, and signs in who asks for it (project.logins.urls).
+_TOKEN = re.compile(r"(/sign-in/with/)[^/\s]+")
 
 Format = Literal["json", "text", "colour"]
 
@@ -61,8 +65,17 @@ def _before(form: Format) -> list[Any]:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
+        _without_tokens,
         *([structlog.processors.TimeStamper(fmt="iso", utc=True)] if form == "json" else _times_of_text()),
     ]
+
+
+def _without_tokens(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Mask the tokens of paths, which are good until they are used."""
+    for name in ("event", "request"):
+        if isinstance(text := event.get(name), str):
+            event[name] = _TOKEN.sub(r"\1***", text)
+    return event
 
 
 def _times_of_text() -> list[Any]:

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.template.loader import render_to_string
 from django.test import Client
 from django.utils.html import escape
 
@@ -239,12 +240,39 @@ def test_few_answers_are_kept(operator: Client, monkeypatch: pytest.MonkeyPatch)
     assert asked("/unread/", session, query="a=2") is not None
 
 
+def test_large_answers_are_few(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of what a stranger sent may have megabytes."""
+    monkeypatch.setattr(answers, "MOST_BYTES", 3 * len(operator.get("/unread/", headers=LIVE).content) - 1)
+    for number in range(3):
+        operator.get(f"/unread/?a={number}", headers=LIVE)
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+    given = [asked("/unread/", session, query=f"a={number}") is not None for number in range(3)]
+    assert given == [False, True, True]
+
+
 def test_who_signs_out_is_forgotten_at_once(operator: Client) -> None:
     """The answer is still good, and not for this visitor."""
     operator.get("/unread/", headers=LIVE)
     session = operator.cookies[settings.SESSION_COOKIE_NAME].value
     assert asked("/unread/", session) is not None
     operator.post("/sign-in/out/")
+    assert asked("/unread/", session) is None
+
+
+def test_a_request_that_ends_after_the_sign_out_changes_nothing(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was allowed while the visitor was signed in."""
+    session = operator.cookies[settings.SESSION_COOKIE_NAME].value
+
+    def sign_out_meanwhile(*arguments: Any) -> str:
+        other_tab = Client()
+        other_tab.cookies[settings.SESSION_COOKIE_NAME] = session
+        other_tab.post("/sign-in/out/")
+        return render_to_string(*arguments)
+
+    monkeypatch.setattr(pages, "render_to_string", sign_out_meanwhile)
+    assert operator.get("/unread/", headers=LIVE).status_code == 200
     assert asked("/unread/", session) is None
 
 

@@ -106,6 +106,21 @@ def test_a_database_that_is_away_is_told_at_once(error: type[Exception], monkeyp
     assert asked() == (503, AWAY)
 
 
+def test_a_check_that_fails_by_itself_is_told_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no file can be opened for a while: the answer of that moment is not the last one."""
+    errors = [OSError(24, "Too many open files")]
+
+    def look() -> bool:
+        if errors:
+            raise errors.pop()
+        return True
+
+    monkeypatch.setattr(readiness, "_is_migrated", look)
+    monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+    assert asked() == (503, "The check failed: the log has the error.")
+    assert asked() == (200, "")
+
+
 def test_a_database_that_hangs_is_told_after_a_second_to_all_who_ask(
     other_connection: psycopg.Connection[Any],
 ) -> None:

@@ -24,7 +24,7 @@ from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Failure
 from workers.fetches.models import Fetch, RobotsState, State
-from workers.fetches.reports.why import Blocker, why
+from workers.fetches.reports.why import Blocker, UnknownFetch, why
 from workers.fetches.robots.rules import PATH
 from workers.processes.models import Process
 
@@ -312,3 +312,13 @@ def test_a_long_queue_is_not_read_whole(analyze: bool, place: str, monkeypatch: 
     assert 0 < len(ran) < 10
     if place == "last":
         assert found.text.startswith("100 or more due fetches of a.example before it")
+
+
+def test_a_number_that_no_id_can_be_is_not_looked_for() -> None:
+    """PostgreSQL would compare it with each row: no index has numbers of that size."""
+    ran: list[None] = []
+    statements.before_each(lambda: ran.append(None))
+    with pytest.raises(UnknownFetch):
+        why(2**63)
+    statements.before_each(lambda: None)
+    assert not ran

@@ -70,6 +70,13 @@ def test_a_look_that_took_long_lives_long(monkeypatch: pytest.MonkeyPatch) -> No
     assert Snapshot[int]().get(lambda: 1).life_s == 10.0
 
 
+def test_no_look_lives_for_longer_than_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stood still for half a minute is looked at again soon after it goes on."""
+    clock = iter([0.0, 30.0, 30.0, 30.0, 30.0, 30.0])
+    monkeypatch.setattr("ops.snapshots.time.monotonic", lambda: next(clock))
+    assert Snapshot[int]().get(lambda: 1).life_s == 60.0
+
+
 def test_a_quick_look_lives_for_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """And no statement of it may take more than one."""
     limits: list[float] = []

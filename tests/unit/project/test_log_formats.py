@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
+from django.urls import reverse
 
 from project.logs import formats
 
@@ -20,11 +21,11 @@ def _as_before() -> Iterator[None]:
     structlog.configure(**before)
 
 
-def line(form: formats.Format, level: int = logging.WARNING, **fields: Any) -> str:
+def line(form: formats.Format, level: int = logging.WARNING, event: str = "site_backed_off", **fields: Any) -> str:
     """Return the line about an event, as a process writes it."""
     made = formats.configure(form, "INFO")["formatters"]["structured"]
     formatter = made.pop("()")(**made)
-    record = logging.LogRecord("ratelimit.slots", level, __file__, 1, "site_backed_off", None, None)
+    record = logging.LogRecord("ratelimit.slots", level, __file__, 1, event, None, None)
     for name, value in fields.items():
         setattr(record, name, value)
     return str(formatter.format(record))
@@ -106,3 +107,15 @@ def test_people_need_not_read_routine(caplog: pytest.LogCaptureFixture, monkeypa
     assert logged("text", caplog) == of_people
     caplog.clear()
     assert len(logged("json", caplog)) == 6
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_no_line_tells_what_signs_in(form: formats.Format, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither that of Django, nor that of the middleware: the link may be good still when it is logged."""
+    path = reverse("sign-in-by-link", args=["s3cr-et_"])
+    assert "Forbidden: /sign-in/with/***/" in line(form, event=f"Forbidden: {path}")
+    formats.configure(form, "INFO")
+    caplog.set_level(logging.INFO)
+    structlog.get_logger("asked").info("request_finished", request=f"HEAD {path}")
+    events: list[Any] = [record.msg for record in caplog.records]
+    assert [event["request"] for event in events] == ["HEAD /sign-in/with/***/"]

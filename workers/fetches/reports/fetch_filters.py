@@ -117,7 +117,8 @@ def _site(host: str) -> int:
 
 
 def _status(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and SMALLEST_STATUS <= int(text[:4]) <= LARGEST_STATUS):
+    is_number = text.isascii() and text.isdecimal() and len(text) == len(str(LARGEST_STATUS))
+    if not (is_number and SMALLEST_STATUS <= int(text) <= LARGEST_STATUS):
         raise ValueError(f"status must be a number from {SMALLEST_STATUS} to {LARGEST_STATUS}, not {text!r}.")
     return int(text)
 

@@ -34,6 +34,7 @@ from workers.publish import waiting
 _query = partial(statements.run_within, "workers.fetches.reports")
 
 MOST_AHEAD = 10_000  # fetches that are counted
+LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
 RUNS = frozenset({"alive", "stopping"})
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
@@ -78,7 +79,7 @@ def why(fetch_id: int) -> Why:
     Waits for a broker that is away for a second and a half. Raises UnknownFetch.
     """
     parameters = {"fetch": fetch_id, "obey": settings.WEIR_OBEY_ROBOTS, "path": PATH, "most": MOST_AHEAD}
-    rows = _query("why", parameters, row=Waiting)
+    rows = _query("why", parameters, row=Waiting) if fetch_id <= LARGEST_ID else []
     if not rows:
         raise UnknownFetch(fetch_id)
     [row] = rows

@@ -5,7 +5,7 @@ have fewer than others, says so, and its cursor goes on from there.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet
@@ -119,7 +119,7 @@ def _after(emails: QuerySet[Email], wanted: Wanted, cursor: str) -> QuerySet[Ema
     match cursors.decode(cursor):
         case [int(pk)] if is_newest_first and abs(pk) <= LARGEST_ID:
             return emails.filter(pk__lt=pk)
-        case [str(text), int(pk)] if not is_newest_first and abs(pk) <= LARGEST_ID and "\0" not in text:
+        case [str(text), int(pk)] if not is_newest_first and abs(pk) <= LARGEST_ID:
             column = _column(wanted)
             place = text if wanted.to else _moment(text)
             return emails.filter(
@@ -147,8 +147,8 @@ def _column(wanted: Wanted) -> str:
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:  # the first and the last day are not there in all time zones
         raise cursors.BadCursor from error
-    if moment.tzinfo is None:
-        raise cursors.BadCursor
-    return moment
+    raise cursors.BadCursor
