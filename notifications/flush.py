@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import transaction
 
 from notifications import counters, user_keys
-from postgres import statements
+from postgres import bounded, statements
 
 log = structlog.get_logger(__name__)
 
@@ -95,7 +95,7 @@ def _apply(epoch: int) -> AppliedEpoch:
         "cap": settings.WEIR_UNREAD_CAP,
     }
     with transaction.atomic(durable=True):
-        statements.run_within("notifications", "flush/without_timeout", {})
+        bounded.without_limit()  # an epoch too large for it could never be flushed
         [applied] = statements.run_within("notifications", "flush/apply", parameters, row=AppliedEpoch)
         if sealed.spoilt and applied.epochs:
             statements.run_within("notifications", "doubts/note", {"users": user_keys.array(sealed.spoilt)})

@@ -1,4 +1,4 @@
-"""Reads that must not take long, whatever the tables hold: what a page or a scrape asks."""
+"""How long statements may take, where that is not WEIR_STATEMENT_TIMEOUT."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,3 +19,12 @@ def reading(seconds: float) -> Iterator[None]:
             [f"{seconds * 1000:.0f}ms"],
         )
         yield
+
+
+def without_limit() -> None:
+    """Remove the time limit of the statements in the rest of the caller's transaction; without one, do nothing.
+
+    For work that cannot be divided: too much of it for the limit could never be done.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', '0', true)")

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from django.conf import settings
 from django.db import transaction
 
-from postgres import batches, planner, statements
+from postgres import batches, bounded, planner, statements
 from workers import task_names
 from workers.fetches.fetcher.claim import longest_hold_s
 from workers.schedule import tick_of
@@ -95,6 +95,7 @@ def _roll_up_next() -> bool:
     with transaction.atomic(durable=True):
         planner.by_indexes()
         due = _query("next_minute", parameters, row=NextMinute)
+        bounded.without_limit()  # a minute too large for it would stop the history for good
         for minute in due:
             _query("rollup", {**minute._asdict(), "bounds": list(LATENESS_MS), "most_sites": MOST_SITES})
     return bool(due)

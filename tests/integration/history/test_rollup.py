@@ -266,6 +266,23 @@ def test_one_that_is_late_by_weeks_begins_where_history_does(past: Past, setting
     assert Minute.objects.earliest("minute").minute > past.at(25)
 
 
+def test_a_minute_has_no_time_limit(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was too large for the limit of statements would never be rolled up, nor any after it."""
+    past.fill(4, 2)
+    limits: dict[str, str] = {}
+    query = rollup._query
+
+    def look(name: str, *arguments: Any, **how: Any) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            limits[name] = cursor.fetchone()[0]
+        return query(name, *arguments, **how)
+
+    monkeypatch.setattr(rollup, "_query", look)
+    assert rollup.roll_up(1) == 1
+    assert limits == {"next_minute": "1min", "rollup": "0"}
+
+
 def test_old_minutes_are_deleted(past: Past, settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """In short batches; totals stay."""
     past.fill(40, 2)
