@@ -30,7 +30,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _refusal(request: HttpRequest) -> HttpResponse | None:
     if wanted := settings.WEIR_METRICS_TOKEN.get_secret_value():
         scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and compare_digest(shown.strip().encode(), wanted.encode()):
+        if scheme.lower() == "bearer" and compare_digest(shown.strip().encode("latin-1", "replace"), wanted.encode()):
             return None
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     if settings.WEIR_METRICS_FOR_LOOPBACK and _is_loopback(request.META.get("REMOTE_ADDR", "")):
