@@ -37,7 +37,7 @@ class Command(ExactCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
-            "--duration", type=seconds, default=20.0, help="seconds from the first request (default 20)"
+            "--duration", type=seconds, default=60.0, help="seconds from the first request (default 60)"
         )
         parser.add_argument("--sites", type=at_least_one, default=24, help="how many sites (default 24)")
         parser.add_argument("--fetchers", type=at_least_one, default=2, help="how many fetcher processes (default 2)")
