@@ -284,5 +284,8 @@ def test_a_frozen_database_holds_up_no_scrape(told: Cluster, own_database: list[
     freeze(own_database[:1])  # which accepts sessions: one that exists would be another's
     of_database = {"processes", "work", "unread", "database", "history"}
     wait_for(lambda: errors(url) == of_database, 30, "an answer without the database")
+    signed_in = Request(url.removesuffix("metrics"), headers={"Cookie": "sessionid=of-somebody"})  # noqa: S310
+    with pytest.raises(HTTPError, check=lambda error: b"/readyz" in error.read()), urlopen(signed_in, timeout=30):  # noqa: S310
+        pass
     thaw(own_database[:1])
     wait_for(lambda: errors(url) == set(), 30, "an answer with the database")

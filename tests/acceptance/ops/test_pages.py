@@ -43,8 +43,9 @@ PAGES: Final = {
     "refused link": "/sign-in/with/nonsense/",
     "forbidden": "/",
     "not found": "/sites/%3Cimg%20src=x%20onerror=alert(1)%3E/",
+    "no page": "/nothing/",
 }
-VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody"}
+VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody", "no page": ""}
 LIVE: Final = set(PAGES) - {*VISITORS, "not found"}  # kept up to date by a script
 AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
     (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""

@@ -75,6 +75,14 @@ def test_a_user_without_the_permission_is_told_what_is_missing(path: str) -> Non
     assert "Overview" not in response.text
 
 
+def test_an_address_without_a_page_leads_to_the_pages() -> None:
+    """It tells nothing else, to anybody."""
+    response = Client().get("/nothing/")
+    assert response.status_code == 404
+    assert "There is no page at this address" in response.text
+    assert 'href="/"' in response.text
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_runs_and_loads_nothing_of_others(operator: Client, path: str) -> None:
     """No script and no style stands in a page, and the browser is told to run none."""
