@@ -1,7 +1,7 @@
 """One scrape: all parts, each by itself, so that one that fails or hangs takes no other with it.
 
 1. The database is reached once. Where it is away, its parts fail at once.
-2. Each part reads in a transaction of its own, whose statements PostgreSQL ends after a second.
+2. Each part reads in a transaction of its own, whose statements PostgreSQL ends after STATEMENT_S.
 3. What fails is left out, and told by `weir_scrape_errors{part=}`. So is what has not begun after BUDGET_S.
 
 One thread of a process asks at a time; what it got is given to all others for FRESH_S, and while the next one asks.
@@ -11,30 +11,28 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DatabaseError, InterfaceError, connection
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from notifications import counters
 from ops.metrics.families import gauges
 from ops.metrics.parts import build, database, history, processes, sites, unread, work
-from postgres import statements
+from postgres import bounded
 from workers import broker_link
 
 log = structlog.get_logger(__name__)
 
 FRESH_S: Final = 5.0  # for so long a scrape is given again
 HOLDS_S: Final = 15.0  # for so long while another request asks
+STATEMENT_S: Final = 1.0  # after which PostgreSQL ends a statement
 BUDGET_S: Final = 5.0  # after which no other part begins: Prometheus gives up after ten seconds
 DATABASE_ERRORS: Final = (DatabaseError, InterfaceError)
 ERRORS: Final = (*DATABASE_ERRORS, broker_link.Unreachable, counters.Unreachable)
-
-_query = partial(statements.run_within, "ops.metrics")
 
 
 class Busy(Exception):
@@ -128,8 +126,7 @@ def _read(part: Part) -> list[Metric] | None:
     try:
         if not part.of_database:
             return list(part.ask())
-        with transaction.atomic():
-            _query("bounds", {})
+        with bounded.reading(STATEMENT_S):
             return list(part.ask())
     except ERRORS as error:
         log.warning("metrics_part_failed", part=part.name, error=str(error))

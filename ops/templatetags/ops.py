@@ -1,12 +1,13 @@
 """What templates show: durations, moments, counts, and the text of strangers."""
 
 import math
+import re
 from datetime import datetime
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from ops.filters import Chosen
 from ratelimit import site_names
@@ -19,6 +20,7 @@ from workers.overview import problems
 register = template.Library()
 NOTHING = "-"
 LONGEST_TEXT = 2_000  # characters of a stranger's text
+_CODE = re.compile(r"`([^`]+)`")
 
 
 @register.filter
@@ -99,6 +101,12 @@ def foreign(text: str | None) -> str:
     text = text or ""
     shown = terminal.printable(" ".join(text[:LONGEST_TEXT].split()))
     return f"{shown}…" if len(text) > LONGEST_TEXT else shown
+
+
+@register.filter
+def sentence(text: str) -> SafeString:
+    """Return a sentence of Weir's, which may quote a stranger, as one line; what stands in backticks is code."""
+    return mark_safe(_CODE.sub(r"<code>\1</code>", escape(foreign(text))))  # noqa: S308  escaped
 
 
 def _time(at: datetime, text: str) -> SafeString:

@@ -23,7 +23,6 @@ FILTERS = Filters(
 def _numbers() -> dict[str, object]:
     return {
         "states": counts.by_state()._asdict(),
-        "most": counts.MOST,
         "kinds": counts.of_kinds(),
         "holds": list(RelayHold.objects.order_by("relay")),
     }

@@ -1,4 +1,4 @@
-"""The first page: the three promises, each with its number now and its last day, and what needs a person."""
+"""The first page: the three promises, each with its number now and its chart, and what needs a person."""
 
 from collections import Counter
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rollup: what happened in each past minute is added to totals that only grow, and kept as a row for a week.
+"""Rollup: what happened in each past minute is added to totals that only grow, and kept for WEIR_HISTORY_RETENTION.
 
 1. The row of the watermark is locked, which says up to which minute that is done. While another process has the lock,
    there is nothing to do.

@@ -19,7 +19,6 @@ NEEDED: Final = {  # kinds of processes: what they are called, and what there is
     "mailer": ("mailer", "no e-mail is sent"),
     "worker": ("worker of the queue default", "no task of yours runs"),
 }
-RUNS: Final = frozenset({"alive", "stopping"})
 MOST_NAMED: Final = 5  # silent processes that have a sentence each
 LATE_S: Final = 600.0  # for which an e-mail is due before somebody should look
 
@@ -51,7 +50,7 @@ def _processes(seen: Overview) -> Iterator[Problem]:
     if not seen.processes:
         yield Problem("No process is known: nothing runs.", "make up, or the Procfile's commands")
         return
-    alive = {process.kind for process in seen.processes if process.state in RUNS}
+    alive = {process.kind for process in seen.processes if process.runs}
     for kind, (name, without) in NEEDED.items():
         if kind not in alive:
             yield Problem(f"No {name} is alive: {without}.", "manage.py processes")

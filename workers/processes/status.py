@@ -38,6 +38,11 @@ class ProcessStatus(NamedTuple):
     is_lost: bool  # it is silent, though it could have turned
     state: str  # alive | stopping | silent | gone
 
+    @property
+    def runs(self) -> bool:
+        """Whether it goes on, be it to end what it has begun."""
+        return self.state in {"alive", "stopping"}
+
 
 class LongestRoundTrip(NamedTuple):
     """Of all processes that turn; 0 where none has measured any."""

@@ -9,7 +9,7 @@ from prometheus_client.metrics_core import Metric
 
 from ops.metrics.families import gauges
 from workers import broker_link, heartbeats
-from workers.overview.problems import NEEDED, RUNS
+from workers.overview.problems import NEEDED
 from workers.processes.status import processes
 
 
@@ -24,9 +24,7 @@ def families() -> Iterator[Metric]:
         {queue: ages.get(queue, math.inf) for queue in heartbeats.QUEUES},
     )
     states = Counter(
-        (process.kind, "alive" if process.state in RUNS else "silent")
-        for process in processes()
-        if process.state != "gone"
+        (process.kind, "alive" if process.runs else "silent") for process in processes() if process.state != "gone"
     )
     family = GaugeMetricFamily(
         "weir_processes", "Processes that are known, by kind and state.", labels=["kind", "state"]

@@ -36,10 +36,9 @@ _query = partial(statements.run_within, "workers.fetches.reports")
 MOST_AHEAD = 10_000  # fetches that are counted
 LARGEST_ID = 2**63 - 1  # PostgreSQL compares a larger number with each row, by no index
 SAME_CAUSE = timedelta(seconds=5)  # a fetch that waits for its robots.txt is due so soon afterwards
-RUNS = frozenset({"alive", "stopping"})
 UNTIL_SOMEBODY_ACTS = frozenset({"no fetcher", "no ticks", "no beat", "broker", "fetchers behind"})
 DISPATCH_SILENT_S = 10.0  # for which a fetch could have had a slot: dispatch comes each second
-NEEDED = {  # kinds of processes: what they are called, and what there is without them
+FETCHES_NEED = {  # kinds of processes: what they are called, and what there is without them
     "fetcher": ("fetcher", "no request is sent"),
     "ticks": ("worker of the queue ticks", "no slot is given out"),
     "beat": ("beat", "nothing calls dispatch"),
@@ -115,11 +114,11 @@ def _ended(row: Waiting) -> Blocker:
 
 def _outages(known: Sequence[ProcessStatus], row: Waiting) -> Iterator[Blocker]:
     """Yield what keeps all fetches waiting: processes that are missing, and a broker that is away."""
-    for kind, (name, without) in NEEDED.items():
+    for kind, (name, without) in FETCHES_NEED.items():
         if kind != "fetcher" and row.state != State.QUEUED:
             continue
         of_kind = [process for process in known if process.kind == kind]
-        if not any(process.state in RUNS for process in of_kind):
+        if not any(process.runs for process in of_kind):
             since = f"has been alive for {span(min(p.silent_s for p in of_kind))}" if of_kind else "is known"
             yield Blocker(kind=f"no {kind}", text=f"No {name} {since}: {without}.", remedy="manage.py processes")
     if row.state == State.RUNNING:
@@ -171,7 +170,7 @@ def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Bloc
 def _running(row: Waiting, known: Sequence[ProcessStatus]) -> Blocker:
     holder = next((process for process in known if process.id == row.claimed_by), None)
     name = holder.name if holder else "a fetcher"
-    if holder is None or holder.state not in RUNS:
+    if holder is None or not holder.runs:
         text = f"{name} has it, and {f'has been silent for {span(holder.silent_s)}' if holder else 'is gone'}."
         return Blocker(kind="holder silent", text=text, until=row.lease_until, remedy="manage.py processes")
     if row.slot_start and row.slot_start > row.now:

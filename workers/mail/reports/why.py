@@ -15,8 +15,6 @@ from workers.mail.phases import State
 from workers.mail.transports import relays
 from workers.processes.status import processes
 
-_RUNS = frozenset({"alive", "stopping"})
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocker:
@@ -85,7 +83,7 @@ def _by_relays(email: Email) -> Iterator[Blocker]:
 
 
 def _without_mailer() -> Iterator[Blocker]:
-    if not any(process.kind == "mailer" and process.state in _RUNS for process in processes()):
+    if not any(process.kind == "mailer" and process.runs for process in processes()):
         text = "No mailer runs: start a worker of the queue mail, or type `manage.py send_emails`."
         yield Blocker(what="no mailer", text=text)
 

@@ -10,7 +10,7 @@ from workers.cli import terminal
 from workers.cli.actions import ExactCommand
 from workers.cli.terminal import span
 from workers.overview.overview import Overview, overview
-from workers.overview.problems import RUNS, Problem, problems, shown
+from workers.overview.problems import Problem, problems, shown
 
 NEEDS_A_PERSON = 1  # the exit status
 
@@ -83,12 +83,12 @@ def _counted(seen: Overview) -> str:
 
 def _once(seen: Overview) -> str:
     of = seen.numbers
-    waits = f"{shown(of.pending)} pending, {shown(of.sending)} sending, {shown(of.unknown)} unknown"
+    waits = f"{shown(of.pending)} pending, {shown(of.sending)} claimed or sending, {shown(of.unknown)} unknown"
     return f"{waits}; of the newest {of.sent:,} sent, {of.not_sent:,} failed"
 
 
 def _alive(seen: Overview) -> Counter[str]:
-    return Counter(process.kind for process in seen.processes if process.state in RUNS)
+    return Counter(process.kind for process in seen.processes if process.runs)
 
 
 def _as_data(seen: Overview, found: Sequence[Problem]) -> dict[str, object]:
