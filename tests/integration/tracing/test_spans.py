@@ -1,5 +1,6 @@
 """Spans: exported in the background, linked to what asked, silent about secrets, and off unless asked for."""
 
+import logging
 import socket
 import subprocess
 import sys
@@ -187,6 +188,8 @@ def test_a_collector_that_is_away_holds_up_nothing(
         began_at = time.monotonic()
         spans.stop()
         assert time.monotonic() - began_at < 3
+    # Its thread tries for half a minute more, and would log in other tests.
+    logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter").disabled = True
 
 
 def test_without_a_collector_nothing_is_imported_or_stored() -> None:
