@@ -1,5 +1,7 @@
 """Install Weir into the virtual environment whose Python runs this: `python install.py embedded,dev` (what extras).
 
+Requirements that follow, such as `Django==6.0.*`, hold instead of what constraints.txt says of the same packages.
+
 uv does in seconds what takes pip a minute. uv does not read pip's configuration, so this program hands that on: the
 index, the certificate. Where uv is not available, cannot do what the configuration says, or fails, pip installs the
 same, and one sentence says why.
@@ -81,12 +83,28 @@ def _pip_says(*arguments: str) -> str:
     return result.stdout
 
 
-def main(extras: str) -> int:
+def constraints(instead: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options that name the constraints, without those of packages for which there is a requirement."""
+    if not instead:
+        return CONSTRAINTS
+    lines = (CHECKOUT / CONSTRAINTS[1]).read_text().splitlines(keepends=True)
+    names = {_package(requirement) for requirement in instead}
+    file = Path(sys.prefix) / CONSTRAINTS[1]
+    file.write_text("".join(line for line in lines if _package(line) not in names))
+    return (CONSTRAINTS[0], str(file))
+
+
+def _package(requirement: str) -> str:
+    """Return the name that a requirement begins with, as an index compares names."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
+
+
+def main(extras: str, *instead: str) -> int:
     """Install, and say what with and how long it took; returns pip's exit status where pip had to do it."""
     began_at = time.monotonic()
-    wanted = (*CONSTRAINTS, "-e", f".[{extras}]")
+    wanted = (*constraints(instead), "-e", f".[{extras}]", *instead)
     quiet = () if sys.stderr.isatty() else ("--quiet",)
-    print(f"Installing Weir [{extras}] into .venv with uv ...", flush=True)
+    print(f"Installing Weir [{extras}] into {Path(sys.prefix).name} with uv ...", flush=True)
     try:
         install_with_uv(wanted, quiet)
     except NotWithUv as why:

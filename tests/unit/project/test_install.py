@@ -110,7 +110,22 @@ def test_uv_installs_with_pips_index(programs: Programs, capfd: pytest.CaptureFi
     assert listed == ["PIP", "config", "list"]
     assert installed == ["UV", "install", "--quiet", "-c", "constraints.txt", "-e", ".[embedded,dev]"]
     assert env == {"UV_DEFAULT_INDEX": "https://pypi.example/simple"}
-    assert "Installing Weir [embedded,dev] into .venv with uv ..." in capfd.readouterr().out
+    assert f"Installing Weir [embedded,dev] into {Path(sys.prefix).name} with uv ..." in capfd.readouterr().out
+
+
+def test_a_requirement_holds_instead_of_the_constraint(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The constraints are copied without the line of that package; packages with longer names keep theirs."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+
+    assert install.main("embedded", "django==6.0.*") == 0
+
+    copy = tmp_path / "constraints.txt"
+    assert programs.ran()[-1][0][3:] == ["-c", str(copy), "-e", ".[embedded]", "django==6.0.*"]
+    lines = (install.CHECKOUT / "constraints.txt").read_text().splitlines()
+    [left_out] = set(lines) - set(copy.read_text().splitlines())
+    assert left_out.startswith("Django==")
 
 
 def test_a_users_own_setting_of_uv_stays(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:

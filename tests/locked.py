@@ -1,0 +1,44 @@
+"""What requirements.lock has, and what it must have."""
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import requires
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from project.checkout import CHECKOUT
+
+
+@cache
+def locked() -> dict[str, Requirement]:
+    """Return what it has, by name."""
+    text = (CHECKOUT / "requirements.lock").read_text().replace("\\\n", " ")
+    lines = [line.partition(" --hash")[0] for line in text.splitlines() if not line.startswith("#")]
+    return {canonicalize_name(requirement.name): requirement for requirement in map(Requirement, lines)}
+
+
+def declared() -> list[str]:
+    """Return the dependencies of pyproject.toml."""
+    found: list[str] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return found
+
+
+def _applying(texts: Iterable[str], *, extra: str) -> list[Requirement]:
+    """Return the requirements that apply here."""
+    parsed = map(Requirement, texts)
+    return [found for found in parsed if found.marker is None or found.marker.evaluate({"extra": extra})]
+
+
+def needed() -> set[str]:
+    """Return the names of all packages that Weir needs here, those of which others need them included."""
+    waiting = _applying(declared(), extra="")
+    found: set[tuple[str, str]] = set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in {"", *requirement.extras} - {extra for other, extra in found if other == name}:
+            found.add((name, extra))
+            waiting += _applying(requires(name) or [], extra=extra)
+    return {name for name, _ in found}
