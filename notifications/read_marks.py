@@ -14,11 +14,14 @@ from typing import NamedTuple
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from notifications import changes
+from notifications.models import ReadMark
 from notifications.user_keys import UserKey
 from postgres import statements
+from postgres.timeline import gate
 
 BATCH = 5_000  # rows of one short transaction
 MARKS_AT_ONCE = 100
+RENEWED_AFTER_S = 5.0  # of a lease of half a minute
 
 _query_within = partial(statements.run_within, "notifications")
 
@@ -75,6 +78,33 @@ def settle(within_s: float = math.inf) -> int:
         if time.monotonic() >= give_up_at:
             break
     return settled
+
+
+def adopt(below: int) -> None:
+    """Have all marks, and all notifications of lower ids than this, be as if this cluster had written them.
+
+    For a copy of a database in another cluster, whose transactions begin to count anew. What the marks cover is read
+    afterwards, and the marks are gone. In short transactions, which may be done twice. Part of a recovery, whose lease
+    it renews. Raises database errors.
+    """
+    _settle_all()
+    after: int | None = 0
+    while after is not None:
+        parameters = {"after": after, "below": below, "batch": BATCH}
+        [rows] = statements.run("notifications", "read_marks/adopt", parameters, row=SettledRows)
+        gate.renew()
+        after = rows.last_id
+
+
+def _settle_all() -> None:
+    """Settle until no mark goes, and no row: rows that others hold locked are left."""
+    marks = ReadMark.objects.count()
+    while True:
+        settled, left = settle(RENEWED_AFTER_S), ReadMark.objects.count()
+        gate.renew()
+        if not settled and left >= marks:
+            return
+        marks = left
 
 
 def _settle(mark: OldMark, give_up_at: float) -> int:

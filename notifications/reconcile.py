@@ -136,6 +136,14 @@ def reconcile_users(
     return repaired
 
 
+def distrust() -> None:
+    """Have all readers count rows, until a full scan has compared all users: PostgreSQL has forgotten what it stored.
+
+    The next pass takes Redis for another run of the server, drops its deltas, and begins a full scan.
+    """
+    Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None)
+
+
 def _pages_of(user_ids: Iterable[UserKey]) -> Pages:
     users = user_keys.distinct(user_ids)
     for start in range(0, len(users), counters.AT_ONCE):

@@ -2,6 +2,9 @@
 
 Set by a statement after connecting, never by the start-up parameter `options`: PgBouncer refuses that, or drops it in
 silence. `DATABASE_URL?options=...` is the user's own, and is handed on.
+
+Behind a pooler that gives each transaction another session, nothing is kept: there the role has these settings
+(docs/how-to/use-a-pooler.md), and `doctor` looks whether it does.
 """
 
 from collections.abc import Mapping
@@ -12,8 +15,9 @@ from django.conf import settings
 
 # A host that dies says nothing. Both sides give a connection up after this time without a sign of life; where something
 # was sent, after the same time without its receipt. In seconds, as TCP knows them; Unix sockets need none of it.
-SILENCE_S: Final = 8
-PROBE_AFTER_S, PROBE_EVERY_S = 4, 2
+# A process that is silent for 8 s is lost to the others (`workers.processes`): it notices, and connects anew, before.
+SILENCE_S: Final = 5
+PROBE_AFTER_S, PROBE_EVERY_S = 3, 1
 PROBES: Final = (SILENCE_S - PROBE_AFTER_S) // PROBE_EVERY_S
 LONGEST_MS: Final = 2**31 - 1  # that PostgreSQL knows
 
@@ -31,6 +35,7 @@ _SET: Final = "SELECT " + ", ".join(
         "statement_timeout",
         "idle_in_transaction_session_timeout",
         "default_transaction_isolation",
+        "jit",
         "tcp_keepalives_idle",
         "tcp_keepalives_interval",
         "tcp_keepalives_count",
@@ -42,8 +47,11 @@ _SET: Final = "SELECT " + ", ".join(
 def configure(session: psycopg.Connection[Any]) -> None:
     """Set what the session keeps until its end: time limits, READ COMMITTED, and when the server gives it up.
 
-    For a new connection in autocommit mode; one round trip. Raises psycopg.Error.
+    For a new connection in autocommit mode; one round trip. Does nothing behind a pooler of transactions. Raises
+    psycopg.Error.
     """
+    if settings.WEIR_TRANSACTION_POOLING:
+        return
     limit = f"{min(settings.WEIR_STATEMENT_TIMEOUT * 1000, LONGEST_MS):.0f}ms"
     values = {
         # A statement that hangs must not hold a worker for good: threads cannot be interrupted.
@@ -51,6 +59,8 @@ def configure(session: psycopg.Connection[Any]) -> None:
         "idle_in_transaction_session_timeout": limit,
         # Reservations lock first and look again then; under REPEATABLE READ the second of two would fail.
         "default_transaction_isolation": "read committed",
+        # To compile a statement of ours takes seconds, to run it milliseconds; Debian's PostgreSQL does so by itself.
+        "jit": "off",
         "tcp_keepalives_idle": str(PROBE_AFTER_S),
         "tcp_keepalives_interval": str(PROBE_EVERY_S),
         "tcp_keepalives_count": str(PROBES),

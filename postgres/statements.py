@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import TransactionManagementError
 from psycopg.pq import TransactionStatus
@@ -23,6 +23,12 @@ from psycopg.rows import RowFactory, RowMaker, no_result, tuple_row
 from typing_extensions import TypeVar
 
 Row = TypeVar("Row", bound=tuple[Any, ...], default=tuple[object, ...])
+
+
+# The parameters that a statement has which asks the gate.
+_KNOWN_NUMBER: Final = "%(known_number)s"
+_CLOCK: Final = "%(clock)s"
+_LATE: Final = "57W02"  # the state of the gate's error where PostgreSQL's clock does not say what was expected
 
 
 class WrongColumns(TypeError):
@@ -72,6 +78,22 @@ def load(package: str) -> None:
         _load(".".join((package, *parts[:folder])), "/".join(parts[folder + 1 :]))
 
 
+class Gate(NamedTuple):
+    """What gives statements that ask the gate (postgres/timeline/gate.py) their parameters."""
+
+    known_number: Callable[[], int]
+    clock: Callable[[], object]  # what PostgreSQL's clock may say; asks PostgreSQL now and then
+    read_clock: Callable[[], object]  # asks PostgreSQL now
+
+
+_gate: list[Gate] = []
+
+
+def guard(gate: Gate) -> None:
+    """Have each statement that asks the gate get its parameters from this."""
+    _gate[:] = [gate]
+
+
 def refuse_transaction(what: str) -> None:
     """Raise TransactionManagementError if a transaction is open; its text names `what` must not run in one."""
     if connections[DEFAULT_DB_ALIAS].in_atomic_block:
@@ -93,11 +115,18 @@ def run(
 
     `prepare` is for statements that touch a few rows very often ("prepared plan" in docs/explanation/sql.md).
 
-    The statement has committed when this returns. Raises TransactionManagementError inside a transaction: what the
-    statement reserves or claims must be committed before it is used, and must not be rolled back afterwards. Database
-    errors are Django's (`django.db.Error`). WrongColumns comes after the commit.
+    One that the gate has refused, perhaps as it was on its way for too long, is tried once more. The statement has
+    committed when this returns. Raises TransactionManagementError inside a transaction: what the statement reserves or
+    claims must be committed before it is used, and must not be rolled back afterwards. Database errors are Django's
+    (`django.db.Error`). WrongColumns comes after the commit.
     """
     refuse_transaction(f"{package}/sql/{name}.sql")
+    try:
+        return run_within(package, name, parameters, row=row, prepare=prepare)
+    except OperationalError as error:
+        if not _came_late(error):
+            raise
+    _gate[0].read_clock()
     return run_within(package, name, parameters, row=row, prepare=prepare)
 
 
@@ -113,6 +142,8 @@ def run_within(
     """Execute the statement as `run` does, but in the transaction that is open, if one is: the caller's, as a rule."""
     database = database or connections[DEFAULT_DB_ALIAS]
     getattr(_thread, "before_each", _nothing)()
+    statement = _load(package, name)
+    clock = _gate[0].clock() if _CLOCK in statement else None
     database.ensure_connection()
     factory = tuple_row if row is None else _rows_of(row, f"{package}/sql/{name}.sql")
     # Django's own cursors write the values into the text, and cannot prepare it.
@@ -121,7 +152,11 @@ def run_within(
         database.wrap_database_errors,
         psycopg.Cursor(_raw(database), row_factory=cast("RowFactory[Row]", factory)) as cursor,
     ):
-        cursor.execute(_load(package, name), parameters, prepare=prepare, binary=True)
+        if _KNOWN_NUMBER in statement:
+            parameters = {**parameters, "known_number": _gate[0].known_number()}
+        if _CLOCK in statement:
+            parameters = {**parameters, "clock": clock}
+        cursor.execute(statement, parameters, prepare=prepare, binary=True)
         return cursor.fetchall() if cursor.description else []
 
 
@@ -143,6 +178,11 @@ def own_transaction(package: str) -> Iterator[Query]:
     finally:
         if database is not callers:
             database.close()
+
+
+def _came_late(error: OperationalError) -> bool:
+    """Tell whether the gate has refused the statement for what PostgreSQL's clock says."""
+    return getattr(error.__cause__, "sqlstate", None) == _LATE
 
 
 def _raw(database: BaseDatabaseWrapper) -> "psycopg.Connection[Any]":

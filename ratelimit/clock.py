@@ -5,12 +5,6 @@ from before still holds, while other hosts have gone on. What is compared with t
 read here. Timers may go by another clock, as each holder looks at this one before it starts anything.
 """
 
-import time
+from postgres.timeline.steps import now
 
-# Elsewhere CLOCK_MONOTONIC itself goes on.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def now() -> float:
-    """Return the seconds since some moment, the same for all processes of this host."""
-    return time.clock_gettime(_CLOCK)
+__all__ = ["now"]

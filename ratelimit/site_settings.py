@@ -5,7 +5,8 @@ recalls the slots that are reserved already (see ratelimit.pacing).
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
@@ -46,6 +47,8 @@ class Default(Enum):
 
 
 DEFAULT = Default.DEFAULT
+# What goes with a change: it is entered and left in the transaction of the change, once for each attempt.
+Within = Callable[[], AbstractContextManager[object]]
 
 
 class HeldSite(NamedTuple):
@@ -93,6 +96,7 @@ def set_rate(
     grace: timedelta | Default | None = None,
     covers_subdomains: bool | None = None,
     obeys_robots: bool | Default | None = None,
+    within: Within = nullcontext,
 ) -> None:
     """Create the site at this rate, or change it. What is None stays as it is; DEFAULT restores the default.
 
@@ -121,7 +125,7 @@ def set_rate(
         "defaults": [name for name, value in settable.items() if value is DEFAULT],
     }
     statements.refuse_transaction("set_rate")
-    changed = _change_patiently(site, parameters)
+    changed = _change_patiently(site, parameters, within)
     _pull_back([row for row in changed if row.is_reserved_ahead])
 
 
@@ -130,7 +134,7 @@ def set_crawl_delay(site_id: int, delay: timedelta | None) -> bool:
     return bool(_query("site_settings/set_crawl_delay", {"site": site_id, "crawl_delay": delay}))
 
 
-def pause(site: str, duration: timedelta | None = None) -> None:
+def pause(site: str, duration: timedelta | None = None, *, within: Within = nullcontext) -> None:
     """Start nothing at the site for that long, or until `resume`. Replaces an earlier pause.
 
     Reserved slots are recalled. A holder that has just asked for recalls may still start within the next half second.
@@ -140,14 +144,12 @@ def pause(site: str, duration: timedelta | None = None) -> None:
         raise ValueError(f"duration must not be negative, and at most 100 years, but is {duration}.")
     seconds = None if duration is None else duration.total_seconds()
     parameters = {"site": site_names.canonical(site), "seconds": seconds, "forever": PAUSED_FOREVER}
-    if not _query("site_settings/pause", parameters):
-        raise unknown_site(site)
+    _change_one("site_settings/pause", parameters, within)
 
 
-def resume(site: str) -> None:
+def resume(site: str, *, within: Within = nullcontext) -> None:
     """End a pause and a back-off. The clock stays, so the interval since the last start holds. Raises UnknownSite."""
-    if not _query("site_settings/resume", {"site": site_names.canonical(site)}):
-        raise unknown_site(site)
+    _change_one("site_settings/resume", {"site": site_names.canonical(site)}, within)
 
 
 def back_off(
@@ -222,13 +224,20 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
-def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
+def _change_one(statement: str, parameters: Mapping[str, object], within: Within) -> None:
+    statements.refuse_transaction(statement)
+    with transaction.atomic(durable=True), within():
+        if not _query_within(statement, parameters):
+            raise unknown_site(str(parameters["site"]))
+
+
+def _change_patiently(site: str, parameters: Mapping[str, object], within: Within) -> list[RecalledSite]:
     """Change the site; where others hold its locks, let those go first that wait for ours, again and again."""
     give_up_at = time.monotonic() + PATIENCE_S
     while True:
         try:
             with transaction.atomic(durable=True):
-                return _changed(site, parameters)
+                return _changed(site, parameters, within)
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise
@@ -240,7 +249,7 @@ def _change_patiently(site: str, parameters: Mapping[str, object]) -> list[Recal
         time.sleep(LOCKED_AT_MOST_S)
 
 
-def _changed(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
+def _changed(site: str, parameters: Mapping[str, object], within: Within) -> list[RecalledSite]:
     """Change the site, and what belongs to it, in the caller's transaction; returns the sites that were changed.
 
     1. Nothing else changes which site a host belongs to until the transaction ends. The rows are locked.
@@ -251,9 +260,10 @@ def _changed(site: str, parameters: Mapping[str, object]) -> list[RecalledSite]:
     above = site_names.ancestors(site)
     _query_within("sites/lock", {"lock": LOCK, "shared": False, "patience": f"{LOCKED_AT_MOST_S * 1000:.0f}ms"})
     held = _query_within("sites/hold", {"site": site, "above": above}, row=HeldSite)
-    rows = _query_within(
-        "site_settings/set_rate", {**parameters, "above": above, "long_ago": LONG_AGO}, row=ChangedSite
-    )
+    with within():
+        rows = _query_within(
+            "site_settings/set_rate", {**parameters, "above": above, "long_ago": LONG_AGO}, row=ChangedSite
+        )
     if not rows:
         raise unknown_site(site)
     [changed] = rows

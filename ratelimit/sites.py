@@ -11,6 +11,7 @@ Code that reserves looks again where `Site.split_until` says that the site was e
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.conf import settings
@@ -18,12 +19,15 @@ from django.db import OperationalError
 from psycopg.errors import LockNotAvailable
 
 from postgres import statements
+from postgres.timeline import gate
 from ratelimit import similar_names, site_names
-from ratelimit.models import LONG_AGO, Site
+from ratelimit.models import LONG_AGO, PAUSED_FOREVER, Site
+from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate, spelled
 
 # The advisory lock of transactions that change which site a host belongs to: "Site" in ASCII.
 LOCK = 0x53697465
+REST_BATCH = 5_000
 PATIENCE = 10.0  # seconds that a caller waits for other transactions that create or change the same sites
 
 
@@ -32,6 +36,12 @@ class KnownSite(NamedTuple):
 
     id: int
     name: str
+
+
+class RestedSite(NamedTuple):
+    """A site that rests."""
+
+    id: int
 
 
 class SitesLocked(Exception):
@@ -85,6 +95,7 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
                     "hosts": [host for host, _ in above],
                     "ancestors": [ancestor for _, ancestor in above],
                     "long_ago": LONG_AGO,
+                    "rest": _rest(),
                 },
             )
             rows = query("sites/named", {"names": names}, row=KnownSite)
@@ -93,6 +104,38 @@ def create_sites(hosts: Iterable[str], patience_s: float = PATIENCE) -> dict[str
             raise SitesLocked from error
         raise
     return {site.name: site for site in rows}
+
+
+def rest_all() -> int:
+    """Recall all slots of all sites, and let each rest: PostgreSQL has forgotten what was started there.
+
+    No site starts anything until its interval, with a whole burst, is over after the last start that any process may
+    have made, of which the look-ahead is a part. In batches, each of which commits; returns the number of sites. May be
+    called twice: then the sites rest for longer. Part of a recovery, whose lease it renews.
+    """
+    rested, after, last = 0, 0, None
+    while last is None or last:
+        parameters = {"after": after, "batch": REST_BATCH, "rest": _rest()}
+        last = statements.run("ratelimit", "sites/rest", parameters, row=RestedSite)
+        gate.renew()
+        rested, after = rested + len(last), max((row.id for row in last), default=after)
+    return rested
+
+
+def step_all(step: timedelta) -> int:
+    """Put the clocks of all sites right after a step of PostgreSQL's clock, and recall all slots; returns their number.
+
+    In the caller's transaction. Nothing starts meanwhile: no holder has a confirmation. Part of what
+    workers.recovery.stepping does.
+    """
+    return len(
+        statements.run_within("ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=RestedSite)
+    )
+
+
+def _rest() -> timedelta:
+    """Return for how long a process may go on to start what PostgreSQL has forgotten, and more."""
+    return timedelta(seconds=settings.WEIR_LOOKAHEAD + CONFIRMED_FOR_S)
 
 
 def sites_of(hosts: AbstractSet[str], patience_s: float = PATIENCE) -> dict[str, int]:

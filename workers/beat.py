@@ -1,35 +1,37 @@
-"""A scheduler for beat that may run several times: one holds a lock and ticks, the others stand by."""
+"""A scheduler for beat that may run several times: one holds a lease and ticks, the others stand by."""
 
 import os
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
+from uuid import uuid4
 
-import psycopg
 import structlog
 from celery.beat import ScheduleEntry, SchedulingError
-from django.db import connection
+from django.db import Error, connection
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
-from postgres import sessions
+from postgres import statements
 from workers import broker_link, task_names, ticks
 from workers.processes import presence
 
 log = structlog.get_logger(__name__)
 
 KIND: Final = "beat"  # in the table of processes
-LOCK = 0x57656972  # "Weir" in ASCII: the advisory lock of the beat that ticks
-STANDBY = 1.0  # seconds between two attempts of a standby to get the lock
+STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
-# PostgreSQL ends the session of a beat that says nothing for so long, and frees the lock: a beat speaks once a second.
-SILENT_FOR: Final = "6s"
-SURE_FOR_S: Final = 5.0  # and for so long after it has spoken, a beat that is held up knows that it holds the lock
-TURN_S: Final = 1.0  # in which a beat sends what is due, before it speaks again
+LEASE_S: Final = 6.0  # a beat renews its lease once a second
+SURE_FOR_S: Final = 5.0  # for so long after it has asked for that, a beat that is held up knows that it holds the lease
+TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the lease
+OLDER_LOCK: Final = 0x57656972  # "Weir" in ASCII: the advisory lock of the version before, whose beats know no lease
+
+_query = partial(statements.run, "workers")
 
 
 class _MayBeLost(Exception):
-    """The lock may be another's by now."""
+    """The lease may be another's by now."""
 
 
 class Entry(ModelEntry):  # type: ignore[misc]  # as below
@@ -41,38 +43,38 @@ class Entry(ModelEntry):  # type: ignore[misc]  # as below
         PeriodicTask.objects.filter(pk=self.model.pk).update(**sent)
 
 
-class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
-    """django-celery-beat's scheduler behind a PostgreSQL advisory lock on a connection of its own.
+class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery-beat ships no types
+    """django-celery-beat's scheduler behind a lease, one row in PostgreSQL.
 
-    The lock lasts as long as the connection: when the process or its host dies, is frozen or cut off from PostgreSQL,
-    a standby gets it within ten seconds. A beat that cannot reach the broker gives the lock up, and takes it again
-    when it can.
+    When the process or its host dies, is frozen or cut off from PostgreSQL, a standby gets the lease within ten
+    seconds. A beat that ends, or cannot reach the broker, gives it up at once, and takes it again when it can.
     """
 
     Entry = Entry
-    producer = None  # Celery's would wait for the broker for ever, with the lock: `apply_entry` brings its own
-    _lock: psycopg.Connection[Any] | None = None
+    producer = None  # Celery's would wait for the broker for ever, with the lease: `apply_entry` brings its own
+    _has_lease = False
     _is_cut_off = False
     _sure_until = 0.0  # of time.monotonic()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Begin as a standby."""
+        self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
         self._has_looked = False  # in this turn, whether the schedule was changed
         self._presence = presence.begin(KIND, f"{os.environ.get('HONCHO_PROCESS_NAME') or KIND}@{presence.host()}")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send all tasks that are due, if this beat holds the lock; returns the seconds until the next tick.
+        """Send all tasks that are due, if this beat holds the lease; returns the seconds until the next tick.
 
-        Celery's tick sends one of them. Each would cost a look at the lock and at the schedule, for which a beat
+        Celery's tick sends one of them. Each would cost a look at the lease and at the schedule, for which a beat
         that is far from PostgreSQL has no time.
         """
         self._presence.show_life()
-        self._presence.turn(holds=int(self._lock is not None))
+        self._presence.turn(holds=int(self._has_lease))
         self._has_looked = False
         try:
-            if not self._holds_lock():
+            if not self._holds_lease():
                 return STANDBY
             self._forget_the_future()
             interval, ends_at = 0.0, time.monotonic() + TURN_S
@@ -82,8 +84,8 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
             self._give_way(error)
             return STANDBY
         except _MayBeLost:
-            log.warning("beat_lost_lock", error="a tick was held up, by the database or the machine")
-            self._free_lock()
+            log.warning("beat_lost_lease", error="a tick was held up, by the database or the machine")
+            self._give_up()
             return STANDBY
         return interval
 
@@ -112,9 +114,9 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 log.exception("beat_cannot_send", task=entry.task)
 
     def close(self) -> None:
-        """Close the scheduler, and its connection, which frees the lock."""
+        """Close the scheduler, and give up the lease."""
         super().close()
-        self._free_lock()
+        self._give_up()
         self._presence.end()
 
     def _is_superfluous(self, entry: ScheduleEntry) -> bool:
@@ -131,7 +133,7 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         if not self._is_cut_off:
             log.warning("beat_waits_for_broker", error=str(error))
         self._is_cut_off = True
-        self._free_lock()
+        self._give_up()
 
     def _forget_the_future(self) -> None:
         """Have tasks that ran last in the future run last now: the clock was set back, and they would wait for it."""
@@ -142,36 +144,36 @@ class LockedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
                 entry.last_run_at = now
             self._heap = None
 
-    def _free_lock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-            self._heap = None  # what was not sent is missing in it
+    def _stand_by(self) -> None:
+        self._has_lease = False
+        self._heap = None  # what was not sent is missing in it
 
-    def _holds_lock(self) -> bool:
+    def _give_up(self) -> None:
+        if self._has_lease:
+            self._stand_by()
+            try:
+                _query("beat/give", {"holder": self._holder})
+            except Error as error:  # it ends by itself
+                log.warning("beat_lost_lease", error=str(error))
+                connection.close()
+
+    def _holds_lease(self) -> bool:
+        """Renew the lease, or take it where no other beat has it."""
         try:
+            if not self._has_lease:
+                broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: a beat that cannot send stands by
             self._sure_until = time.monotonic() + SURE_FOR_S
-            if self._lock is not None:
-                self._lock.execute("SELECT 1")
-                return True
-            return self._take_lock()
-        except psycopg.Error as error:
-            log.warning("beat_lost_lock", error=str(error))
-            self._free_lock()
+            parameters = {"holder": self._holder, "lease": LEASE_S, "older_lock": OLDER_LOCK}
+            has_it = bool(_query("beat/take", parameters))
+        except Error as error:
+            log.warning("beat_lost_lease", error=str(error))
+            connection.close()
+            self._stand_by()
             return False
-
-    def _take_lock(self) -> bool:
-        broker_link.waiting(task_names.DISPATCH)  # raises Unreachable: who cannot send leaves the lock to others
-        parameters = connection.get_connection_params()
-        parameters.pop("cursor_factory", None)
-        parameters.pop("context", None)
-        candidate = psycopg.connect(**parameters, autocommit=True)
-        sessions.configure(candidate)
-        candidate.execute("SELECT set_config('idle_session_timeout', %s, false)", [SILENT_FOR])
-        row = candidate.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
-        if row is None or not row[0]:
-            candidate.close()
-            return False
-        log.info("beat_holds_lock")
-        self._lock, self._is_cut_off = candidate, False
-        return True
+        if has_it and not self._has_lease:
+            log.info("beat_holds_lease")
+            self._has_lease, self._is_cut_off = True, False
+        elif self._has_lease and not has_it:
+            log.warning("beat_lost_lease", error="another beat has it: this one was held up, or cut off")
+            self._stand_by()
+        return has_it

@@ -1,4 +1,4 @@
-"""Heartbeat, the time at which a queue last ran its scheduled task."""
+"""Heartbeat, the time at which a queue last ran its scheduled task; BeatLease, which of several beats ticks."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -12,3 +12,14 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue}: {self.beat_at:%Y-%m-%d %H:%M:%S}"
+
+
+class BeatLease(models.Model):
+    """The one row that says which beat ticks. There is none while no beat does."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    holder = models.UUIDField(help_text="random, of the process")
+    lease_until = models.DateTimeField(help_text="when another beat may take it; the holder renews it each second")
+
+    def __str__(self) -> str:
+        return f"beat {self.holder}"

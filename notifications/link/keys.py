@@ -21,6 +21,7 @@ class Keys(NamedTuple):
     sealed: str  # the number of the sealed epoch
     deltas: str  # the sealed epoch's deltas
     incarnation: str
+    mark: str  # what was last seen of PostgreSQL's history (postgres/timeline/gate.py)
     calls: str  # the last that added deltas: a sorted set: member = connection, score = deadline
 
 

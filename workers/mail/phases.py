@@ -23,4 +23,5 @@ class Phase(models.TextChoices):
     NOT_BEGUN = "not begun"  # before the content was transmitted: certainly not accepted
     BEFORE_DOT = "before dot"  # the content was being transmitted: certainly not accepted
     AFTER_DOT = "after dot"  # everything was transmitted and no reply came: accepted or not
+    FORGOTTEN = "forgotten"  # PostgreSQL has forgotten whether and when it was transmitted: accepted or not
     BEGUN = "begun"  # transmission began and its end is not known: the worker died, or its transport cannot tell

@@ -7,3 +7,10 @@ class ProcessesConfig(AppConfig):
     """Owns the table of processes."""
 
     name = "workers.processes"
+
+    def ready(self) -> None:
+        """Have the times of turns put right where PostgreSQL's clock was stepped."""
+        from workers.processes import stepping  # noqa: PLC0415  needs loaded apps, as the next
+        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415
+
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.processes")

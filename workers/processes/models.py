@@ -22,7 +22,7 @@ class Process(models.Model):
     )
     stopping_at = models.DateTimeField(null=True, help_text="when it was asked to end; it still ends what it holds")
     holds = models.IntegerField(
-        default=0, help_text="fetches that it claimed, tasks that it runs, or 1 for the beat that has the lock"
+        default=0, help_text="fetches that it claimed, tasks that it runs, or 1 for the beat that has the lease"
     )
     round_trip_s = models.FloatField(
         db_default=0.0, help_text="what nearly all of its round trips to PostgreSQL took at most"

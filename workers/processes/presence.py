@@ -21,6 +21,7 @@ from django.db import Error, connection
 from postgres import statements
 from ratelimit import round_trips
 from workers.processes.liveness import LivenessFile
+from workers.recovery import watch
 
 log = structlog.get_logger(__name__)
 _query = partial(statements.run, "workers.processes")
@@ -62,6 +63,7 @@ class Presence:
                 return
             self._noted_at = time.monotonic()
             self._note(holds, ago_s)
+            self._look_at_history()
 
     def stop(self, *, holds: int) -> None:
         """Note that this process was asked to end; it goes on to turn while it ends what it holds."""
@@ -83,6 +85,13 @@ class Presence:
         if self.id is None and not stops:
             process = {"kind": self.kind, "name": self.name, "host": host(), "pid": os.getpid()}
             self.id = self._try("begin", {**state, **process, "version": _version()})
+
+    def _look_at_history(self) -> None:
+        try:
+            watch.look(self.name)
+        except Error as error:
+            log.warning("history_not_seen", error=str(error))
+            connection.close()
 
     def _try(self, statement: str, parameters: Mapping[str, object]) -> int | None:
         """Return the id of the row that was written, None without one, and the old one where PostgreSQL is away."""

@@ -14,7 +14,7 @@ _query = partial(statements.run_within, "workers.processes")
 
 SILENT_AFTER_S: Final = 8.0  # without a turn: four turns are missing. So a frozen process is known within ten seconds
 # Seconds without a gap that make another process a witness. More than a process needs to reach PostgreSQL when that is
-# back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (8 s), and a new one.
+# back: an attempt to connect that hangs (5 s), or a connection that was cut in silence (5 s), and a new one.
 WITNESS_AFTER_S: Final = 20.0
 FORGOTTEN_AFTER_S: Final = 3_600.0
 FAR_FOR_S: Final = 30.0  # after its last turn, the round trips of a process do not count any more

@@ -7,3 +7,10 @@ class ThrottledConfig(AppConfig):
     """Owns the postponed tasks."""
 
     name = "workers.throttled"
+
+    def ready(self) -> None:
+        """Have the times of postponed tasks put right where PostgreSQL's clock was stepped."""
+        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  needs loaded apps, as the next
+        from workers.throttled import stepping  # noqa: PLC0415
+
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.throttled")

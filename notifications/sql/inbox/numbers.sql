@@ -2,6 +2,7 @@
 -- Redis' deltas are not trusted, or a read mark covers rows, the count of the unread rows, up to `most_counted`.
 --
 -- Not trusted are
+-- - what a PostgreSQL that has forgotten something has stored, until reconciliation has looked at it (the gate);
 -- - a Redis of another incarnation than reconciliation trusts: it lost its memory, and deltas with it;
 -- - a Redis whose open epoch was flushed already: it came back older than it was;
 -- - users with a doubt.
@@ -13,7 +14,8 @@
 -- takes longer than everything else.
 WITH redis AS (
     SELECT
-        EXISTS (SELECT FROM notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s) AS is_known,
+        EXISTS (SELECT FROM notifications_reconciliation WHERE trusted AND incarnation = %(incarnation)s)
+            AND timeline_is_same(%(known_number)s::bigint) AS is_known,
         EXISTS (SELECT FROM notifications_flushedepoch WHERE epoch >= %(open_epoch)s::bigint) AS is_passed
 )
 SELECT

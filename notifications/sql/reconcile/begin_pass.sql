@@ -17,4 +17,5 @@ ON CONFLICT (id) DO UPDATE SET
         THEN last.scan_began_at ELSE excluded.scan_began_at END,
     lease_until = excluded.lease_until
 WHERE last.lease_until < clock_timestamp()
+    OR last.lease_until > excluded.lease_until  -- of a clock that was set back
 RETURNING trusted, changes_until, changes_until_id, scanned_until, lease_until

@@ -2,8 +2,9 @@
 -- `ancestors` name, in pairs, the sites above each. `written_rate` is the interval's rate, as it was written. Executed
 -- under the lock of lock.sql, in the order of the names (lock order, docs/explanation/sql.md).
 -- Where a site above covered the host before, the new site's clock begins an interval after the last start that the
--- host was promised there, as it does after that of a deleted site. It goes on with the back-off of that site and,
--- until those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
+-- host was promised there, as it does after that of a deleted site; and behind the rest that all sites have where
+-- PostgreSQL had forgotten, as the host may have had a site before (rest.sql). It goes on with the back-off of the site
+-- above and, until those of its own robots.txt files are settled, with its Crawl-delay (as in split.sql).
 --
 -- above  the sites above each host that cover it, or did
 -- gone   the last start that each host may have been given at sites that are deleted
@@ -44,7 +45,11 @@ SELECT
     coalesce((array_agg(above.backoff_error ORDER BY above.backed_off_until DESC NULLS LAST))[1], ''),
     coalesce(max(above.backed_off_slot), 0),
     coalesce(
-        greatest(max(above.split_until), max(gone.last_start)) + greatest(%(interval)s, max(above.crawl_delay)),
+        greatest(
+            greatest(max(above.split_until), max(gone.last_start)) + greatest(%(interval)s, max(above.crawl_delay)),
+            (SELECT went_back_at FROM timeline_knowntimeline) + %(rest)s
+                + greatest(%(interval)s, max(above.crawl_delay))
+        ),
         %(long_ago)s
     )
 FROM unnest(%(names)s::text[]) AS wanted (name)

@@ -4,3 +4,4 @@ SELECT slot.id
 FROM ratelimit_slot AS slot
 JOIN ratelimit_site AS site ON site.id = slot.site_id
 WHERE slot.id = ANY(%(slots)s) AND slot.id > site.recalled_slot AND NOT pg_is_in_recovery()
+    AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate

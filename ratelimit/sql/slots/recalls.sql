@@ -5,6 +5,7 @@
 SELECT
     NULL::bigint AS site_id, NULL::bigint AS slot_id, NULL::bigint AS recalled_slot, NULL::timestamptz AS at,
     pg_is_in_recovery() AS is_standby
+WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
 UNION ALL
 SELECT id, NULL, recalled_slot, recalled_at, NULL
 FROM ratelimit_site

@@ -14,6 +14,7 @@ WITH reserved AS (
         + make_interval(secs => %(added_grace)s::float8)
     FROM (SELECT id FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS locked
     WHERE site.id = locked.id
+        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
         AND greatest(site.next_start - (site.burst - 1) * site.effective_interval, site.paused_until, site.backed_off_until)
             <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
         AND NOT EXISTS (

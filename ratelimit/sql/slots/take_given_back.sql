@@ -11,7 +11,8 @@ WITH vacated AS (
         SELECT slot.id
         FROM (SELECT * FROM ratelimit_site WHERE name = %(site)s FOR NO KEY UPDATE) AS site
         JOIN ratelimit_slot AS slot ON slot.site_id = site.id
-        WHERE slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
+        WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+            AND slot.start_time <= clock_timestamp() + make_interval(secs => %(max_wait)s::float8)
             AND ratelimit_may_be_taken(
                 slot,
                 greatest(clock_timestamp(), site.paused_until, site.backed_off_until),

@@ -1,4 +1,4 @@
-"""Beat may run many times: the one that holds the lock ticks, and when it goes another one takes over."""
+"""Beat may run many times: the one that holds the lease ticks, and when it goes another one takes over."""
 
 import os
 import signal
@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 import redis
 from django.conf import settings
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
@@ -20,7 +22,8 @@ from structlog.testing import capture_logs
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
 from workers import beat, task_names
-from workers.beat import STANDBY, LockedScheduler
+from workers.beat import STANDBY, LeasedScheduler
+from workers.models import BeatLease
 from workers.ticks import MOST_WAITING
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,15 +33,15 @@ QUEUE = "test-beat"
 BEAT = """
 import time
 from project.celery import app
-from workers.beat import LockedScheduler
-beat = LockedScheduler(app=app)
+from workers.beat import LeasedScheduler
+beat = LeasedScheduler(app=app)
 print("standing by", flush=True)
-while not beat._holds_lock():
+while not beat._holds_lease():
     time.sleep(0.01)
-print("holds the lock", flush=True)
+print("holds the lease", flush=True)
 while True:
     wait_s = beat.tick()
-    print("ticks" if beat._lock else "stands by", flush=True)
+    print("ticks" if beat._has_lease else "stands by", flush=True)
     time.sleep(max(0, min(1, wait_s)))
 """
 
@@ -62,18 +65,16 @@ def sent() -> Iterator[Callable[[], int]]:
 
 @pytest.fixture
 def beats() -> Iterator[list[Any]]:
-    """Return two schedulers, as two processes would have them: their locks are on connections of their own."""
-    schedulers = [LockedScheduler(app=app), LockedScheduler(app=app)]
+    """Return two schedulers, as two processes would have them: each has a name of its own."""
+    schedulers = [LeasedScheduler(app=app), LeasedScheduler(app=app)]
     yield schedulers
     for scheduler in schedulers:
         scheduler.close()
 
 
-def holders() -> list[int]:
-    """Return the database sessions that hold an advisory lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted")
-        return [row[0] for row in cursor.fetchall()]
+def holders() -> list[UUID]:
+    """Return the beat that has the lease."""
+    return [*BeatLease.objects.filter(lease_until__gt=Now()).values_list("holder", flat=True)]
 
 
 def test_beat_saves_what_it_sent_in_one_round_trip(
@@ -119,7 +120,7 @@ def test_the_first_that_ticks_holds_the_lock_and_sends(
 def test_the_second_stands_by_and_sends_nothing(
     beats: list[Any], sent: Callable[[], int], eventually: Eventually
 ) -> None:
-    """While another beat holds the lock, this one sends nothing, and looks again in a second."""
+    """While another beat holds the lease, this one sends nothing, and looks again in a second."""
     first, second = beats
     first.tick()
     eventually(lambda: any(entry.is_due().is_due for entry in second.schedule.values()), "the task to be due")
@@ -155,10 +156,10 @@ def test_ticks_that_no_worker_takes_do_not_pile_up(beats: list[Any], ticks_of_an
     assert ticks_of_an_outage.llen("ticks") == 1
 
 
-def test_a_standby_takes_over_when_the_lock_is_free(
+def test_a_standby_takes_over_when_the_lease_is_free(
     beats: list[Any], sent: Callable[[], int], eventually: Eventually
 ) -> None:
-    """A beat that is stopped gives the lock up at once; the other one sends what is due from then on."""
+    """A beat that is stopped gives the lease up at once; the other one sends what is due from then on."""
     first, second = beats
     first.tick()
     assert second.tick() == STANDBY
@@ -170,11 +171,11 @@ def test_a_standby_takes_over_when_the_lock_is_free(
 def test_a_standby_takes_over_from_a_process_that_was_killed(
     start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int]
 ) -> None:
-    """The lock ends with the connection of the dead process: no operator has to free it."""
+    """The lease ends by itself: no operator has to free it."""
     process = start_python(BEAT)
     assert process.stdout is not None
     assert process.stdout.readline() == "standing by\n"
-    assert process.stdout.readline() == "holds the lock\n"
+    assert process.stdout.readline() == "holds the lease\n"
     assert beats[0].tick() == STANDBY
     process.kill()
     process.wait()
@@ -183,17 +184,17 @@ def test_a_standby_takes_over_from_a_process_that_was_killed(
 
 
 def start_beat(start_python: StartPython, **environment: str) -> Process:
-    """Start a beat, and wait until it holds the lock."""
+    """Start a beat, and wait until it holds the lease."""
     process = start_python(BEAT, environment=environment)
     assert process.stdout is not None
-    assert [process.stdout.readline() for _ in range(2)] == ["standing by\n", "holds the lock\n"]
+    assert [process.stdout.readline() for _ in range(2)] == ["standing by\n", "holds the lease\n"]
     return process
 
 
 def test_a_standby_takes_over_from_a_process_that_is_frozen(
     start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int]
 ) -> None:
-    """Its connection lives, and it says nothing: within ten seconds PostgreSQL gives the lock to another."""
+    """Its connection lives, and it says nothing: within ten seconds another one has the lease."""
     process = start_beat(start_python)
     process.send_signal(signal.SIGSTOP)
     frozen_at, before = time.monotonic(), sent()
@@ -202,10 +203,10 @@ def test_a_standby_takes_over_from_a_process_that_is_frozen(
 
 
 def test_a_beat_that_is_thawed_stands_by(start_python: StartPython, beats: list[Any], eventually: Eventually) -> None:
-    """It finds out that the lock is gone before it sends anything."""
+    """It finds out that the lease is gone before it sends anything."""
     process = start_beat(start_python)
     process.send_signal(signal.SIGSTOP)
-    eventually(lambda: beats[0].tick() >= 0 and beats[0]._lock, "the standby's lock", seconds=10)
+    eventually(lambda: beats[0].tick() >= 0 and beats[0]._has_lease, "the standby's lease", seconds=10)
     [held_by] = holders()
     process.send_signal(signal.SIGCONT)
     assert process.stdout
@@ -217,7 +218,7 @@ def test_a_beat_that_is_thawed_stands_by(start_python: StartPython, beats: list[
 def test_a_standby_takes_over_from_one_that_cannot_reach_the_broker(
     start_python: StartPython, beats: list[Any], eventually: Eventually, sent: Callable[[], int], own_broker: Any
 ) -> None:
-    """The broker does not answer the one that holds the lock: it gives way to one that the broker answers."""
+    """The broker does not answer the one that holds the lease: it gives way to one that the broker answers."""
     path = own_broker.connection_pool.connection_kwargs["path"]
     start_beat(start_python, CELERY_BROKER_URL=f"redis+socket://{path}")
     pid = own_broker.info("server")["process_id"]
@@ -230,7 +231,7 @@ def test_a_standby_takes_over_from_one_that_cannot_reach_the_broker(
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_beat_takes_the_lock_again_when_the_broker_is_back(
+def test_a_beat_takes_the_lease_again_when_the_broker_is_back(
     start_python: StartPython, eventually: Eventually, own_broker: Any
 ) -> None:
     """Without a standby nobody ticks meanwhile, and the schedule goes on afterwards."""
@@ -238,28 +239,65 @@ def test_a_beat_takes_the_lock_again_when_the_broker_is_back(
     start_beat(start_python, CELERY_BROKER_URL=f"redis+socket://{path}")
     eventually(lambda: own_broker.llen(QUEUE) > 0, "a message")
     own_broker.replicaof("127.0.0.1", 1)
-    eventually(lambda: holders() == [], "the lock to be free")
+    eventually(lambda: holders() == [], "the lease to be free")
     own_broker.replicaof("NO", "ONE")
     own_broker.delete(QUEUE)
     eventually(lambda: own_broker.llen(QUEUE) > 0, "a message")
 
 
-def test_a_beat_whose_connection_was_cut_knows_that_it_lost_the_lock(beats: list[Any], sent: Callable[[], int]) -> None:
-    """Two never tick at once: a beat that lost its connection stands by until it gets the lock again."""
+def test_a_beat_whose_lease_another_has_knows_that(beats: list[Any], sent: Callable[[], int]) -> None:
+    """Two never tick at once: a beat that lost its lease stands by until it gets it again."""
     first, second = beats
     first.tick()
-    [pid] = holders()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    BeatLease.objects.update(lease_until=Now() - timedelta(seconds=1))
     second.tick()
-    [new_pid] = holders()
-    assert new_pid != pid
+    assert holders() == [second._holder]
     sent_by_second = sent()  # where the task was due by then
     assert [first.tick() for _ in range(3)] == [STANDBY] * 3
     assert sent() == sent_by_second
     second.close()
     first.tick()
-    assert len(holders()) == 1
+    assert holders() == [first._holder]
+
+
+def test_a_beat_whose_connection_was_cut_goes_on(beats: list[Any]) -> None:
+    """The lease does not depend on the connection."""
+    first, second = beats
+    first.tick()
+    connection.connection.close()
+    assert first.tick() == STANDBY
+    assert second.tick() == STANDBY
+    first.tick()
+    assert holders() == [first._holder]
+
+
+def test_a_beat_of_the_version_before_goes_first(
+    beats: list[Any], sent: Callable[[], int], eventually: Eventually
+) -> None:
+    """It holds an advisory lock, and sees no lease: whoever has that leaves the ticks to it, and goes on afterwards."""
+    first, second = beats
+    first.tick()
+    older = connection.copy()
+    try:
+        with older.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(%s)", [beat.OLDER_LOCK])
+            assert cursor.fetchone() == (True,)
+        before = sent()
+        eventually(lambda: any(entry.is_due().is_due for entry in first.schedule.values()), "the task to be due")
+        assert [scheduler.tick() for scheduler in beats * 2] == [STANDBY] * 4
+        assert sent() == before
+    finally:
+        older.close()
+    eventually(lambda: second.tick() >= 0 and second._has_lease, "the lease", seconds=10)
+
+
+def test_a_lease_of_a_clock_that_was_set_back_has_ended(beats: list[Any]) -> None:
+    """Otherwise nobody would tick for an hour, where its holder has died."""
+    first, second = beats
+    first.tick()
+    BeatLease.objects.update(lease_until=Now() + timedelta(hours=1))
+    second.tick()
+    assert holders() == [second._holder]
 
 
 def test_a_tick_that_was_held_up_sends_nothing(
@@ -279,6 +317,7 @@ def test_a_tick_that_was_held_up_sends_nothing(
 def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that is away is no end of a beat: it goes on when the database is back."""
     first, _ = beats
+    connection.close()
     with monkeypatch.context() as away:
         away.setitem(connection.settings_dict, "HOST", "/nowhere")
         assert first.tick() == STANDBY
@@ -289,7 +328,7 @@ def test_a_beat_without_a_database_stands_by(beats: list[Any], monkeypatch: pyte
 def test_a_clock_that_was_set_back_does_not_stop_beat(sent: Callable[[], int], eventually: Eventually) -> None:
     """By it, tasks ran last in an hour: they are due an interval from now all the same."""
     PeriodicTask.objects.update(last_run_at=timezone.now() + timedelta(hours=1))
-    beat: Any = LockedScheduler(app=app)
+    beat: Any = LeasedScheduler(app=app)
     try:
         eventually(lambda: beat.tick() >= 0 and sent() > 0, "a message", seconds=5)
     finally:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from postgres import statements
+from postgres.timeline import gate
 from workers import task_names
 from workers.fetches import backlog, strays
 from workers.fetches.fetcher.results import outcomes
@@ -53,6 +54,7 @@ def sweep() -> int:
     Safe to run twice or together: the first sweep that stores a fetch takes it back. A fetcher that held it, and wakes
     up late, cannot store it any more, because the fetch has another slot or none.
     """
+    gate.require()  # before leases are judged by PostgreSQL's clock
     _expire_leases()
     taken_back = 0
     while rows := _query("lost", {"batch": BATCH}, row=LostFetch):

@@ -30,6 +30,7 @@ WITH due AS MATERIALIZED (
         split_until IS NOT NULL AS was_split
     FROM ratelimit_site
     WHERE has_backlog
+        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
         AND next_start - (burst - 1) * effective_interval < clock_timestamp() + make_interval(secs => %(refill)s::float8)
         AND coalesce(paused_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)
         AND coalesce(backed_off_until, '-infinity') < clock_timestamp() + make_interval(secs => %(lookahead)s::float8)

@@ -1,6 +1,7 @@
 """Forgetting a recipient: what is personal of all e-mails to an address goes, and the proof of what was sent stays."""
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from django.db import transaction
@@ -25,10 +26,12 @@ class Forgotten(NamedTuple):
     left: int  # a relay has them in hand, or is asked what became of them: repeat it when they have ended
 
 
-def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S) -> Forgotten:
+def forget_recipient(
+    address: str, who: str, why: str, *, wait_s: float = WAIT_S, note: Callable[[], object] | None = None
+) -> Forgotten:
     """Remove what is personal of all e-mails to the address, and write to it no more.
 
-    1. The address's hash goes on the suppression list, and the act is written down, with that hash.
+    1. The address's hash goes on the suppression list, and the act is written down, with that hash; `note` is called.
     2. What waits is cancelled, also what a mailer has claimed and not begun.
     3. Of what has ended, recipient, context, subject, replies and contents go. Kind, key, Message-ID, hashes, times,
        state, relay and the provider's id stay: keys should not be personal.
@@ -46,6 +49,8 @@ def forget_recipient(address: str, who: str, why: str, *, wait_s: float = WAIT_S
         reason = addresses.redacted(why, address)
         operators.note(MailAct.What.FORGET, suppression.address_hash(address), who, reason)
         suppression.forget(address, LISTED_BECAUSE)
+        if note:
+            note()
     forgotten = cancelled = 0
     give_up_at = time.monotonic() + wait_s
     while True:

@@ -17,6 +17,7 @@ from threading import Lock
 import structlog
 from django.db import connections
 
+from postgres.timeline import gate
 from ratelimit.slots import SlotTooFar
 from workers.mail import addresses
 from workers.mail.phases import State
@@ -60,6 +61,7 @@ def send_due(limit: int | None = None, *, at_most_s: float | None = None) -> Sen
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}.")
+    gate.require()  # before leases are judged by PostgreSQL's clock
     leases.take_back_abandoned()
     holds.expire()
     given_up = leases.end_silent()

@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                     "holds",
                     models.IntegerField(
                         default=0,
-                        help_text="fetches that it claimed, tasks that it runs, or 1 for the beat that has the lock",
+                        help_text="fetches that it claimed, tasks that it runs, or 1 for the beat that has the lease",
                     ),
                 ),
             ],

@@ -31,6 +31,7 @@ WITH found AS MATERIALIZED (
     SELECT id, slot_id, site_id, state
     FROM fetches_fetch
     WHERE id = ANY(ARRAY(SELECT id FROM found))
+        AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     ORDER BY id
     FOR NO KEY UPDATE
 ), named AS MATERIALIZED (

@@ -12,5 +12,6 @@ SET
     ask_until = COALESCE(ask_until, clock_timestamp() + %(asked_for)s::interval)
 WHERE
     id = %(email)s AND claim_token = %(token)s AND state = 'claimed'
+    AND (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
     AND (ask_until IS NULL OR ask_until > clock_timestamp())
 RETURNING id

@@ -26,7 +26,8 @@ WITH RECURSIVE queues AS (
 ), open AS MATERIALIZED (
     SELECT kind, priority
     FROM queues
-    WHERE next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
+    WHERE (SELECT timeline_is_known(%(known_number)s::bigint, %(clock)s::tstzrange))  -- gate
+        AND next_attempt_at <= statement_timestamp() AND kind NOT IN (SELECT kind FROM mail_pausedkind)
     ORDER BY priority DESC, next_attempt_at
 ), picked AS MATERIALIZED (
     SELECT due.id

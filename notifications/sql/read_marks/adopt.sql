@@ -1,0 +1,14 @@
+-- Of the next `batch` notifications after the id `after` and below `below`: have those that are unread forget the
+-- transaction that wrote them, whose id means nothing in this cluster. Returns how many were looked at, and the last id.
+WITH page AS MATERIALIZED (
+    SELECT id, read_at, changed_xid
+    FROM notifications_notification
+    WHERE id > %(after)s AND id < %(below)s
+    ORDER BY id
+    LIMIT %(batch)s
+), adopted AS (
+    UPDATE notifications_notification AS row
+    SET changed_xid = '0'
+    WHERE row.id = ANY(ARRAY(SELECT id FROM page WHERE read_at IS NULL AND changed_xid <> '0')) AND row.read_at IS NULL
+)
+SELECT count(*) AS changed, max(id) AS last_id FROM page

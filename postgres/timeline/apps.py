@@ -1,0 +1,27 @@
+"""The app `timeline`: which history of the database Weir has seen."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models.signals import post_migrate
+
+
+class TimelineConfig(AppConfig):
+    """Owns the row that says so (gate.py)."""
+
+    name = "postgres.timeline"
+
+    def ready(self) -> None:
+        """Have the row written again after `flush`, and after a test of Django's that empties all tables."""
+        post_migrate.connect(_begin, sender=self, dispatch_uid="postgres.timeline")
+
+
+def _begin(*, using: str, **_signal: Any) -> None:
+    from postgres.timeline import gate  # noqa: PLC0415  needs loaded apps, as the next
+    from postgres.timeline.models import KnownTimeline  # noqa: PLC0415
+
+    table = KnownTimeline._meta.db_table  # noqa: SLF001  documented
+    has_table = using == DEFAULT_DB_ALIAS and table in connections[using].introspection.table_names()
+    if has_table and not KnownTimeline.objects.exists():
+        gate.begin()

@@ -1,0 +1,8 @@
+-- Open the gate that a step of PostgreSQL's clock has closed, in a transaction that puts all times right. Returns the
+-- step. No row: it is settled. Two processes may both have the lease, as it is a time by that clock: the second one
+-- waits here for the first one's commit, and finds no step.
+UPDATE timeline_knowntimeline AS seen
+SET steps = seen.steps + 1, step_s = NULL, closed_because = '', lease_until = NULL, numbered_at = clock_timestamp()
+FROM (SELECT id, step_s FROM timeline_knowntimeline WHERE step_s IS NOT NULL FOR UPDATE) AS closed
+WHERE seen.id = closed.id
+RETURNING closed.step_s

@@ -1,0 +1,67 @@
+"""Whether PostgreSQL's clock was stepped: two readings of it are compared by a clock that cannot be set.
+
+A reading says what PostgreSQL's clock was at some moment between the question and the answer. So two readings tell how
+long has passed by PostgreSQL's clock, and by this host's. Where that differs by more than clocks drift, or are slewed,
+one of them was stepped. That may be this host's: a virtual machine that is paused does not count that time, and one
+that is moved may get a clock that is ahead. The number of the timeline (gate.py) tells: others have made it grow
+meanwhile, by about one each second, or have not.
+
+Pure, but for `now`.
+"""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from psycopg.types.range import TimestamptzRange
+
+# On Linux it goes on while the host is suspended, as CLOCK_MONOTONIC does elsewhere.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+SLACK_S: Final = 0.25
+DRIFT: Final = 0.001  # of the time that has passed: twice what NTP slews a clock by
+LATE_S: Final = 1.0  # a statement that takes longer to PostgreSQL than that, and a round trip, grants nothing
+OTHERS_COUNTED: Final = 3  # more than the number can have grown beyond the seconds that have passed
+LONG_S: Final = 30.0  # in which others must have counted something, where any process runs
+LEAST_COUNTED: Final = 0.25  # a second
+MOST_COUNTED: Final = 10**6  # more than that is no count of seconds, but a recovery
+
+
+def now() -> float:
+    """Return the seconds since some moment, the same for all processes of this host, by a clock that cannot be set."""
+    return time.clock_gettime(_CLOCK)
+
+
+class Reading(NamedTuple):
+    """What PostgreSQL's clock was, and when this process has asked."""
+
+    asked_at: float  # of now()
+    answered_at: float
+    database_s: float  # since 1970
+    steps: int  # that were settled before
+    number: int  # of the timeline
+
+
+def step_s(before: Reading, after: Reading) -> float:
+    """Return by how many seconds PostgreSQL's clock was stepped forward, at most; below 0: back; 0.0: not at all."""
+    at_least = after.asked_at - before.answered_at  # below 0, where two threads have asked at the same time
+    at_most = after.answered_at - before.asked_at
+    passed = after.database_s - before.database_s
+    slack = SLACK_S + DRIFT * at_most
+    if at_least - slack <= passed <= at_most + slack:
+        return 0.0
+    counted = after.number - before.number
+    stood_still = passed > 0 and at_most + OTHERS_COUNTED < counted < MOST_COUNTED
+    went_ahead = passed < at_least and at_least > LONG_S and counted < at_least * LEAST_COUNTED
+    return 0.0 if stood_still or went_ahead else passed - at_least
+
+
+def expected(reading: Reading, sent_at: float) -> TimestamptzRange:
+    """Return between which moments of PostgreSQL's clock a statement arrives that is sent then, if none stepped it."""
+    round_trip_s = reading.answered_at - reading.asked_at
+    earliest = reading.database_s + (sent_at - reading.answered_at) - LATE_S
+    latest = reading.database_s + (sent_at - reading.asked_at) + round_trip_s + LATE_S
+    return TimestamptzRange(_moment(earliest), _moment(latest))
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)

@@ -1,0 +1,18 @@
+-- Recall all slots of the next `batch` sites after the site `after`, and let these rest: none starts anything within
+-- `rest`, its grace, and the time of a whole burst (site first). Returns the sites.
+WITH locked AS MATERIALIZED (
+    SELECT id
+    FROM ratelimit_site
+    WHERE id > %(after)s
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR NO KEY UPDATE
+)
+UPDATE ratelimit_site AS site
+SET recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+    recalled_at = clock_timestamp(),
+    next_start = greatest(
+        next_start, clock_timestamp() + %(rest)s + effective_grace + burst * effective_interval
+    )
+WHERE site.id = ANY(ARRAY(SELECT id FROM locked))
+RETURNING site.id

@@ -1,0 +1,23 @@
+-- Put the clocks of all sites right, after PostgreSQL's clock was stepped by `step`, and recall all slots (site first).
+-- Returns the sites. To be executed when nothing can start: no holder has had a confirmation for long enough.
+-- Promises: no start is granted sooner than an interval after the last one, whatever was reserved before and after the
+-- step, and by whichever clock. `next_start` becomes the earlier of two that are both late enough: the old one, moved
+-- forward with the clock, but never back; and a whole burst from now, as if the last start was made now.
+WITH locked AS MATERIALIZED (
+    SELECT id FROM ratelimit_site ORDER BY id FOR NO KEY UPDATE
+), deleted AS (
+    UPDATE ratelimit_deletedsite SET last_start = last_start + greatest(%(step)s, '0'::interval)
+)
+UPDATE ratelimit_site AS site
+SET recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
+    recalled_at = clock_timestamp(),
+    next_start = least(
+        next_start + greatest(%(step)s, '0'::interval),
+        clock_timestamp() + effective_grace + burst * effective_interval
+    ),
+    backed_off_until = backed_off_until + %(step)s,
+    paused_until = CASE WHEN paused_until >= %(forever)s THEN paused_until ELSE paused_until + %(step)s END,
+    split_until = split_until + greatest(%(step)s, '0'::interval),
+    due_at = due_at + least(%(step)s, '0'::interval)
+WHERE site.id = ANY(ARRAY(SELECT id FROM locked))
+RETURNING site.id

@@ -1,0 +1,160 @@
+"""The gate: PostgreSQL grants nothing where it may have forgotten what it granted."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+import redis
+from django.core.management import call_command
+from django.db import OperationalError
+
+from notifications import inbox, reconcile
+from notifications.link.keys import keys
+from notifications.models import Installation, UnreadCount
+from postgres.timeline import gate
+from postgres.timeline.models import KnownTimeline
+from ratelimit import clock, slots
+from ratelimit.pacing import Confirmation
+from tests.integration.conftest import StartPython
+from tests.integration.mail.shipments import ship
+from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.fetcher.claim import claim
+from workers.fetches.models import Fetch
+from workers.mail.models import Email
+from workers.mail.phases import State
+from workers.mail.sending import leases
+from workers.recovery import watch, witness
+from workers.recovery.models import Recovery
+
+pytestmark = pytest.mark.usefixtures("valkey")
+SITE = "site.test"
+refused = pytest.raises(OperationalError, match="PostgreSQL may have forgotten")
+
+
+def promoted() -> None:
+    """Another timeline."""
+    KnownTimeline.objects.update(timeline="00000009")
+
+
+def copied() -> None:
+    """Another cluster, as with a dump that was restored elsewhere, by processes that have seen no number yet."""
+    KnownTimeline.objects.update(cluster="1/2")
+
+
+def went_back() -> None:
+    """A lower number than this process has seen."""
+    gate.remember(KnownTimeline.objects.get().number + 1)
+
+
+def recovering() -> None:
+    """A recovery has begun and not ended."""
+    KnownTimeline.objects.update(closed_because="It went back.")
+
+
+@pytest.fixture(params=[promoted, copied, went_back, recovering])
+def lose(request: pytest.FixtureRequest) -> Callable[[], None]:
+    """Have PostgreSQL's history be another one than before."""
+    call: Callable[[], None] = request.param
+    return call
+
+
+def test_no_slot_is_reserved_or_confirmed(lose: Callable[[], None]) -> None:
+    held = slots.reserve(SITE)
+    lose()
+    with refused:
+        slots.reserve(SITE)
+    with refused:
+        slots.confirm(held)
+    with refused:
+        slots.recalls(1.0)
+
+
+def test_no_given_back_slot_is_taken(lose: Callable[[], None]) -> None:
+    slots.reserve(SITE)
+    slots.release(slots.reserve(SITE).slots[0].id)
+    lose()
+    with refused:
+        slots.reserve(SITE)
+
+
+def test_no_fetch_is_dispatched_or_claimed(lose: Callable[[], None]) -> None:
+    request_fetches([f"https://{SITE}/1"])
+    assert dispatch() == 1
+    held = [slot_id for slot_id in Fetch.objects.values_list("slot_id", flat=True) if slot_id]
+    request_fetches([f"https://other-{SITE}/2"])
+    lose()
+    with refused:
+        dispatch()
+    with refused:
+        claim(held, Confirmation(asked_at=clock.now()))
+
+
+def test_no_email_is_claimed_or_begun(lose: Callable[[], None]) -> None:
+    ship()
+    [claimed] = leases.claim(1, uuid4())
+    ship()
+    lose()
+    with refused:
+        leases.claim(1, uuid4())
+    with refused:
+        leases.begin(claimed, "relay", None)
+    assert set(Email.objects.values_list("state", flat=True)) == {State.CLAIMED, State.PENDING}
+
+
+@pytest.mark.parametrize("lose", [promoted, went_back, recovering], indirect=True)  # a copy has other keys in Redis
+def test_unread_numbers_are_counted(lose: Callable[[], None]) -> None:
+    reconcile.run_pass()
+    inbox.notify(1, "news", "Hello")
+    UnreadCount.objects.create(user_id=1, unread_count=7, epoch=0)
+    assert inbox.unread_count(1) == 8
+    lose()
+    assert inbox.unread_count(1) == 1
+
+
+def test_a_database_that_was_emptied_is_known() -> None:
+    """Django's `flush` empties the gate's table, too, and so do users' tests."""
+    slots.reserve(SITE)
+    witness.exchange(gate.look().number)
+    installation = Installation.objects.get()
+    call_command("flush", interactive=False, verbosity=0)
+    installation.save(force_insert=True)  # as other tests expect
+    assert slots.reserve(SITE)
+    watch.settle("test")
+    assert not Recovery.objects.exists()
+
+
+def test_without_its_row_it_is_closed_until_migrate_has_written_it() -> None:
+    """Processes wait, as where the database is away."""
+    KnownTimeline.objects.all().delete()
+    gate.forget()
+    for ask in (lambda: slots.reserve(SITE), gate.look):
+        with pytest.raises(OperationalError, match=r"manage\.py migrate"):
+            ask()
+    call_command("migrate", verbosity=0)
+    assert slots.reserve(SITE)
+
+
+def test_a_witness_that_says_what_is_no_number_of_ours_is_set_right(valkey: redis.Redis) -> None:
+    """No statement would take it, and processes would remember it until they end."""
+    valkey.set(keys().mark, "9" * 25)
+    gate.exchange()
+    number = gate.look().number
+    gate.exchange()
+    assert valkey.get(keys().mark) == str(number).encode()
+
+
+FORK = """
+import os
+from postgres.timeline import gate
+from workers.recovery import watch
+with gate._memory.lock, watch._settling:
+    if not (child := os.fork()):
+        os._exit(gate._memory.lock.locked() or watch._settling.locked())
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_waits_for_no_thread_of_its_parent(start_python: StartPython) -> None:
+    """It has none of them."""
+    assert start_python(FORK).communicate()[0].strip() == "0"

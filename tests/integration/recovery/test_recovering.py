@@ -1,0 +1,268 @@
+"""A recovery: what it does, whatever is killed meanwhile, and how it is done by hand."""
+
+import threading
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db.models import F
+from django.db.models.functions import Now
+
+from notifications import inbox, reconcile
+from notifications.models import Reconciliation
+from postgres.timeline import gate
+from postgres.timeline.models import KnownTimeline
+from project.logins import links
+from ratelimit import site_settings, sites, slots
+from ratelimit.slots import SlotTooFar
+from tests.integration.mail.shipments import ship
+from workers.mail.maintenance import forgotten
+from workers.mail.models import Email
+from workers.mail.phases import Phase, State
+from workers.mail.sending import leases
+from workers.recovery import recovering, stepping, watch, witness
+from workers.recovery.models import Recovery
+
+pytestmark = pytest.mark.usefixtures("valkey")
+SITE = "site.test"
+
+
+def went_back() -> None:
+    """Have Redis know more than PostgreSQL."""
+    watch.look("test")
+    witness.exchange(KnownTimeline.objects.get().number + 5)
+    gate.forget()
+
+
+def test_sites_rest_for_their_interval_and_the_look_ahead() -> None:
+    site_settings.set_rate(SITE, "1/m")
+    held = slots.reserve(SITE)
+    went_back()
+    watch.settle("test")
+    assert not slots.confirm(held)
+    with pytest.raises(SlotTooFar) as too_far:
+        slots.reserve(SITE, max_wait=0)
+    assert 60 + settings.WEIR_LOOKAHEAD < too_far.value.retry_after < 60 + settings.WEIR_LOOKAHEAD + 2
+
+
+def test_a_site_that_is_created_afterwards_rests_too() -> None:
+    """It may be one that PostgreSQL has forgotten."""
+    went_back()
+    watch.settle("test")
+    with pytest.raises(SlotTooFar) as too_far:
+        slots.reserve("new.test", max_wait=0)
+    assert too_far.value.retry_after > settings.WEIR_LOOKAHEAD
+
+
+def test_emails_that_may_have_gone_are_unknown() -> None:
+    due, claimed, begun, later = (ship() for _ in range(4))
+    Email.objects.filter(pk=later.pk).update(next_attempt_at=Now() + timedelta(hours=1))
+    Email.objects.filter(pk=due.pk).update(priority=-1)
+    held = leases.claim(2, uuid4())
+    leases.begin(next(email for email in held if email.pk == begun.pk), "relay", None)
+    went_back()
+    watch.settle("test")
+    found = {email.pk: (email.state, email.phase) for email in Email.objects.all()}
+    assert found == {
+        **dict.fromkeys([due.pk, claimed.pk, begun.pk], (State.UNKNOWN, Phase.FORGOTTEN)),
+        later.pk: (State.PENDING, ""),
+    }
+    assert Recovery.objects.get().emails == 3
+    assert "PostgreSQL has forgotten what happened since" in Email.objects.get(pk=due.pk).last_reply
+
+
+def test_one_that_was_unknown_may_have_been_sent_again() -> None:
+    """Logs of the first attempt alone settle it no more; what was said then is kept."""
+    ship()
+    [email] = leases.claim(1, uuid4())
+    leases.begin(email, "relay", None)
+    Email.objects.update(
+        state=State.UNKNOWN, phase=Phase.BEGUN, last_reply="It hung.", ended_at=Now(), claimed_until=None
+    )
+    before = Email.objects.get().sending_since
+    went_back()
+    watch.settle("test")
+    found = Email.objects.get()
+    assert (found.state, found.phase, found.relay) == (State.UNKNOWN, Phase.FORGOTTEN, "")
+    assert found.last_reply.endswith("this may have been sent. Before that: It hung.")
+    assert before
+    assert found.sending_since
+    assert found.sending_since > before
+    assert Recovery.objects.get().emails == 1
+
+
+def test_numbers_are_counted_until_reconciled() -> None:
+    reconcile.run_pass()
+    inbox.notify(1, "news", "Hello")
+    assert Reconciliation.objects.get().trusted
+    went_back()
+    watch.settle("test")
+    assert not Reconciliation.objects.get().trusted
+    assert inbox.unread_count(1) == 1
+    report = reconcile.run_pass()
+    assert report
+    assert report.trusted
+    assert inbox.unread_count(1) == 1
+
+
+def test_links_that_sign_in_once_are_void() -> None:
+    token = links.make("").rstrip("/").rpartition("/")[2]
+    went_back()
+    watch.settle("test")
+    assert links.use(token) is None
+
+
+def test_no_id_is_given_twice() -> None:
+    before = slots.reserve(SITE).slots[0].id, ship().pk
+    went_back()
+    watch.settle("test")
+    site_settings.set_rate("quick.test", "1000/s")
+    assert slots.reserve("quick.test", max_wait=60).slots[0].id > before[0] + recovering.AHEAD
+    assert ship().pk > before[1] + recovering.AHEAD
+
+
+class Killed(BaseException):
+    """Of a process, in the middle."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(sites, "rest_all"), (reconcile, "distrust"), (forgotten, "_query"), (gate, "open_gate")],
+)
+def test_one_that_is_killed_leaves_the_gate_closed_and_another_begins_anew(
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    slots.reserve(SITE)
+    ship()
+    went_back()
+
+    def die(*_arguments: object, **_options: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, die)
+        with pytest.raises(Killed):
+            watch.settle("first")
+    assert KnownTimeline.objects.get().closed_because
+    watch.settle("second")  # the first has the lease
+    assert not Recovery.objects.exists()
+    KnownTimeline.objects.update(lease_until=Now() - timedelta(seconds=1))
+    watch.settle("third")
+    assert not KnownTimeline.objects.get().closed_because
+    assert Email.objects.get().state == State.UNKNOWN
+    done = Recovery.objects.get()
+    assert "has forgotten what was committed" in done.why
+    assert done.who == "third"
+
+
+def test_it_is_done_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    slots.reserve(SITE)
+    ship()
+    call_command("recover", "--why", "restored", "--since", "2026-11-24 03:00", "--dry-run")
+    assert "1 sites would rest" in capsys.readouterr().out
+    assert Email.objects.get().state == State.PENDING
+    call_command("recover", "--why", "restored", "--since", "2026-11-24 03:00")
+    assert "1 sites rest, 1 e-mails became unknown" in capsys.readouterr().out
+    done = Recovery.objects.get()
+    assert (done.why, f"{done.since:%H:%M}") == ("restored", "03:00")
+    assert "since 2026-11-24 03:00:00 UTC" in Email.objects.get().last_reply
+    assert slots.estimate(SITE) > settings.WEIR_LOOKAHEAD
+
+
+def test_by_hand_where_a_process_has_found_out_already() -> None:
+    """Both reasons are kept."""
+    KnownTimeline.objects.update(closed_because="It went back.")
+    call_command("recover", "--why", "restored")
+    assert Recovery.objects.get().why == "restored (It went back.)"
+
+
+def test_a_database_that_was_moved_is_taken_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    slots.reserve(SITE)
+    ship()
+    KnownTimeline.objects.update(cluster="1/2", timeline="00000009")
+    call_command("recover", "--why", "pg_upgrade", "--nothing-lost")
+    assert "nothing was changed" in capsys.readouterr().out
+    assert slots.reserve(SITE)
+    assert Email.objects.get().state == State.PENDING
+    assert Recovery.objects.get().why == "pg_upgrade"
+
+
+def test_a_redis_that_hangs_holds_up_no_process_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = threading.Semaphore(0)
+    answers = threading.Event()
+
+    def hang(_number: int) -> int:
+        asked.release()
+        answers.wait()
+        return 0
+
+    gate.known_number()
+    gate.ask(hang)
+    try:
+        monkeypatch.setattr(gate, "EVERY_S", 0.0)
+        gate.known_number()
+        assert asked.acquire(timeout=10)
+    finally:
+        answers.set()
+        gate.ask(witness.exchange)
+
+
+@pytest.mark.parametrize("step_s", [0.0, 5.0], ids=["no step", "a step"])
+def test_what_others_have_counted_since_the_look_is_no_loss(monkeypatch: pytest.MonkeyPatch, step_s: float) -> None:
+    """A process that is held up after its look learns of higher numbers than it has seen there."""
+    watch.look("test")
+    look = gate.look
+
+    def held_up() -> gate.Seen:
+        seen = look()
+        KnownTimeline.objects.update(number=F("number") + 5)
+        witness.exchange(seen.number + 5)
+        gate.exchange()
+        return seen
+
+    monkeypatch.setattr(gate, "look", held_up)
+    monkeypatch.setattr(gate, "step_s", lambda: step_s)
+    monkeypatch.setattr(stepping, "settle", lambda: None)
+    watch.settle("test")
+    assert not Recovery.objects.exists()
+
+
+def test_a_loss_that_another_has_settled_since_the_look_is_not_settled_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """E-mails that became due since would be unknown."""
+    went_back()
+    gate.known_number()
+
+    def wait_for_redis() -> None:
+        """Another process recovers meanwhile."""
+        monkeypatch.setattr(gate, "exchange", exchange)
+        watch.settle("another")
+        ship()
+
+    exchange = gate.exchange
+    monkeypatch.setattr(gate, "exchange", wait_for_redis)
+    watch.settle("test")
+    assert Recovery.objects.get().who == "another"
+    assert Email.objects.get().state == State.PENDING
+
+
+def test_one_that_was_held_up_makes_nothing_unknown_after_another_has_ended_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease was over. What goes out since then is not forgotten."""
+    went_back()
+    distrust = reconcile.distrust
+
+    def hang() -> None:
+        """Another process takes the lease, and recovers."""
+        monkeypatch.setattr(reconcile, "distrust", distrust)
+        KnownTimeline.objects.update(lease_until=Now() - timedelta(seconds=1))
+        watch.settle("another")
+        ship()
+        leases.claim(1, uuid4())
+
+    monkeypatch.setattr(reconcile, "distrust", hang)
+    watch.settle("test")
+    assert Recovery.objects.filter(who="another").exists()
+    assert Email.objects.get().state == State.CLAIMED

@@ -1,0 +1,26 @@
+-- Make up to `batch` e-mails unknown that were due at `until`, or are held by a mailer: PostgreSQL has forgotten whether
+-- they were sent. So are those that were unknown before: a person may have had one sent again in the time that is lost.
+-- Returns how many. A mailer that is sending one keeps its token, and says what it learns.
+WITH picked AS MATERIALIZED (
+    SELECT id
+    FROM mail_email
+    WHERE state IN ('claimed', 'sending') OR (state = 'pending' AND next_attempt_at <= %(until)s)
+        OR (state = 'unknown' AND sending_since < %(until)s)
+    ORDER BY id
+    LIMIT %(batch)s
+    FOR UPDATE
+), made AS (
+    UPDATE mail_email
+    SET state = 'unknown',
+        claim_token = coalesce(claim_token, gen_random_uuid()),
+        claimed_until = NULL,
+        sending_since = clock_timestamp(),
+        ended_at = clock_timestamp(),
+        phase = 'forgotten',
+        relay = '',
+        last_reply = %(reply)s || CASE WHEN state = 'unknown' THEN ' Before that: ' || last_reply ELSE '' END,
+        ask_until = NULL
+    WHERE id = ANY(ARRAY(SELECT id FROM picked))
+    RETURNING id
+)
+SELECT count(*)::int AS unknown FROM made

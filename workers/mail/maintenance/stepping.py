@@ -1,0 +1,10 @@
+"""What becomes of e-mails where PostgreSQL's clock was stepped."""
+
+from datetime import timedelta
+
+from postgres import statements
+
+
+def put_right(*, step: timedelta, **_signal: object) -> None:
+    """Put leases, and the times at which e-mails become due, right; in the caller's transaction."""
+    statements.run_within("workers.mail.maintenance", "step", {"step": step})

@@ -1,0 +1,10 @@
+"""What becomes of the turns of processes where PostgreSQL's clock was stepped."""
+
+from datetime import timedelta
+
+from postgres import statements
+
+
+def put_right(*, step: timedelta, **_signal: object) -> None:
+    """Put the times of the last turns right; in the caller's transaction."""
+    statements.run_within("workers.processes", "step", {"step": step})

@@ -1,0 +1,19 @@
+"""The app `recovery`: finds out that PostgreSQL has forgotten, and recovers from that."""
+
+from django.apps import AppConfig
+
+from postgres.timeline import gate
+
+
+class RecoveryConfig(AppConfig):
+    """Owns what was done, makes Redis the witness, and has steps of PostgreSQL's clock settled."""
+
+    name = "workers.recovery"
+    verbose_name = "recovery"
+
+    def ready(self) -> None:
+        """Have Redis asked what other processes have seen of PostgreSQL's history."""
+        from workers.recovery import watch, witness  # noqa: PLC0415  needs loaded apps
+
+        gate.ask(witness.exchange)
+        gate.settle_by(watch.settle_in_thread)

@@ -1,0 +1,25 @@
+"""Recovery, what was done where PostgreSQL had forgotten."""
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Recovery(models.Model):
+    """PostgreSQL had forgotten what was committed `since`, and Weir went on from there."""
+
+    ended_at = models.DateTimeField(db_default=Now())
+    since = models.DateTimeField(help_text="the last moment of which PostgreSQL is known to have known everything")
+    why = models.TextField(help_text="how it was found out, or what the operator says")
+    who = models.TextField(help_text="the process that found it out, or the operator")
+    sites = models.PositiveIntegerField(help_text="that rest")
+    emails = models.PositiveIntegerField(help_text="that became unknown")
+
+    class Meta:
+        verbose_name_plural = "recoveries"
+        # The overview: the last one.
+        indexes: ClassVar = [models.Index(fields=["ended_at"], name="recovery_ended_at")]
+
+    def __str__(self) -> str:
+        return f"recovery of {self.ended_at}"

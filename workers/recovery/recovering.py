@@ -1,0 +1,78 @@
+"""The recovery from a PostgreSQL that has forgotten what it granted. Nothing is granted until it has ended.
+
+1. Ids that were given and forgotten are not given again: all sequences go far ahead.
+2. Slots that processes hold are void, and each site rests: ratelimit.sites.rest_all.
+3. Unread numbers are counted until reconciled: notifications.reconcile.distrust. A copy in another cluster forgets ids
+   of transactions, which mean nothing there: notifications.read_marks.adopt.
+4. Apps do their part (signals.py): e-mails that may have gone become unknown, links that sign in once are void.
+5. What was done is noted, and the gate opens, in one transaction.
+
+Each step may be done twice. A process that is killed meanwhile leaves the gate closed; the next one begins anew.
+"""
+
+from functools import partial
+from typing import Final, NamedTuple
+
+import structlog
+from django.apps import apps
+from django.db import models, transaction
+
+from notifications import read_marks, reconcile
+from notifications.models import Notification
+from postgres import statements
+from postgres.timeline import gate
+from postgres.timeline.gate import Seen
+from ratelimit import sites
+from workers.recovery.models import Recovery
+from workers.recovery.signals import postgresql_went_back
+
+log = structlog.get_logger(__name__)
+
+OURS: Final = {"notifications", "ratelimit", "workers"}  # packages, of whose tables ids may be held by processes
+AHEAD: Final = 10**10  # more ids than can have been given in the time that is lost: three days at 38,000 a second
+
+_NOTIFICATIONS: Final = Notification._meta.db_table  # noqa: SLF001  documented
+_query = partial(statements.run, "workers.recovery")
+
+
+class SkippedTo(NamedTuple):
+    """The next id of a table."""
+
+    name: str
+    id: int
+
+
+def recover(why: str, seen: Seen, who: str) -> Recovery:
+    """Recover, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
+    first = dict(_query("skip_ids", {"tables": _numbered(), "ahead": AHEAD}, row=SkippedTo))
+    rested = sites.rest_all()
+    reconcile.distrust()
+    if seen.is_copy:
+        read_marks.adopt(first[_NOTIFICATIONS])
+        gate.renew()
+    emails = 0
+    for _receiver, unknown in postgresql_went_back.send(sender=None, since=seen.numbered_at):
+        emails += int(unknown or 0)
+    with transaction.atomic(durable=True):
+        done = Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=rested, emails=emails)
+        number = gate.open_gate(went_back=True)
+    gate.remember(number)
+    gate.exchange()
+    log.error("recovered", since=str(seen.numbered_at), sites=rested, emails=emails, reason=why)
+    return done
+
+
+def accept(why: str, seen: Seen, who: str) -> None:
+    """Take PostgreSQL's history for the known one: nothing is missing, says the operator. Raises database errors."""
+    if seen.is_copy:
+        first = dict(_query("skip_ids", {"tables": [_NOTIFICATIONS], "ahead": 0}, row=SkippedTo))
+        read_marks.adopt(first[_NOTIFICATIONS])
+    with transaction.atomic(durable=True):
+        Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=0, emails=0)
+        gate.open_gate(went_back=False)
+
+
+def _numbered() -> list[str]:
+    """Return the tables whose ids may be held by processes."""
+    of_models = (model._meta for model in apps.get_models() if model.__module__.partition(".")[0] in OURS)  # noqa: SLF001  documented
+    return [options.db_table for options in of_models if isinstance(options.pk, models.BigAutoField)]

@@ -1,0 +1,32 @@
+"""PostgreSQL's clock was stepped: all times that count from before are put right. Nothing is granted meanwhile.
+
+1. Half a second after the gate was closed, no holder has a confirmation any more, and nothing starts.
+2. In one transaction: slots are recalled, the clocks of the sites and all other times are moved (sites.step_all,
+   signals.py), and the gate opens. A process that is killed before leaves the gate closed, and another one begins anew.
+"""
+
+import time
+from datetime import timedelta
+
+import structlog
+from django.db import transaction
+
+from postgres.timeline import gate
+from ratelimit import sites
+from ratelimit.pacing import CONFIRMED_FOR_S
+from workers.recovery.signals import postgresql_clock_stepped
+
+log = structlog.get_logger(__name__)
+
+
+def settle() -> None:
+    """Put all times right, and open the gate. The caller has closed it, and has the lease. Raises database errors."""
+    time.sleep(CONFIRMED_FOR_S)
+    with transaction.atomic(durable=True):
+        if (step_s := gate.settle_step()) is None:
+            return
+        step = timedelta(seconds=step_s)
+        stepped = sites.step_all(step)
+        postgresql_clock_stepped.send(sender=None, step=step)
+    log.warning("clock_step_settled", step_s=round(step_s, 1), sites=stepped)
+    gate.look()

@@ -1,0 +1,83 @@
+"""Each process looks, with its turns, whether PostgreSQL still has the history that is known."""
+
+import os
+import threading
+
+import structlog
+from django.db import Error, connection
+
+from postgres.timeline import gate
+from workers.recovery import recovering, stepping
+from workers.recovery.verdict import verdict
+
+log = structlog.get_logger(__name__)
+
+_settling = threading.Lock()
+
+
+def _begin_anew() -> None:
+    global _settling  # noqa: PLW0603  one for each process
+    _settling = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)  # the thread that settles is the parent's
+
+
+def look(who: str) -> None:
+    """Look whether PostgreSQL has the history that is known; where it has another one, settle that in a thread.
+
+    `who` is the name of this process. Raises database errors.
+    """
+    seen = gate.look()
+    if gate.step_s() or not seen.is_known:
+        settle_in_thread(who)
+
+
+def settle_in_thread(who: str = "a process that was refused") -> None:
+    """Settle in a thread, unless this process does so already."""
+    if _settling.acquire(blocking=False):
+        try:
+            threading.Thread(target=_settle_and_release, args=(who,), name="recovery", daemon=True).start()
+        except RuntimeError as error:  # the next turn begins again
+            _settling.release()
+            log.warning("recovery_waits_for_thread", error=str(error))
+
+
+def settle(who: str) -> None:
+    """Find out whether PostgreSQL has forgotten something, or its clock was stepped, and settle that.
+
+    Does nothing where another process does so.
+    """
+    gate.exchange()  # before the look: others make the number grow, and what they have seen later proves nothing
+    seen = gate.look()
+    step_s = gate.step_s()
+    if seen.is_known and not step_s:
+        return
+    why = "" if seen.closed_because else verdict(seen)
+    if step_s and not why and not seen.closed_because:
+        closed = gate.close(f"PostgreSQL's clock was stepped by {step_s:+.1f} s.", seen, step_s)
+    else:
+        closed = gate.close(why, seen)
+    if closed is None:
+        return
+    if closed.step_s is not None:
+        log.error("postgresql_clock_stepped", reason=closed.closed_because)
+        stepping.settle()
+    elif closed.closed_because:
+        log.error("postgresql_went_back", reason=closed.closed_because)
+        recovering.recover(closed.closed_because, seen, who)
+    else:
+        gate.open_gate(went_back=False)
+        log.warning("postgresql_promoted", timeline=seen.actual_timeline)
+
+
+def _settle_and_release(who: str) -> None:
+    try:
+        settle(who)
+    except Error as error:
+        log.warning("recovery_waits_for_database", error=str(error))
+    except Exception:
+        log.exception("recovery_failed")  # the next turn begins again when the lease is over
+    finally:
+        connection.close()
+        _settling.release()

@@ -1,0 +1,10 @@
+"""What becomes of postponed tasks where PostgreSQL's clock was stepped."""
+
+from datetime import timedelta
+
+from postgres import statements
+
+
+def put_right(*, step: timedelta, **_signal: object) -> None:
+    """Put leases and places in the queues right; in the caller's transaction."""
+    statements.run_within("workers.throttled", "step", {"step": step})
