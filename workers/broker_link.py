@@ -19,13 +19,19 @@ from kombu.exceptions import OperationalError
 CONNECT_TIMEOUT_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 0.9
 LEFT_ALONE_S: Final = 3.0
-# As Kombu takes them.
-OPTIONS: Final[dict[str, Any]] = {"socket_connect_timeout": CONNECT_TIMEOUT_S, "socket_timeout": ANSWER_TIMEOUT_S}
+# As Kombu takes them, for Redis and for AMQP: each ignores the other's.
+OPTIONS: Final[dict[str, Any]] = {
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_timeout": ANSWER_TIMEOUT_S,
+    "read_timeout": ANSWER_TIMEOUT_S,
+    "write_timeout": ANSWER_TIMEOUT_S,
+}
 # Kombu raises ValueError for that, when it connects.
 NAMELESS: Final = (
     "sentinel:// needs the name of the group: at the end of project/settings.py, write "
     "CELERY_BROKER_TRANSPORT_OPTIONS['master_name'] = 'NAME'"
 )
+SILENT: Final = "it does not answer in time"  # where the driver has no words for that
 
 
 class Unreachable(Exception):
@@ -55,7 +61,11 @@ def producer() -> Iterator[Any]:
     """
     with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
         _outage.check()  # while it was waited for, another thread may have learnt more
-        yield made
+        try:
+            yield made
+        except errors():
+            _drop(made)
+            raise
 
 
 def waiting(task_name: str) -> int:
@@ -87,6 +97,15 @@ def forget_outage() -> None:
     _outage.over_at = 0.0
 
 
+def _drop(producer: Any) -> None:  # noqa: ANN401  as below
+    """Have the next one connect anew by AMQP: it would take a late answer for that to another question.
+
+    redis-py does so by itself.
+    """
+    if (connection := producer.__connection__) and connection.transport.driver_type == "amqp":
+        connection.collect()
+
+
 def _app() -> Any:  # noqa: ANN401  Kombu ships no types
     return current_app
 
@@ -102,7 +121,10 @@ def _connection() -> Any:  # noqa: ANN401  as above
     if made.transport_cls == "sentinel" and not made.transport_options.get("master_name"):
         raise Unreachable(NAMELESS)
     brokers = len(made.alt) or 1
-    return _app().connection_for_write(transport_options={**OPTIONS, "max_retries": brokers - 1})
+    return _app().connection_for_write(
+        connect_timeout=CONNECT_TIMEOUT_S,  # of AMQP; Redis has it as an option
+        transport_options={**OPTIONS, "max_retries": brokers - 1},
+    )
 
 
 @contextmanager
@@ -111,5 +133,5 @@ def _noting_outages() -> Iterator[None]:
     try:
         yield
     except errors() as error:
-        _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error)
-        raise Unreachable(str(error)) from error
+        _outage.over_at, _outage.reason = time.monotonic() + LEFT_ALONE_S, str(error) or SILENT
+        raise Unreachable(_outage.reason) from error

@@ -199,7 +199,7 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
     new = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
     os.chown(new, account.uid, account.gid)
     options = [f"--username={DATABASE_USER}", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"]
-    options += ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    options += _locale(_major(binaries.parent))
     result = subprocess.run(  # noqa: S603 -- our own command, no shell
         [binaries / "initdb", "-D", new, *options, *([] if durable else ["--no-sync"])],
         stdin=subprocess.DEVNULL,
@@ -219,6 +219,13 @@ def _create_cluster(binaries: Path, data: Path, account: Account, durable: bool)
     new.rename(data)
     if durable:
         _sync_folder(data.parent)
+
+
+def _locale(major: int) -> list[str]:
+    """Return the options for an order by code point and the letters of Unicode, whatever the system has."""
+    if major < 17:  # noqa: PLR2004 -- the first with the builtin provider
+        return ["--locale=C.UTF-8"]
+    return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
 
 
 def _sync_folder(folder: Path) -> None:

@@ -27,9 +27,14 @@ OF_TOOLS = frozenset(
         "WEIR_BENCH_WARM_UP",
         "WEIR_FAULTS",
         "WEIR_FAULTS_HOLD",
+        "WEIR_FAULTS_KILLS",
+        "WEIR_FAULTS_SECONDS",
         "WEIR_FAULTS_SEED",
         "WEIR_TEST_DATABASE",
+        "WEIR_TEST_DATABASE_URL",
         "WEIR_TEST_HOME",
+        "WEIR_TEST_PGBOUNCER",
+        "WEIR_TEST_REDIS_URL",
     }
 )
 

@@ -90,7 +90,7 @@ def database(url: str) -> dict[str, Any]:
 
     Several hosts may be separated by commas. A path that begins with two slashes names the folder of a Unix socket,
     and in it the database. Query parameters become OPTIONS, which Django hands to libpq, unless they are Django's own
-    (`conn_max_age`).
+    (`conn_max_age`); `host` and `port` are those of the connection.
     """
     parts = _database_parts(url)
     hosts, ports = zip(*_hosts(parts), strict=True)
@@ -102,8 +102,8 @@ def database(url: str) -> dict[str, Any]:
         "NAME": name,
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": folder or ",".join(hosts),
-        "PORT": ",".join(ports) if any(ports) else "",
+        "HOST": str(options.pop("host", folder or ",".join(hosts))),
+        "PORT": str(options.pop("port", ",".join(ports) if any(ports) else "")),
         **{key.upper(): _WORDS.get(str(options[key]).lower(), options[key]) for key in djangos},
         "OPTIONS": {key: value for key, value in options.items() if key not in djangos},
     }

@@ -136,7 +136,7 @@ Seconds = Annotated[
 PositiveSeconds = Annotated[Seconds, Gt(0)]
 Rate = Annotated[str, AfterValidator(_rate), Wanted("a rate from 1/366d to 1000/s, such as 3/s, 1/10s, 100/h or 1/day")]
 RedisPrefix = Annotated[
-    str, BeforeValidator(_redis_prefix), Wanted("up to 32 letters, digits, _, - and ., such as {default}")
+    str, BeforeValidator(_redis_prefix), Wanted("up to 32 letters, digits, _, - and ., such as weir")
 ]
 Texts = Annotated[list[str], BeforeValidator(_parts), Wanted("texts with commas between them")]
 Networks = Annotated[

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from project.environment.groups import Group
 from project.environment.mail import Email
+from project.environment.operators import Monitoring, Operators
 from project.environment.values import (
     Count,
     Flag,
@@ -86,6 +87,11 @@ class Servers(Group):
         default=SecretStr(""),
         description="PostgreSQL 15 or newer: `postgresql://USER:PASSWORD@HOST:5432/NAME`.",
     )
+    WEIR_TRANSACTION_POOLING: bool = Field(
+        default=False,
+        description="Whether `DATABASE_URL` names a pooler that gives each transaction another session, such as "
+        "PgBouncer with `pool_mode = transaction` ([how to](../how-to/use-a-pooler.md)).",
+    )
     REDIS_URL: Annotated[ServerURL, Shown("the embedded server")] = Field(
         default=SecretStr(""),
         description="Valkey 8, Redis 6.2, or newer: `redis://HOST:6379/0`, `rediss://...` for TLS, "
@@ -97,10 +103,12 @@ class Servers(Group):
     CELERY_BROKER_URL: Annotated[ServerURL, Shown("`REDIS_URL`")] = Field(
         default=SecretStr(""), description="Celery's broker, where that is another. A cluster is none."
     )
-    WEIR_REDIS_PREFIX: RedisPrefix = Field(
-        default="weir",
-        description="What the keys of unread numbers begin with, behind `{`. Each database has keys of its own anyway; "
-        "but a copy of a whole PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis.",
+    WEIR_REDIS_PREFIX: Annotated[RedisPrefix, Shown("none, but `weir` for unread numbers")] = Field(
+        default="",
+        description="What all keys and channels in Redis begin with: those of unread numbers with `{PREFIX:`, and "
+        "Celery's with `PREFIX:`. Installations with different prefixes may share a Redis database. A copy of a whole "
+        "PostgreSQL server, such as a snapshot of its disk, needs another prefix or Redis. To set or change it hides "
+        "the messages that wait: [how to go about it](../how-to/use-real-servers.md#a-redis-for-several).",
     )
     WEIR_HOME: str = Field(
         default=".weir",
@@ -204,32 +212,15 @@ class Notifications(Group):
     )
 
 
-class Monitoring(Group):
-    """What machines read ([how to](../how-to/monitor.md))."""
-
-    title = "Monitoring"
-
-    WEIR_METRICS_TOKEN: Annotated[SecretStr, Shown("none")] = Field(
-        default=SecretStr(""),
-        description="What `GET /metrics` wants as `Authorization: Bearer TOKEN`: a long random text. Where it is empty "
-        "there is no such page; but on the embedded servers it answers clients of the same host.",
-    )
-    WEIR_METRICS_SITES: Texts = Field(
-        default=[],
-        description="Names of sites, 100 at most, that have metrics of their own: three series each.",
-    )
-    WEIR_LIVENESS_DIR: str = Field(
-        default="",
-        description="A folder in which each worker, fetcher and beat touches a file of its name every two seconds, as "
-        "long as its loop turns. It is created where it is missing; empty = no files.",
-    )
-
-
 class Retention(Group):
     """How long rows are kept, the longest wait that a site may ask for, and the longest statement."""
 
     title = "Retention"
 
+    WEIR_AUDIT_RETENTION: PositiveSeconds = Field(
+        default=365 * DAY_S,
+        description="How long the audit trail is kept (a year); entries younger than 30 days are never deleted.",
+    )
     WEIR_FETCH_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S, description="How long results are kept after their end (30 days)."
     )
@@ -261,10 +252,20 @@ class Retention(Group):
     )
 
 
-GROUPS: tuple[type[Group], ...] = (Django, Servers, Pace, Fetches, Email, Notifications, Monitoring, Retention)
+GROUPS: tuple[type[Group], ...] = (
+    Django,
+    Servers,
+    Pace,
+    Fetches,
+    Email,
+    Notifications,
+    Monitoring,
+    Operators,
+    Retention,
+)
 
 
-class Variables(Retention, Monitoring, Notifications, Email, Fetches, Pace, Servers, Django):
+class Variables(Retention, Operators, Monitoring, Notifications, Email, Fetches, Pace, Servers, Django):
     """The value of every variable, as the environment has it. Pydantic takes the fields of the last base first."""
 
     model_config = ConfigDict(

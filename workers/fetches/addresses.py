@@ -43,6 +43,8 @@ _NOT_GLOBAL = tuple(
 # What `manage.py up` has, beside the setting.
 _SWITCHES = {"loopback": ", as `make up ARGS=--allow-loopback` does"}
 
+NOT_GLOBAL = "not globally routable"
+
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 HIGHEST_PORT = 65_535
 
@@ -145,6 +147,8 @@ def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 def _reason(address: IPv4Address | IPv6Address) -> str | None:
+    if any(address in network for network in _NOT_GLOBAL if network.version == address.version):
+        return NOT_GLOBAL  # before ipaddress is asked, whose word for these depends on Python's version
     for property_name, words in (
         ("is_unspecified", "unspecified"),
         ("is_loopback", "loopback"),
@@ -156,5 +160,4 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
         if getattr(address, property_name):
             return words
     is_hidden = isinstance(address, IPv6Address) and (address.is_site_local or address.teredo is not None)
-    is_listed = any(address in network for network in _NOT_GLOBAL if network.version == address.version)
-    return "not globally routable" if is_hidden or is_listed or not address.is_global else None
+    return NOT_GLOBAL if is_hidden or not address.is_global else None

@@ -15,7 +15,7 @@ for the fetch, as nothing else comes before it. Asking ahead (step 1) is bounded
 
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models.functions import Least, Now
 
 from postgres import statements
@@ -107,14 +108,18 @@ def wake(site_ids: Mapping[str, int]) -> list[int]:
     return sorted({row.site_id for row in _query("wake", parameters, row=backlog.QueuedFetch)})
 
 
-def ask_again(origins: Iterable[str]) -> int:
+def ask_again(origins: Iterable[str], *, note: Callable[[Sequence[str]], object] | None = None) -> int:
     """Forget what is known of these origins, and ask for it again; returns of how many origins something was known.
 
-    Fetchers that remember it notice within a minute (RECHECK_AFTER).
+    Fetchers that remember it notice within a minute (RECHECK_AFTER). `note` is called with these origins, in the
+    transaction that forgets.
     """
     files = RobotsFile.objects.filter(origin__in=list(origins))
-    files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
-    sites = dict(files.values_list("origin", "site_id"))
+    with transaction.atomic(durable=True):
+        files.update(refresh_at=Least("refresh_at", Now()), expires_at=Least("expires_at", Now()))
+        sites = dict(files.values_list("origin", "site_id"))
+        if note and sites:
+            note(sorted(sites))
     backlog.activate(ask(sites, is_needed_now=True))
     return len(sites)
 

@@ -15,8 +15,9 @@ MAX_RAW_BYTES = MAX_BYTES + 4_096
 MOST_WORK = 20_000
 DEAR = 5  # plain lines that a line with a wildcard, an end or an escape in it counts for
 DEAR_SIGNS = re.compile(r"[*$%]")
-# What parsed lines take, about: bytes for each, for each with such a sign or beyond ASCII, and for each byte of text.
-PLAIN_SIZE, DEAR_SIZE, BYTE_SIZE = 350, 1_800, 3
+WILD_SIGNS = re.compile(r"[*$]")  # of a line that becomes a regular expression
+# What parsed lines take, about: bytes for each, for each with a wildcard or an end, and for each byte of text.
+PLAIN_SIZE, WILD_SIZE, BYTE_SIZE = 370, 1_800, 3
 LONG = 100  # characters; a longer line counts for several
 LONGEST_CRAWL_DELAY_S = 86_400.0
 OTHERS = "other crawlers"  # a product token has no blank in it, so this names no crawler
@@ -52,8 +53,8 @@ def _first_lines(text: str) -> Iterator[str]:
 
 
 def _size(line: str) -> int:
-    is_dear = DEAR_SIGNS.search(line) or not line.isascii()
-    return (DEAR_SIZE if is_dear else PLAIN_SIZE) + BYTE_SIZE * len(line.encode(errors="replace"))
+    escaped = len(line.encode(errors="replace")) * (1 if line.isascii() else 2)  # beyond ASCII, `%E4` stands for a byte
+    return (WILD_SIZE if WILD_SIGNS.search(line) else PLAIN_SIZE) + BYTE_SIZE * escaped
 
 
 class Rules:

@@ -1,0 +1,67 @@
+"""What Kombu is told of the broker's connections: their time-outs, and how one that says nothing is given up."""
+
+import socket
+from typing import Any, Final
+
+from postgres import sessions
+from project.environment.urls import split_url
+
+ANSWER_TIMEOUT_S: Final = 10
+CONNECT_TIMEOUT_S: Final = 3
+HEARTBEAT_S: Final = 10  # of AMQP: a worker that heard nothing for two of them connects anew
+# A publisher tries twice, at once: web code does not wait for a dead broker, as the sweep finds what was not sent.
+# (Kombu's own default is 6 s of trying.) Workers reconnect by other settings.
+_RETRIES: Final = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+_AMQP: Final = {"amqp", "amqps", "pyamqp"}
+
+
+def is_amqp(url: str) -> bool:
+    """Tell whether the broker is RabbitMQ, or another that speaks AMQP."""
+    return split_url(url).scheme in _AMQP
+
+
+def options(url: str, prefix: str) -> dict[str, Any]:
+    """Return the options of the transport that speaks to this broker; keys in Redis begin with the prefix, if any."""
+    return _RETRIES | (_of_amqp() if is_amqp(url) else _of_redis(prefix))
+
+
+def tls(url: str) -> dict[str, None] | bool:
+    """Return what py-amqp is told of TLS: to compare the name in the certificate with that of the host it connects to.
+
+    It verifies who has signed it in any case, but the name only where one is stated: None is that of the URL.
+    """
+    return {"server_hostname": None} if split_url(url).scheme == "amqps" else False
+
+
+def _of_amqp() -> dict[str, Any]:
+    return {
+        "confirm_publish": True,  # without it, what is sent to a broker that dies is lost without an error
+        "read_timeout": ANSWER_TIMEOUT_S,
+        "write_timeout": ANSWER_TIMEOUT_S,
+        "socket_settings": _keepalive(),
+    }
+
+
+def _of_redis(prefix: str) -> dict[str, Any]:
+    return {
+        "global_keyprefix": f"{prefix}:" if prefix else "",
+        # Without socket_timeout a half-open connection hangs a pool or a publisher for good.
+        "socket_timeout": ANSWER_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "socket_keepalive": True,
+        "socket_keepalive_options": _keepalive(),
+        "health_check_interval": 10,
+        "max_connections": 100,
+        "visibility_timeout": 3600,
+    }
+
+
+def _keepalive() -> dict[int, int]:
+    """Return the options of TCP by which the kernel gives up a broker's host that says nothing, as PostgreSQL's."""
+    found = {
+        "TCP_KEEPIDLE": sessions.PROBE_AFTER_S,
+        "TCP_KEEPINTVL": sessions.PROBE_EVERY_S,
+        "TCP_KEEPCNT": sessions.PROBES,
+        "TCP_USER_TIMEOUT": sessions.SILENCE_S * 1000,
+    }
+    return {getattr(socket, name): value for name, value in found.items() if hasattr(socket, name)}
