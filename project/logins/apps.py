@@ -4,6 +4,8 @@ from django.apps import AppConfig
 from django.contrib import admin
 from django.contrib.auth.signals import user_logged_in
 
+from workers.recovery.signals import postgresql_went_back
+
 
 class LoginsConfig(AppConfig):
     """Gives the admin a form that says how long to wait, and remembers from where users have logged in."""
@@ -11,7 +13,8 @@ class LoginsConfig(AppConfig):
     name = "project.logins"
 
     def ready(self) -> None:
-        from project.logins import gate, throttle  # noqa: PLC0415  needs loaded apps
+        from project.logins import gate, links, throttle  # noqa: PLC0415  needs loaded apps
 
         admin.site.login_form = gate.LoginForm
         user_logged_in.connect(throttle.remember, dispatch_uid="weir")
+        postgresql_went_back.connect(links.forget_all, dispatch_uid="project.logins")

@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from postgres import statements
+from project.logins.models import Link
 
 GOOD_FOR: Final = timedelta(minutes=1)
 OPERATOR: Final = "operator"  # the user that links sign in: it has no password, and may see the operators' pages
@@ -44,6 +45,11 @@ def use(token: str) -> User | None:
     """
     rows = _query("use_link", {"token_hash": _hash(token)}, row=UsedLink)
     return get_user_model().objects.filter(pk=rows[0].user_id, is_active=True).first() if rows else None
+
+
+def forget_all(**_signal: object) -> None:
+    """Make all links void: PostgreSQL has forgotten which were used."""
+    Link.objects.all().delete()
 
 
 def is_local(request: HttpRequest) -> bool:

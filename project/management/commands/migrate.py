@@ -3,8 +3,10 @@ from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import psycopg
+from django.conf import settings
+from django.core.management import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError, connections
+from django.db import DatabaseError, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import Migration
 
@@ -38,6 +40,13 @@ class Command(migrate.Command):
     """
 
     def handle(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  Django's signature
+        if options["check_unapplied"]:
+            return super().handle(*args, **options)  # which only looks
+        if settings.WEIR_TRANSACTION_POOLING:
+            raise CommandError(
+                "migrate needs a session of its own, which a pooler of transactions does not give: have DATABASE_URL "
+                "name PostgreSQL itself, and WEIR_TRANSACTION_POOLING be false, for this command."
+            )
         self._database = connections[options["database"]]
         lock = self._database.copy()  # a session of its own: migrations begin and end transactions
         before = self._before = _limits(self._database)
@@ -65,6 +74,23 @@ class Command(migrate.Command):
                     raise
                 self.stdout.write(" waits for a lock that others hold, and tries again.")
                 time.sleep(PAUSE_S)
+            except DatabaseError as error:
+                if not _lacks_rights(error):
+                    raise
+                self.stdout.write("")
+                role = self._database.settings_dict["USER"]
+                raise CommandError(
+                    f"The role {role} may not change tables: have DATABASE_URL name the role that owns them, such as "
+                    "weir_owner, for this command (docs/how-to/harden.md)."
+                ) from error
+
+
+def _lacks_rights(error: BaseException) -> bool:
+    """Tell whether PostgreSQL refused something for want of rights, which Django may hand on as context only."""
+    cause: BaseException | None = error
+    while cause and not isinstance(cause, psycopg.errors.InsufficientPrivilege):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def _took(lock: BaseDatabaseWrapper) -> bool:

@@ -30,9 +30,10 @@ from workers.processes.turning import KINDS
 from workers.schedule import SCHEDULE
 
 PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
+PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSWORD", "REDIS_PASSWORD"]
 TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
-    *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml"),
+    *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml", "requirements.lock"),
     *("benchmarks", "demo", "deploy", "docs", "examples", "notifications"),
     *("ops", "postgres", "project", "ratelimit", "tests", "workers"),
 }
@@ -133,9 +134,13 @@ def test_the_makefile_describes_its_targets() -> None:
         "demo",
         "up",
         "test",
+        "deployments",
+        "matrix",
         "lint",
         "hooks",
         "docs",
+        "lock",
+        "sbom",
         "pictures",
         "faults",
         "bench",
@@ -285,20 +290,56 @@ def test_compose_checks_that_each_process_turns() -> None:
 
 def test_compose_volumes_are_declared_and_where_the_images_keep_data() -> None:
     """What must survive a container lies in a named volume, mounted where the image writes."""
-    mounted = {name: service["volumes"] for name, service in services().items() if "volumes" in service}
+    mounted = {
+        name: [volume for volume in service["volumes"] if not volume.endswith(":ro")]
+        for name, service in services().items()
+        if "volumes" in service
+    }
 
     assert mounted == {"postgres": ["postgres:/var/lib/postgresql"], "valkey": ["valkey:/data"]}
     assert set(compose()["volumes"]) == {"postgres", "valkey"}
 
 
 def test_compose_refuses_to_start_without_secrets() -> None:
-    """Neither the database password nor the signing key has a default."""
+    """Neither a password nor the signing key has a default."""
     text = (CHECKOUT / "docker-compose.yml").read_text()
 
-    for name in ("POSTGRES_PASSWORD", "DJANGO_SECRET_KEY"):
+    for name in (*PASSWORDS, "DJANGO_SECRET_KEY"):
         uses = re.findall(r"\$\{" + name + r"([^}]*)\}", text)
         assert uses
         assert all(use.startswith(":?") for use in uses)
+
+
+@pytest.mark.parametrize("name", services())
+def test_compose_confines_each_container(name: str) -> None:
+    """It writes to tmpfs and volumes only, has no capability, can get none, and cannot use up the host."""
+    service = services()[name]
+
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["tmpfs"][0].startswith("/tmp:")  # noqa: S108  in the container
+    assert {"mem_limit", "pids_limit"} <= service.keys()
+    assert service.get("user", "weir") in {"weir", "postgres", "valkey"}
+
+
+def test_compose_hands_out_each_password_where_it_is_needed() -> None:
+    """Only `migrate` knows the owner's, and the processes know no more than what is in their two addresses."""
+    known = {name: service["environment"] for name, service in services().items()}
+
+    for name in [*PROCESSES, "migrate"]:
+        role = "owner" if name == "migrate" else "app"
+        assert known[name]["DATABASE_URL"].startswith(f"postgresql://weir_{role}:${{POSTGRES_{role.upper()}_PASSWORD:?")
+        assert {password: known[name][password] for password in PASSWORDS} == dict.fromkeys(PASSWORDS, "")
+    assert known["web"]["REDIS_URL"].startswith("redis://:${REDIS_PASSWORD:?")
+
+
+def test_compose_servers_are_reached_by_weir_alone() -> None:
+    """Their ports are not published, and their network leads nowhere else."""
+    assert compose()["networks"]["servers"] == {"internal": True}
+    assert {name for name, service in services().items() if "ports" in service} == {"web"}
+    for name, service in services().items():
+        assert service["networks"] == (["default", "servers"] if name in PROCESSES else ["servers"])
 
 
 def test_image_commands_exist() -> None:
@@ -329,7 +370,7 @@ def test_image_is_slim_and_runs_as_nobody_special() -> None:
     assert last[0] == ("FROM", "python:3.12-slim")
     assert [rest for name, rest in last if name == "RUN" and re.search(r"\b(apt|apt-get|pip|gcc)\b", rest)] == []
     assert instructions.count("USER") == 1
-    assert dict(last)["USER"] not in {"root", "0"}
+    assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", dict(last)["USER"])
     assert not {"RUN", "COPY"} & set(instructions[instructions.index("USER") :])
 
 
@@ -340,7 +381,7 @@ def test_image_gets_every_package_and_no_secrets() -> None:
 
     assert "*" in lines
     assert {line for line in lines if line.startswith("!")} == {
-        f"!{name}" for name in packages | {"manage.py", "pyproject.toml", "constraints.txt"}
+        f"!{name}" for name in packages | {"manage.py", "pyproject.toml", "requirements.lock"}
     }
 
 

@@ -63,8 +63,9 @@ def texts() -> list[tuple[Path, str]]:
 
 @pytest.mark.parametrize("suffix", [".py", ".sql", ".lua"])
 def test_no_folder_is_crowded(suffix: str) -> None:
-    """A folder is a room: a reader takes it in at a glance."""
+    """A folder is a room: a reader takes it in at a glance. Migrations are a history, which only grows."""
     rooms = Counter(path.parent for path in modules(suffix) if path.name != "__init__.py")
+    rooms = Counter({room: number for room, number in rooms.items() if room.name != "migrations"})
     assert {str(room): number for room, number in rooms.items() if number > MOST_MODULES} == {}
 
 
