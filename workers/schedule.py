@@ -71,6 +71,12 @@ SCHEDULE = (
         queue="maintenance",
     ),
     Entry(
+        name="weir: purge audit",
+        task=task_names.PURGE_AUDIT,
+        every=timedelta(hours=1),
+        queue="maintenance",
+    ),
+    Entry(
         name="weir: heartbeat default",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),

@@ -17,6 +17,7 @@ EXPIRE_NOTIFICATIONS = "unread.expire"
 SEND_EMAILS = "mail.send_emails"
 PURGE_EMAILS = "mail.purge"
 ROLL_UP = "history.rollup"
+PURGE_AUDIT = "audit.purge"
 HEARTBEAT = "workers.heartbeat"
 
 # Those that beat sends: each run does all that is due.
@@ -34,6 +35,7 @@ TICKS = frozenset(
         SEND_EMAILS,
         PURGE_EMAILS,
         ROLL_UP,
+        PURGE_AUDIT,
     }
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}

@@ -4,10 +4,14 @@ from django.apps import AppConfig
 
 
 class FetchesConfig(AppConfig):
-    """Registers the system checks."""
+    """Registers the system checks, and what a step of PostgreSQL's clock changes."""
 
     name = "workers.fetches"
     label = "fetches"
 
     def ready(self) -> None:
         from workers.fetches import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
+        from workers.fetches.maintenance import stepping  # noqa: PLC0415  needs loaded apps
+        from workers.recovery.signals import postgresql_clock_stepped  # noqa: PLC0415  as above
+
+        postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.fetches")

@@ -4,6 +4,7 @@ from workers.fetches.cancelling import cancel
 cancel(fetch.pk)
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from django.db import transaction
@@ -16,8 +17,8 @@ from workers.fetches.on_done import COLUMNS, Ended, call_on_done
 _query = partial(statements.run_within, "workers.fetches")
 
 
-def cancel(fetch_id: int) -> bool:
-    """Cancel a fetch; its slot goes to the next fetch of its site.
+def cancel(fetch_id: int, *, note: Callable[[], object] | None = None) -> bool:
+    """Cancel a fetch; its slot goes to the next fetch of its site. `note` is called in the transaction that does.
 
     Returns False when it is too late: in the last half second before the start (CONFIRMED_FOR_S), and afterwards.
     Commits by itself; raises TransactionManagementError inside a transaction.
@@ -28,6 +29,8 @@ def cancel(fetch_id: int) -> bool:
             _query("lock_unfinished", {"fetch": fetch_id})
             and _query("cancel", {"fetch": fetch_id, "confirmed_for": CONFIRMED_FOR_S})
         )
+        if is_cancelled and note:
+            note()
     if not is_cancelled:
         return False
     call_on_done(map(Ended._make, Fetch.objects.filter(pk=fetch_id).exclude(on_done="").values_list(*COLUMNS)))

@@ -39,7 +39,7 @@ def times_are_positive(**_kwargs: Any) -> list[CheckMessage]:
         "WEIR_FETCH_TIMEOUT", "WEIR_FETCH_CONNECT_TIMEOUT", "WEIR_FETCH_DNS_TIMEOUT",
         "WEIR_FETCH_MAX_BODY", "WEIR_FETCH_MAX_IN_FLIGHT", "WEIR_FETCH_MAX_MEMORY",
         "WEIR_FETCH_MAX_PER_ADDRESS", "WEIR_SLOT_RETENTION", "WEIR_FETCH_RETENTION",
-        "WEIR_RETRY_AFTER_MAX", "WEIR_SITE_RETENTION", "WEIR_HISTORY_RETENTION",
+        "WEIR_RETRY_AFTER_MAX", "WEIR_SITE_RETENTION", "WEIR_HISTORY_RETENTION", "WEIR_AUDIT_RETENTION",
     )  # fmt: skip
     return [
         Error(f"{name} must be greater than 0, but is {getattr(settings, name)}.", id="weir.E003")

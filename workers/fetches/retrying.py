@@ -7,7 +7,7 @@ A fetch keeps its id, URL, priority, `max_attempts`, `on_done` and dedupe key. W
 it begins at its own URL, not where redirects led. Its `on_done` is called again when it ends again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ BATCH = 1_000
 # transaction may wait for each other. It gives up before PostgreSQL looks for deadlocks (after 1 s) and may end the
 # other one.
 PATIENCE = "100ms"
+Note = Callable[[int], object] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,12 +64,25 @@ class Retried:
             yield f"{_stay_failed(self.already_unfinished)}: the URL has an unfinished fetch already (dedupe)."
 
 
-def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retried:
+class MoreThanExpected(ValueError):
+    """More fetches failed than the caller expected: nothing was queued."""
+
+
+def retry_failed(
+    fetches: QuerySet[Fetch],
+    *,
+    limit: int | None = None,
+    expected: int | None = None,
+    note: Note = None,
+) -> Retried:
     """Queue those of the fetches that failed again, the oldest `limit` or all; those that did not are left alone.
 
     A robots.txt that Weir asked for is left alone, too: it is asked for again when a fetch needs it. Each fetch is
     queued once, also if it fails again meanwhile. Commits in batches; raises TransactionManagementError inside a
     transaction.
+
+    `note` is called in the transaction of each batch, with how many it has queued. Raises MoreThanExpected where there
+    are more than `expected`.
     """
     statements.refuse_transaction("retry_failed")
     failed = fetches.filter(state=State.FAILED)
@@ -80,8 +94,12 @@ def retry_failed(fetches: QuerySet[Fetch], *, limit: int | None = None) -> Retri
     )
     again = failed.filter(is_robots=False).exclude(site=None)
     ids = list(again.order_by("pk").values_list("pk", flat=True)[:limit])
+    if expected is not None and len(ids) > expected:
+        raise MoreThanExpected(
+            f"{len(ids):,} fetches would be queued again, not {expected:,}: nothing was done. Look at what failed."
+        )
     for start in range(0, len(ids), BATCH):
-        retried += _retry(ids[start : start + BATCH])
+        retried += _retry(ids[start : start + BATCH], note)
     return retried
 
 
@@ -93,12 +111,12 @@ class RetriedFetches(NamedTuple):
     sites: list[int]
 
 
-def _retry(ids: Sequence[int]) -> Retried:
+def _retry(ids: Sequence[int], note: Note) -> Retried:
     targets = dict(_targets(Fetch.objects.failed().filter(pk__in=ids).order_by("pk")))
     again = {fetch_id: target for fetch_id, target in targets.items() if target is not None}
     sites = sites_of({target.host for target in again.values()})
     backlog.activate(robots_files.ask({origin_of(target.url): sites[target.host] for target in again.values()}))
-    retried = _queue([(fetch_id, target.url, sites[target.host]) for fetch_id, target in again.items()])
+    retried = _queue([(fetch_id, target.url, sites[target.host]) for fetch_id, target in again.items()], note)
     return retried + Retried(not_urls=len(targets) - len(again))
 
 
@@ -112,7 +130,7 @@ def _targets(fetches: QuerySet[Fetch]) -> Iterator[tuple[int, Target | None]]:
             yield fetch_id, None
 
 
-def _queue(wanted: Sequence[tuple[int, str, int]]) -> Retried:
+def _queue(wanted: Sequence[tuple[int, str, int]], note: Note) -> Retried:
     """Queue all of (id, URL, site) in one statement, or one by one where another transaction is in the way.
 
     A statement for one fetch holds no dedupe key while it waits for one: it cannot be part of a deadlock.
@@ -121,29 +139,36 @@ def _queue(wanted: Sequence[tuple[int, str, int]]) -> Retried:
         with transaction.atomic(durable=True):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('lock_timeout', %s, true)", [PATIENCE])
-            rows = statements.run_within("workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
+            retried = _queued(wanted, note)
     except (IntegrityError, OperationalError):  # a key was taken meanwhile; or a row, or a key, is locked for long
-        return sum((_queue_one(one) for one in wanted), Retried())
-    return _activate_and_count(rows)
+        return sum((_queue_one(one, note) for one in wanted), Retried())
+    return _activate_and_count(retried)
 
 
-def _queue_one(one: tuple[int, str, int]) -> Retried:
+def _queue_one(one: tuple[int, str, int], note: Note) -> Retried:
     try:
-        rows = statements.run("workers.fetches", "retry", _columns([one]), row=RetriedFetches)
+        with transaction.atomic(durable=True):
+            retried = _queued([one], note)
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):
             raise
         return Retried(already_unfinished=1)  # its key was taken while the statement waited for it
-    return _activate_and_count(rows)
+    return _activate_and_count(retried)
+
+
+def _queued(wanted: Sequence[tuple[int, str, int]], note: Note) -> RetriedFetches:
+    [retried] = statements.run_within("workers.fetches", "retry", _columns(wanted), row=RetriedFetches)
+    if note and retried.queued:
+        note(retried.queued)
+    return retried
 
 
 def _columns(wanted: Sequence[tuple[int, str, int]]) -> dict[str, list[object]]:
     return {name: [one[i] for one in wanted] for i, name in enumerate(("ids", "hop_urls", "sites"))}
 
 
-def _activate_and_count(rows: list[RetriedFetches]) -> Retried:
+def _activate_and_count(row: RetriedFetches) -> Retried:
     """Activate the backlog flags of the sites that have work again; returns how many fetches were queued."""
-    [row] = rows
     backlog.activate(row.sites)
     return Retried(queued=row.queued, already_unfinished=row.failed - row.queued)
 

@@ -11,6 +11,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate
-from ratelimit.site_settings import SiteBusy
+from ratelimit.site_settings import SiteBusy, Within
 from ratelimit.sites import LOCK, SitesLocked, unknown_site
 from workers.cli import terminal
 from workers.fetches import strays
@@ -81,17 +82,18 @@ class NotedSites(NamedTuple):
     last: int | None
 
 
-def delete(host: str) -> None:
+def delete(host: str, *, within: Within = nullcontext) -> None:
     """Delete the site of that name, which nothing needs any more. Its host gets a new one with its next fetch.
 
     Raises UnknownSite, and SiteBusy, whose text says why the site stays: what is at work there, or the time that has to
-    pass after the last start before another site, with a clock of its own, may ask the host.
+    pass after the last start before another site, with a clock of its own, may ask the host. `within` is entered and
+    left in the transaction of the deletion, once for each attempt.
     """
     name = site_names.canonical(host)
     site = Site.objects.filter(name=name).values_list("pk", flat=True).first()
     if site is None:
         raise unknown_site(host)
-    judged = _deleted_patiently(site)
+    judged = _deleted_patiently(site, within)
     if judged is None:
         raise SiteBusy(f"{name} stays: {WHY['locked']}")
     if judged.busy is not None:
@@ -146,11 +148,11 @@ def _late(after: int, last: int) -> list[strays.PossibleStray]:
     return _query("late_fetches", {**place, "batch": FETCHES_A_LOOK}, row=strays.PossibleStray)
 
 
-def _deleted_patiently(site: int) -> JudgedSite | None:
+def _deleted_patiently(site: int, within: Within) -> JudgedSite | None:
     """Try to delete the site; returns how it was judged, None where other transactions did not let it go."""
     for _ in range(MOST_TRIES):
         try:
-            if rows := _delete([site]):
+            if rows := _delete([site], within=within):
                 return rows[0]
         except SitesLocked:
             pass
@@ -158,7 +160,7 @@ def _deleted_patiently(site: int) -> JudgedSite | None:
     return None
 
 
-def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[JudgedSite]:
+def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: Within = nullcontext) -> list[JudgedSite]:
     """Delete those of the sites that are not busy, and that no other transaction has locked; returns all but these.
 
     Raises SitesLocked where other transactions change or create sites for longer than PATIENCE_S.
@@ -170,18 +172,16 @@ def _delete(sites: Sequence[int], idle_for: float | None = None) -> list[JudgedS
             )
             held = _query_within("hold_sites", {"sites": list(sites)}, row=LockedSite)
             above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
-            return _query_within(
-                "delete_sites",
-                {
-                    "sites": [row.id for row in held],
-                    "hosts": [host for host, _ in above],
-                    "ancestors": [ancestor for _, ancestor in above],
-                    "default_interval": parse_rate(settings.WEIR_DEFAULT_RATE),
-                    "confirmed_for": CONFIRMED_FOR_S,
-                    "idle_for": idle_for,
-                },
-                row=JudgedSite,
-            )
+            parameters = {
+                "sites": [row.id for row in held],
+                "hosts": [host for host, _ in above],
+                "ancestors": [ancestor for _, ancestor in above],
+                "default_interval": parse_rate(settings.WEIR_DEFAULT_RATE),
+                "confirmed_for": CONFIRMED_FOR_S,
+                "idle_for": idle_for,
+            }
+            with within():
+                return _query_within("delete_sites", parameters, row=JudgedSite)
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise SitesLocked from error

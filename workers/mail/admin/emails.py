@@ -18,9 +18,10 @@ from django.utils.text import Truncator
 from django.utils.translation import ngettext
 
 from postgres import planner
-from postgres.admin import TableAdmin
 from postgres.short_paginator import ShortPaginator
+from workers.audit.acting_admin import ActingAdmin
 from workers.mail import addresses, kinds, resolving
+from workers.mail.actions import emails as of_emails
 from workers.mail.admin import previews
 from workers.mail.admin.reasons import MAY_ACT, Reason
 from workers.mail.models import Act, Email, Resolution
@@ -88,7 +89,7 @@ class KindFilter(admin.SimpleListFilter):
 
 
 @admin.register(Email)
-class EmailAdmin(TableAdmin[Email]):
+class EmailAdmin(ActingAdmin[Email]):
     """Lists the e-mails, the newest first. None is edited; operators with the permission resolve them."""
 
     list_display = (
@@ -255,11 +256,12 @@ class EmailAdmin(TableAdmin[Email]):
 
     def _confirmed(self, request: HttpRequest, ids: Sequence[int], act: Act, *, why: str) -> None:
         """Resolve each by itself, with an entry in the log of the admin; say how many, and name the others."""
+        actor = self.actor(request)
         done, refusals = 0, []
         for email_id in ids:
             try:
                 with transaction.atomic():
-                    email = resolving.resolve(email_id, act, request.user.get_username(), why)
+                    email = of_emails.resolve(actor, email_id, act, why=why)
                     reason = addresses.redacted(why, email.recipient)  # the log is kept when it is forgotten
                     self.log_change(request, email, f"{act.label.capitalize()}: {reason}")
             except Email.DoesNotExist:

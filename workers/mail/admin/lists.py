@@ -11,8 +11,9 @@ from django.http import HttpRequest, HttpResponse
 
 from postgres.admin import ReadOnlyAdmin
 from workers.mail import addresses, kinds, suppression
+from workers.mail.actions import addresses as listed
+from workers.mail.actions import kinds as of_kinds
 from workers.mail.admin.reasons import ReasonedAdmin
-from workers.mail.maintenance import operators
 from workers.mail.models import MailAct, PausedKind, RelayHold, Suppression
 
 if TYPE_CHECKING:
@@ -67,13 +68,13 @@ class PausedKindAdmin(ReasonedAdmin[PausedKind]):
 
     def save_model(self, request: HttpRequest, obj: PausedKind, form: Any, change: bool) -> None:  # noqa: ANN401, ARG002  as above
         """Pause it, in the user's name."""
-        operators.pause(obj.kind, request.user.get_username(), obj.why)
+        of_kinds.pause(self.actor(request), obj.kind, why=obj.why)
 
     @admin.action(description="Resume", permissions=["resolve"])
     def resume(self, request: HttpRequest, chosen: QuerySet[PausedKind]) -> HttpResponse | None:
         """Have the chosen kinds sent again, once the user has said why."""
-        who = request.user.get_username()
-        return self.with_reason(request, chosen, "Resume", lambda row, why: operators.resume(row.kind, who, why))
+        actor = self.actor(request)
+        return self.with_reason(request, chosen, "Resume", lambda row, why: of_kinds.resume(actor, row.kind, why=why))
 
 
 @admin.register(Suppression)
@@ -99,7 +100,7 @@ class SuppressionAdmin(ReasonedAdmin[Suppression]):
 
     def save_model(self, request: HttpRequest, obj: Suppression, form: Any, change: bool) -> None:  # noqa: ANN401, ARG002  as above
         """Put it on the list, in the user's name."""
-        operators.suppress(obj.address, request.user.get_username(), obj.why)
+        listed.suppress(self.actor(request), obj.address, why=obj.why)
         obj.pk = Suppression.objects.values_list("pk", flat=True).get(
             address_hash=suppression.address_hash(obj.address)
         )
@@ -117,9 +118,12 @@ class SuppressionAdmin(ReasonedAdmin[Suppression]):
     @admin.action(description="Take off the list", permissions=["resolve"])
     def release(self, request: HttpRequest, chosen: QuerySet[Suppression]) -> HttpResponse | None:
         """Have the chosen addresses written to again, once the user has said why."""
-        who = request.user.get_username()
+        actor = self.actor(request)
         return self.with_reason(
-            request, chosen, "Take off the list", lambda row, why: operators.release_hash(row.address_hash, who, why)
+            request,
+            chosen,
+            "Take off the list",
+            lambda row, why: listed.release(actor, row.address_hash, why=why),
         )
 
 

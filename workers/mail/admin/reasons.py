@@ -11,9 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import ngettext
 
-from postgres.admin import Row, TableAdmin
+from postgres.admin import Row
+from workers.audit.acting_admin import ActingAdmin
+from workers.mail.actions import emails
 
-MAY_ACT = "mail.resolve_email"
+MAY_ACT = emails.MAY_ACT
 MOST_AT_ONCE = 100  # rows: as many as a person may look at on one page
 
 
@@ -26,7 +28,7 @@ class Reason(forms.Form):
     )
 
 
-class ReasonedAdmin(TableAdmin[Row]):
+class ReasonedAdmin(ActingAdmin[Row]):
     """The pages of rows that users with the permission MAY_ACT add and take away with a reason; none is edited."""
 
     ordering: ClassVar[tuple[str, ...]] = ("-pk",)

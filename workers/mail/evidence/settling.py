@@ -23,7 +23,7 @@ from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.signs import bare
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched, judge
 from workers.mail.models import Act, Email
-from workers.mail.phases import State
+from workers.mail.phases import Phase, State
 from workers.mail.transports import relays
 
 WHO = "evidence"
@@ -74,20 +74,23 @@ def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool 
 
 
 def _unknown() -> list[Email]:
-    columns = ("pk", "message_id", "sending_since", "relay", "recipient")
+    columns = ("pk", "message_id", "sending_since", "relay", "recipient", "phase", "created_at")
     return list(Email.objects.unknown().only(*columns)[: MOST + 1])
 
 
 def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[Judged]:
     longest = timedelta(seconds=settings.WEIR_MAIL_UNKNOWN_AFTER)
+    others = [relay.name for relay in relays.relays() if relay.name not in vouched.relays]
     for email in unknown:
-        since = email.sending_since
-        if since is not None:  # as a constraint demands
-            until = since + longest
-            attempt = Attempt(message_id=bare(email.message_id), relay=email.relay, since=since, until=until)
+        noted = email.sending_since
+        if noted is not None:  # as a constraint demands
+            since, relay = noted, email.relay
+            if email.phase == Phase.FORGOTTEN:  # it may have gone at any time until then, by any relay
+                since, relay = email.created_at, ", ".join(others)
+            attempt = Attempt(message_id=bare(email.message_id), relay=relay, since=since, until=noted + longest)
             verdict = judge(attempt, logs, vouched)
             why = addresses.redacted(verdict.why, email.recipient)
-            yield Judged(email.pk, email.message_id, since, replace(verdict, why=why))
+            yield Judged(email.pk, email.message_id, noted, replace(verdict, why=why))
 
 
 def _resolved(judged: Judged, who: str) -> Judged:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.management.base import CommandParser
 
+from workers.audit import said
 from workers.cli import terminal
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import duration
@@ -15,7 +16,6 @@ from workers.mail.evidence import settling
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.settling import Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
-from workers.mail.management import said
 
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
 TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}

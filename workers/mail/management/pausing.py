@@ -4,11 +4,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from workers.audit import acting, said
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import one_of, utf8
 from workers.mail import kinds
-from workers.mail.maintenance import operators
-from workers.mail.management import email_text, said
+from workers.mail.actions import kinds as actions
+from workers.mail.management import email_text
 from workers.mail.management.listing import refuse_unknown
 from workers.mail.models import PausedKind
 from workers.mail.reports import counts
@@ -38,10 +39,10 @@ class Pause(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", type=one_of(kinds.names(), "kind"), metavar="KIND")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
-        if not operators.pause(kind, who or said.me(), why):
+        if not actions.pause(acting.of_shell(who), kind, why=why):
             raise ValueError(f"{PausedKind.objects.get(pk=kind)}. It stays so.")
         return Answer(text=lambda: f"{kind} is paused: what is queued waits.", data={"paused": kind})
 
@@ -55,10 +56,10 @@ class Resume(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", type=utf8, metavar="KIND")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, kind: str, who: str | None, why: str, **_options: Any) -> Answer:
-        if not operators.resume(kind, who or said.me(), why):
+        if not actions.resume(acting.of_shell(who), kind, why=why):
             refuse_unknown(kind)
             raise ValueError(f"{kind} is not paused.")
         return Answer(text=lambda: f"{kind} is sent again.", data={"resumed": kind})

@@ -5,10 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from workers.audit import acting, said
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import row_id, utf8
 from workers.mail import resolving
-from workers.mail.management import said
+from workers.mail.actions import emails as actions
 from workers.mail.models import Act, Email
 
 SAID: Mapping[Act, str] = {
@@ -44,7 +45,7 @@ class Resolve(Action):
             ("--give-up", Act.GIVE_UP, "it is not sent again, and nobody knows whether it arrived"),
         ):
             acts.add_argument(option, dest="act", action="store_const", const=act, help=help_text)
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, ids: list[int], act: Act, who: str | None, why: str, **_options: Any) -> Answer:
         return _each(ids, act, who, why)
@@ -59,7 +60,7 @@ class Cancel(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, ids: list[int], who: str | None, why: str, **_options: Any) -> Answer:
         return _each(ids, Act.CANCEL, who, why)
@@ -82,7 +83,7 @@ class Correct(Action):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", type=row_id, metavar="ID")
         parser.add_argument("--to", type=utf8, metavar="ADDRESS", help="its recipient from now on")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, to: str | None, who: str | None, why: str, **options: Any) -> Answer:
         return _each([options["id"]], Act.CORRECT, who, why, to=to)
@@ -91,10 +92,10 @@ class Correct(Action):
 def _each(ids: Iterable[int], act: Act, who: str | None, why: str, *, to: str | None = None) -> Answer:
     resolved: list[int] = []
     refused: list[str] = []
-    who = who or said.me()
+    actor = acting.of_shell(who)
     for email_id in dict.fromkeys(ids):
         try:
-            resolving.resolve(email_id, act, who, why, to=to)
+            actions.resolve(actor, email_id, act, why=why, to=to)
         except Email.DoesNotExist:
             refused.append(f"There is no e-mail {email_id}.")
         except resolving.CannotBeResolved as error:

@@ -4,11 +4,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from workers.audit import acting, said
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import at_least_one, row_id, utf8
-from workers.mail import addresses
-from workers.mail.maintenance import forgetting, operators
-from workers.mail.management import email_text, said
+from workers.mail import addresses, suppression
+from workers.mail.actions import addresses as actions
+from workers.mail.management import email_text
 from workers.mail.models import Suppression
 
 LISTED = 100
@@ -23,11 +24,11 @@ class Suppress(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
         address = addresses.canonical(address.strip())
-        if not operators.suppress(address, who or said.me(), why):
+        if not actions.suppress(acting.of_shell(who), address, why=why):
             raise ValueError(f"{address} is on the suppression list already.")
         return Answer(text=lambda: f"{address} is not written to any more.", data={"suppressed": address})
 
@@ -41,11 +42,12 @@ class Unsuppress(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
         address = addresses.canonical(address.strip())
-        if not operators.release(address, who or said.me(), why):
+        hashed, reason = suppression.address_hash(addresses.as_stored(address)), addresses.redacted(why, address)
+        if not actions.release(acting.of_shell(who), hashed, why=reason):
             raise ValueError(f"{address} is not on the suppression list.")
         return Answer(text=lambda: f"{address} is written to again.", data={"released": address})
 
@@ -88,10 +90,10 @@ class Forget(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("address", type=utf8, metavar="ADDRESS")
-        said.add_arguments(parser)
+        said.add_arguments(parser, wants_reason=True)
 
     def run(self, *, address: str, who: str | None, why: str, **_options: Any) -> Answer:
-        done = forgetting.forget_recipient(address, who or said.me(), why)
+        done = actions.forget(acting.of_shell(who), address, why=why)
         refused = []
         if done.left:
             number = email_text.counted(done.left, "e-mail is", "e-mails are")

@@ -1,24 +1,25 @@
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.core.management.base import CommandParser
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.template.defaultfilters import pluralize
 
 from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.sites import UnknownSite, unknown_site
+from workers.audit import acting, said
 from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, row_id, utf8
-from workers.fetches.cancelling import cancel
+from workers.cli.arguments import at_least_one, duration, from_zero, row_id, utf8
+from workers.fetches.actions import fetches as actions
 from workers.fetches.management import fetch_text
 from workers.fetches.management.listing import List
 from workers.fetches.models import ACTIVE, Fetch
 from workers.fetches.reports.fetch_way import fetch_way
 from workers.fetches.reports.why import UnknownFetch, why
-from workers.fetches.retrying import retry_failed
 
 FILTERS = ("site", "status", "error", "since")
 
@@ -77,6 +78,10 @@ class Retry(Action):
         parser.add_argument(
             "--limit", type=at_least_one, metavar="N", help="the N oldest of them; default: all of them"
         )
+        trial = parser.add_mutually_exclusive_group()
+        trial.add_argument("--dry-run", action="store_true", help="say how many it would be, and change nothing")
+        trial.add_argument("--expect", type=from_zero, metavar="N", help="change nothing if there are more than N")
+        said.add_arguments(parser)
 
     def run(self, *, limit: int | None, **options: Any) -> Answer:
         named, filters = set(options["ids"]), {name: options[name] for name in FILTERS}
@@ -85,8 +90,18 @@ class Retry(Action):
         if not (named or options["all"] or any(filters.values())):
             raise ValueError("Say which: IDs, --site, --status, --error, --since; or --all for every failed fetch.")
         meant = Q(pk__in=named) if named else _filtered(**filters)
+        if options["dry_run"]:
+            return _would_retry(Fetch.objects.filter(meant), limit)
         not_failed = sorted(named.difference(Fetch.objects.failed().filter(meant).values_list("pk", flat=True)))
-        retried = retry_failed(Fetch.objects.filter(meant), limit=limit)
+        described = {"id": " ".join(map(str, sorted(named))) or None, **filters, "all": options["all"] or None}
+        retried = actions.retry(
+            acting.of_shell(options["who"]),
+            Fetch.objects.filter(meant),
+            {**described, "limit": limit},
+            why=options.get("why", ""),
+            limit=limit,
+            expected=options["expect"],
+        )
         refused = [f"Not failed, or not there: {', '.join(map(str, not_failed))}."] if not_failed else []
         return Answer(
             text=lambda: "\n".join(retried.sentences()),
@@ -104,12 +119,14 @@ class Cancel(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("ids", type=row_id, nargs="+", metavar="ID", help="these, each by itself")
+        said.add_arguments(parser)
 
     def run(self, **options: Any) -> Answer:
+        actor = acting.of_shell(options["who"])
         cancelled: list[int] = []
         refused: list[int] = []
         for fetch_id in dict.fromkeys(options["ids"]):
-            (cancelled if cancel(fetch_id) else refused).append(fetch_id)
+            (cancelled if actions.cancel(actor, fetch_id, why=options.get("why", "")) else refused).append(fetch_id)
         states = dict(Fetch.objects.filter(pk__in=refused).values_list("pk", "state"))
         return Answer(
             text=lambda: f"{len(cancelled):,} fetch{pluralize(cancelled, 'es')} cancelled.",
@@ -125,7 +142,13 @@ class Cancel(Action):
 class Command(ActionCommand):
     help = "List and show fetches, say why one waits, queue failed ones again, or take back what has not started."
     actions = (List(), Show(), Why(), Retry(), Cancel())
-    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch)
+    refusals: ClassVar = (ValueError, UnknownSite, UnknownFetch, acting.Refused)
+
+
+def _would_retry(meant: QuerySet[Fetch], limit: int | None) -> Answer:
+    number = min(actions.would_retry(meant), limit or sys.maxsize)
+    text = f"{number:,} fetch{pluralize(number, 'es')} would be queued again: repeat it with --expect {number}."
+    return Answer(text=lambda: text, data={"would_retry": number})
 
 
 def _add_filters(parser: CommandParser) -> None:

@@ -6,18 +6,15 @@ from django.core.management.base import CommandParser
 
 from ratelimit import site_names, site_settings, sites
 from ratelimit.models import Site
-from workers import task_names
+from workers.audit import acting, said
 from workers.cli import terminal
 from workers.cli.actions import Action, ActionCommand, Answer
 from workers.cli.arguments import at_least_one, duration, from_zero, one_of, utf8
-from workers.fetches import strays
-from workers.fetches.maintenance import deleted_sites
+from workers.fetches.actions import sites as actions
 from workers.fetches.management import forecast_text, site_text
 from workers.fetches.reports.forecast import forecast
 from workers.fetches.reports.site_list import STATES, SiteFilters, all_sites, backlogs
 from workers.fetches.reports.site_status import site_details, site_now
-from workers.fetches.robots import crawl_delays
-from workers.publish import publish
 
 SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
@@ -124,14 +121,14 @@ class Set(Action):
             "--default-robots", dest="obeys_robots", help="obeyed or not as WEIR_OBEY_ROBOTS says", **TO_DEFAULT
         )
 
-    def run(self, *, host: str, rate: str | None, **options: Any) -> Answer:
+        said.add_arguments(parser)
+
+    def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Answer:
+        settings = {name: options[name] for name in SETTINGS}
         try:
-            site_settings.set_rate(host, rate, **{name: options[name] for name in SETTINGS})
+            actions.set_rate(acting.of_shell(who), host, rate, why=why, **settings)
         except sites.UnknownSite as error:
             raise ValueError(f"{error} A rate, such as 3/s, would create it.") from error
-        strays.follow_all(0)
-        crawl_delays.settle([Site.objects.get(name=site_names.canonical(host)).pk])  # it may obey again
-        publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
         return _changed(host)
 
 
@@ -140,7 +137,10 @@ class Pause(Action):
 
     name = "pause"
     help = "start nothing at a site, until it is resumed or for a time"
-    examples = ("pause api.example.com", "pause api.example.com --for 10m")
+    examples = (
+        "pause api.example.com",
+        'pause api.example.com --for 10m --why "Its owner asked us to."',
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("host", metavar="HOST")
@@ -152,8 +152,10 @@ class Pause(Action):
             help="30 (seconds), 10m, 2h, 1d; default: until resumed",
         )
 
-    def run(self, *, host: str, pause: timedelta | None, **_options: Any) -> Answer:
-        site_settings.pause(host, pause)
+        said.add_arguments(parser)
+
+    def run(self, *, host: str, pause: timedelta | None, who: str | None, why: str = "", **_options: Any) -> Answer:
+        actions.pause(acting.of_shell(who), host, pause, why=why)
         return _changed(host)
 
 
@@ -166,10 +168,10 @@ class Resume(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("host", metavar="HOST")
+        said.add_arguments(parser)
 
-    def run(self, *, host: str, **_options: Any) -> Answer:
-        site_settings.resume(host)
-        publish(task_names.DISPATCH)
+    def run(self, *, host: str, who: str | None, why: str = "", **_options: Any) -> Answer:
+        actions.resume(acting.of_shell(who), host, why=why)
         return _changed(host)
 
 
@@ -202,13 +204,15 @@ class Delete(Action):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("hosts", nargs="+", metavar="HOST", help="these, each by itself")
+        said.add_arguments(parser)
 
-    def run(self, *, hosts: list[str], **_options: Any) -> Answer:
+    def run(self, *, hosts: list[str], who: str | None, why: str = "", **_options: Any) -> Answer:
+        actor = acting.of_shell(who)
         deleted: list[str] = []
         refused: list[str] = []
         for host in dict.fromkeys(hosts):
             try:
-                deleted_sites.delete(host)
+                actions.delete(actor, host, why=why)
             except Command.refusals as refusal:
                 refused.append(str(refusal))
             else:
@@ -220,7 +224,7 @@ class Delete(Action):
 class Command(ActionCommand):
     help = "List, show, set, pause, resume and delete sites, and say when the backlog of a site clears."
     actions = (List(), Show(), Set(), Pause(), Resume(), Forecast(), Delete())
-    refusals: ClassVar = (ValueError, sites.UnknownSite, site_settings.SiteBusy)
+    refusals: ClassVar = (ValueError, sites.UnknownSite, site_settings.SiteBusy, acting.Refused)
 
 
 def _changed(host: str) -> Answer:

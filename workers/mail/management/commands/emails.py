@@ -1,5 +1,6 @@
 from typing import ClassVar
 
+from workers.audit import acting
 from workers.cli.actions import ActionCommand
 from workers.mail.kinds import UnknownKind
 from workers.mail.management.bounces import Bounces
@@ -34,4 +35,4 @@ class Command(ActionCommand):
         Suppressed(),
         Forget(),
     )
-    refusals: ClassVar = (ValueError, UnknownKind, NothingToShow)
+    refusals: ClassVar = (ValueError, UnknownKind, NothingToShow, acting.Refused)

@@ -1,4 +1,4 @@
-"""The operators' pages of fetches (queued, failed and why) and of robots.txt files. Nothing is edited in forms."""
+"""The operators' pages of fetches (queued, failed and why) and of robots.txt files."""
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -7,10 +7,10 @@ from django.template.defaultfilters import pluralize
 from django.utils.text import Truncator
 
 from postgres.admin import ActionsAdmin
-from workers.fetches.cancelling import cancel
+from workers.audit.acting_admin import ActingAdmin
+from workers.fetches.actions import fetches as actions
+from workers.fetches.actions import sites as site_actions
 from workers.fetches.models import Fetch, RobotsFile, State
-from workers.fetches.retrying import retry_failed
-from workers.fetches.robots.files import ask_again
 
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000
@@ -19,7 +19,7 @@ CANCELLABLE = (State.QUEUED, State.RESERVED)
 
 
 @admin.register(Fetch)
-class FetchAdmin(ActionsAdmin[Fetch]):
+class FetchAdmin(ActingAdmin[Fetch], ActionsAdmin[Fetch]):
     """Lists the fetches, the newest first."""
 
     list_display = (
@@ -61,7 +61,8 @@ class FetchAdmin(ActionsAdmin[Fetch]):
     def cancel(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
         """Cancel those of the chosen fetches that no fetcher holds."""
         ids = list(chosen.filter(state__in=CANCELLABLE).values_list("pk", flat=True)[:MOST_CANCELLED])
-        cancelled = sum(cancel(fetch_id) for fetch_id in ids)
+        actor = self.actor(request)
+        cancelled = sum(actions.cancel(actor, fetch_id) for fetch_id in ids)
         self.message_user(request, f"{cancelled} fetch{pluralize(cancelled, 'es')} cancelled.", messages.SUCCESS)
         if len(ids) == MOST_CANCELLED:
             self.message_user(
@@ -73,7 +74,8 @@ class FetchAdmin(ActionsAdmin[Fetch]):
     @admin.action(description="Retry (failed ones)", permissions=["change"])
     def retry(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
         """Queue those of the chosen fetches that failed again."""
-        retried = retry_failed(chosen, limit=MOST_RETRIED)
+        actor = self.actor(request)
+        retried = actions.retry(actor, chosen, {"chosen": "in the admin"}, limit=MOST_RETRIED)
         for sentence in retried.sentences():
             self.message_user(request, sentence, messages.SUCCESS if retried.queued else messages.WARNING)
         if retried.tried >= MOST_RETRIED:
@@ -83,7 +85,7 @@ class FetchAdmin(ActionsAdmin[Fetch]):
 
 
 @admin.register(RobotsFile)
-class RobotsFileAdmin(ActionsAdmin[RobotsFile]):
+class RobotsFileAdmin(ActingAdmin[RobotsFile], ActionsAdmin[RobotsFile]):
     """Lists what is known of robots.txt files; `ask again` has them fetched anew."""
 
     list_display = ("origin", "state", "crawl_delay", "site", "fetched_at", "refresh_at", "expires_at", "why")
@@ -107,5 +109,6 @@ class RobotsFileAdmin(ActionsAdmin[RobotsFile]):
     @admin.action(description="Ask again (nothing is fetched there until it has come)", permissions=["change"])
     def ask_again(self, request: HttpRequest, chosen: QuerySet[RobotsFile]) -> None:
         """Forget what the chosen said, and ask for them."""
-        count = ask_again(chosen.values_list("pk", flat=True))
+        actor = self.actor(request)
+        count = site_actions.ask_robots(actor, list(chosen.values_list("pk", flat=True)))
         self.message_user(request, f"{count} robots.txt file{pluralize(count)} asked for again.", messages.SUCCESS)

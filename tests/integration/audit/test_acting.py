@@ -1,0 +1,218 @@
+"""What operators change is in the audit trail, and what is in it stays as it is."""
+
+import json
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import DataError, IntegrityError, connection
+from django.db.models.functions import Now
+
+from ratelimit import site_settings
+from ratelimit.models import PAUSED_FOREVER, Site
+from workers.audit import acting, retention
+from workers.audit.acting import Actor
+from workers.audit.models import Door, Entry
+from workers.fetches.actions import fetches, sites
+from workers.fetches.enqueue import request_fetches
+from workers.fetches.models import Fetch, State
+from workers.fetches.retrying import MoreThanExpected
+from workers.mail.actions import addresses, emails, kinds
+from workers.mail.models import Act, Email
+from workers.orders import shipping
+from workers.orders.models import Order
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ADA = Actor(name="ada", door=Door.API, may=lambda _: True)
+HOST = "a.example"
+
+
+@pytest.fixture
+def site() -> str:
+    site_settings.set_rate(HOST, "3/s")
+    return HOST
+
+
+def last() -> Entry:
+    return Entry.objects.latest("pk")
+
+
+def test_a_change_of_settings_says_what_they_were(site: str) -> None:
+    sites.set_rate(ADA, site, "5/s", burst=2, why="They told us to.")
+    entry = last()
+    assert (entry.actor, entry.door, entry.action, entry.target) == ("ada", "api", "sites.set", site)
+    assert entry.why == "They told us to."
+    assert entry.before
+    assert entry.after
+    assert (entry.before["rate"], entry.before["burst"]) == ("3/s", 1)
+    assert (entry.after["rate"], entry.after["burst"]) == ("5/s", 2)
+
+
+def test_a_new_site_was_not_there_before() -> None:
+    sites.set_rate(ADA, HOST, "5/s")
+    assert last().before is None
+
+
+def test_what_changes_nothing_is_no_entry(site: str) -> None:
+    sites.set_rate(ADA, site, "3/s")
+    sites.resume(ADA, site)
+    assert not Entry.objects.exists()
+
+
+def test_a_pause_and_its_end(site: str) -> None:
+    sites.pause(ADA, site, why="The owner called.")
+    assert (last().after or {})["paused_until"] == PAUSED_FOREVER.isoformat().replace("+00:00", "Z")
+    sites.resume(ADA, site)
+    assert (last().after or {})["paused_until"] is None
+
+
+def test_of_two_who_have_seen_the_same_settings_one_is_refused(site: str) -> None:
+    seen = acting.version(sites.settings_of(Site.objects.get(name=site)))
+    sites.set_rate(ADA, site, "4/s", seen=seen)
+    with pytest.raises(acting.Changed, match="changed meanwhile"):
+        sites.set_rate(ADA, site, "5/s", seen=seen)
+    assert Site.objects.get(name=site).rate == "4/s"
+    assert Entry.objects.count() == 1
+
+
+def test_nothing_is_changed_where_the_entry_cannot_be_written(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acting, "LONGEST_ACTOR", 1_000)
+    nobody = Actor(name="x" * 300, door=Door.API, may=lambda _: True)
+    for change in (sites.pause, sites.delete, partial(sites.set_rate, rate="5/s")):
+        with pytest.raises(DataError, match="too long"):
+            change(nobody, site)
+    assert Site.objects.filter(name=site, paused_until=None).get().rate == "3/s"
+
+
+def test_only_one_who_may(site: str) -> None:
+    stranger = Actor(name="eve", door=Door.PAGE, may=lambda permission: permission == "ops.view")
+    for change in (
+        lambda: sites.set_rate(stranger, site, "5/s"),
+        lambda: sites.pause(stranger, site),
+        lambda: sites.resume(stranger, site),
+        lambda: sites.delete(stranger, site),
+        lambda: sites.ask_robots(stranger, []),
+        lambda: fetches.cancel(stranger, 1),
+        lambda: fetches.retry(stranger, Fetch.objects.all(), {}),
+        lambda: emails.resolve(stranger, 1, Act.ARRIVED, why="It did."),
+        lambda: kinds.pause(stranger, "order.shipped", why="It is wrong."),
+        lambda: kinds.resume(stranger, "order.shipped", why="It is right."),
+        lambda: addresses.suppress(stranger, "kim@example.com", why="Asked."),
+        lambda: addresses.release(stranger, "0", why="Asked."),
+        lambda: addresses.forget(stranger, "kim@example.com", why="Asked."),
+    ):
+        with pytest.raises(acting.NotPermitted, match="eve lacks the permission"):
+            change()
+    assert not Entry.objects.exists()
+
+
+def test_read_only_is_for_everybody(site: str, settings: LazySettings) -> None:
+    settings.WEIR_OPS_READ_ONLY = True
+    with pytest.raises(acting.ReadOnly):
+        sites.pause(ADA, site)
+    with pytest.raises(CommandError, match="WEIR_OPS_READ_ONLY is set"):
+        call_command("sites", "pause", site)
+    assert Site.objects.get(name=site).paused_until is None
+
+
+def test_a_command_says_who_typed_it_and_why(site: str) -> None:
+    call_command("sites", "pause", site, "--who", "Grace", "--why", "Too many errors.")
+    entry = last()
+    assert (entry.actor, entry.door, entry.why) == ("Grace", "command", "Too many errors.")
+
+
+def test_a_deleted_site(site: str) -> None:
+    sites.delete(ADA, site)
+    entry = last()
+    assert entry.before
+    assert entry.before["rate"] == "3/s"
+    assert entry.after is None
+
+
+def test_fetches_are_cancelled_and_retried() -> None:
+    queued, failed = request_fetches([f"http://{HOST}/{number}" for number in range(2)])
+    assert fetches.cancel(ADA, queued.pk)
+    assert (last().target, last().after) == (f"fetch {queued.pk}", {"state": "cancelled"})
+    assert not fetches.cancel(ADA, queued.pk)
+    Fetch.objects.filter(pk=failed.pk).update(state=State.FAILED, error="lost", finished_at=Now())
+    assert fetches.retry(ADA, Fetch.objects.all(), {"site": HOST, "status": None}).queued == 1
+    assert (last().target, last().after) == (f"fetches site {HOST}", {"queued": 1})
+    assert Entry.objects.count() == 2
+
+
+def test_never_more_than_expected() -> None:
+    request_fetches([f"http://{HOST}/{number}" for number in range(3)])
+    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    assert fetches.would_retry(Fetch.objects.all()) == 3
+    with pytest.raises(MoreThanExpected, match="3 fetches would be queued again, not 2"):
+        fetches.retry(ADA, Fetch.objects.all(), {}, expected=2)
+    with pytest.raises(CommandError, match="not 2"):
+        call_command("fetches", "retry", "--all", "--expect", "2")
+    assert Fetch.objects.filter(state=State.FAILED).count() == 3
+    call_command("fetches", "retry", "--all", "--expect", "3")
+    assert not Fetch.objects.filter(state=State.FAILED).exists()
+
+
+def test_a_dry_run_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    request_fetches([f"http://{HOST}/{number}" for number in range(3)])
+    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    call_command("fetches", "retry", "--all", "--dry-run", "--json")
+    assert json.loads(capsys.readouterr().out) == {"would_retry": 3}
+    assert Fetch.objects.filter(state=State.FAILED).count() == 3
+    assert not Entry.objects.exists()
+
+
+@pytest.fixture
+def email() -> Email:
+    order = Order.objects.create(number="1", customer_email="kim@example.com")
+    shipping.ship(order.pk)
+    return Email.objects.get()
+
+
+def test_an_email_is_cancelled_with_a_reason_that_names_nobody(email: Email) -> None:
+    emails.resolve(ADA, email.pk, Act.CANCEL, why="kim@example.com has called.")
+    entry = last()
+    assert (entry.action, entry.target) == ("emails.cancel", f"e-mail {email.pk}")
+    assert entry.before
+    assert entry.after
+    assert (entry.before["state"], entry.after["state"]) == ("pending", "cancelled")
+    assert "kim@" not in entry.why
+
+
+def test_a_decision_wants_a_reason(email: Email) -> None:
+    with pytest.raises(acting.NoReason, match="wants a reason"):
+        emails.resolve(ADA, email.pk, Act.CANCEL, why=" ")
+    assert Email.objects.get().state == "pending"
+
+
+def test_kinds_and_addresses() -> None:
+    assert kinds.pause(ADA, "order.shipped", why="It is wrong.")
+    assert kinds.resume(ADA, "order.shipped", why="It is right.")
+    assert addresses.suppress(ADA, "kim@example.com", why="kim@example.com asked.")
+    addresses.forget(ADA, "kim@example.com", why="kim@example.com asked.")
+    assert [entry.action for entry in Entry.objects.order_by("pk")] == [
+        *("emails.pause_kind", "emails.resume_kind", "emails.suppress", "emails.forget")
+    ]
+    kept = "".join(f"{row}" for row in Entry.objects.values_list())
+    assert "kim@" not in kept
+
+
+@pytest.mark.parametrize("statement", ["UPDATE audit_entry SET why = 'another'", "DELETE FROM audit_entry"])
+def test_nobody_edits_it(site: str, statement: str) -> None:
+    sites.pause(ADA, site)
+    with pytest.raises(IntegrityError, match="The audit trail is not edited"), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert Entry.objects.count() == 1
+
+
+def test_old_entries_are_deleted_and_young_ones_never(site: str, settings: LazySettings) -> None:
+    settings.WEIR_AUDIT_RETENTION = 1.0
+    for days in (0, 29, 31, 400):
+        entry = Entry(actor="ada", door=Door.API, action="sites.set", target=site, at=Now() - timedelta(days=days))
+        entry.save()
+    assert retention.purge() == 2
+    assert Entry.objects.count() == 2

@@ -1,0 +1,18 @@
+"""The admin page of the audit trail. Nothing of it is edited."""
+
+from django.contrib import admin
+
+from postgres.admin import ReadOnlyAdmin
+from workers.audit.models import Entry
+
+
+@admin.register(Entry)
+class EntryAdmin(ReadOnlyAdmin[Entry]):
+    """Lists who changed what, from which door, and why; the newest first."""
+
+    list_display = ("at", "actor", "door", "action", "target", "why")
+    list_filter = ("door",)
+    search_fields = ("target__exact", "actor__exact", "action__exact")
+    search_help_text = "a whole target, actor or action"
+    ordering = ("-pk",)
+    sortable_by = ()

@@ -1,0 +1,70 @@
+"""The audit trail, page by page, and all of it as JSON lines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from django.db.models import QuerySet
+
+from workers import cursors
+from workers.audit.models import Entry
+
+A_PAGE: Final = 100
+BATCH: Final = 1_000
+LARGEST_ID: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which entries: by an actor, of an action, about a target; "" where that does not matter."""
+
+    actor: str = ""
+    action: str = ""
+    target: str = ""
+
+
+class EntriesPage(NamedTuple):
+    """A page, and the cursor of the next one; "" after the last."""
+
+    entries: list[Entry]
+    next: str
+
+
+def page(wanted: Wanted, cursor: str = "") -> EntriesPage:
+    """Return up to A_PAGE entries after the cursor, the newest first. Raises BadCursor."""
+    found = list(_after(_listed(wanted), cursor)[: A_PAGE + 1])
+    shown = found[:A_PAGE]
+    return EntriesPage(shown, cursors.encode([shown[-1].pk]) if len(found) > A_PAGE else "")
+
+
+def lines(wanted: Wanted, since: datetime | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the entries as an export has them, the oldest first; reads them in batches, by their numbers."""
+    entries = _listed(wanted)
+    if since is not None:
+        entries = entries.filter(at__gte=since)
+    last = 0
+    while batch := list(entries.filter(pk__gt=last).order_by("pk")[:BATCH]):
+        yield from map(as_data, batch)
+        last = batch[-1].pk
+
+
+def as_data(entry: Entry) -> dict[str, Any]:
+    """Return an entry for machines."""
+    fields = ("actor", "door", "action", "target", "why", "before", "after", "correlation_id")
+    return {"id": entry.pk, "at": entry.at.isoformat(), **{name: getattr(entry, name) for name in fields}}
+
+
+def _listed(wanted: Wanted) -> QuerySet[Entry]:
+    named = {name: value for name in ("actor", "action", "target") if (value := getattr(wanted, name))}
+    entries: QuerySet[Entry] = Entry.objects.filter(**named).order_by("-pk")
+    return entries
+
+
+def _after(entries: QuerySet[Entry], cursor: str) -> QuerySet[Entry]:
+    if not cursor:
+        return entries
+    match cursors.decode(cursor):
+        case [int(pk)] if abs(pk) <= LARGEST_ID:
+            return entries.filter(pk__lt=pk)
+    raise cursors.BadCursor

@@ -1,0 +1,78 @@
+import json
+import sys
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.utils import timezone
+
+from workers.audit import listing
+from workers.audit.models import Entry
+from workers.cli import terminal
+from workers.cli.actions import Action, ActionCommand, Answer
+from workers.cli.arguments import duration, utf8
+
+
+class List(Action):
+    """The newest entries."""
+
+    name = "list"
+    help = "list who changed what, from which door, and why; the newest first"
+    examples = ("list", "list --target api.example.com", "list --action sites.pause --json")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        _add_filters(parser)
+        parser.add_argument("--after", default="", metavar="CURSOR", help="go on where a list ended")
+
+    def run(self, *, after: str, **options: Any) -> Answer:
+        page = listing.page(_wanted(options), after)
+        more = f"\nThere are more: --after {page.next} goes on." if page.next else ""
+        return Answer(
+            text=lambda: "\n".join(map(_line, page.entries)) + more if page.entries else "Nothing was changed.",
+            data={"entries": [listing.as_data(entry) for entry in page.entries], "next": page.next},
+        )
+
+
+class Export(Action):
+    """All entries, for another system."""
+
+    name = "export"
+    help = "write the entries to stdout, the oldest first, one JSON object a line"
+    examples = ("export > audit.jsonl", "export --since 1d --target api.example.com")
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        _add_filters(parser)
+        parser.add_argument("--since", type=duration, metavar="1d", help="only those of this time: 90s, 10m, 2h, 1d")
+
+    def run(self, *, since: timedelta | None, **options: Any) -> Answer:
+        begin = None if since is None else timezone.now() - since
+        for entry in listing.lines(_wanted(options), begin):
+            sys.stdout.write(json.dumps(entry) + "\n")
+        return Answer(text=lambda: "", data={})
+
+
+class Command(ActionCommand):
+    help = "List and export what operators have changed."
+    actions = (List(), Export())
+    refusals = (ValueError,)
+
+
+def _add_filters(parser: CommandParser) -> None:
+    for name, metavar, what in (
+        ("target", "TARGET", "about this target, such as a host"),
+        ("action", "NAME", "of this action, such as sites.pause"),
+        ("actor", "NAME", "by this actor"),
+    ):
+        parser.add_argument(
+            f"--{name}", dest=f"of_{name}", type=utf8, default="", metavar=metavar, help=f"only entries {what}"
+        )
+
+
+def _wanted(options: dict[str, Any]) -> listing.Wanted:
+    return listing.Wanted(**{name: options[f"of_{name}"] for name in ("target", "action", "actor")})
+
+
+def _line(entry: Entry) -> str:
+    changed = ", ".join(f"{name} {then}" for name, then in entry.became if (name, then) not in entry.was)
+    who = f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor} ({entry.door})"
+    return terminal.printable(f"{who}  {entry.action}  {entry.target}  {changed}  {entry.why}".rstrip())

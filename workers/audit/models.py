@@ -1,0 +1,66 @@
+"""Entry, what an operator has changed."""
+
+from typing import ClassVar
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.db.models.functions import Now
+
+from workers.tracing import correlation
+
+
+class Door(models.TextChoices):
+    """Where an operator came in."""
+
+    PAGE = "page"
+    ADMIN = "admin"
+    COMMAND = "command"
+    API = "api", "API"
+
+
+class Entry(models.Model):
+    """What an operator has changed, written in the transaction of the change: there is none without the other.
+
+    PostgreSQL refuses to change an entry, and to delete one younger than 30 days: the trigger audit_entry_kept.
+    """
+
+    at = models.DateTimeField(db_default=Now())
+    actor = models.CharField(max_length=254, help_text="the user, the token, or the account in the operating system")
+    door = models.CharField(max_length=10, choices=Door.choices, help_text="where the actor came in")
+    action = models.CharField(max_length=40, help_text="what was done, such as sites.pause")
+    target = models.CharField(max_length=300, help_text="what it was done to: a host, a number, a filter")
+    why = models.TextField(blank=True, help_text="the reason that the actor has given")
+    before = models.JSONField(null=True, encoder=DjangoJSONEncoder, help_text="what the target was; null: not there")
+    after = models.JSONField(null=True, encoder=DjangoJSONEncoder, help_text="what it became; null: it is gone")
+    correlation_id = models.CharField(
+        max_length=correlation.LONGEST, blank=True, default="", help_text="the web request, as in log lines"
+    )
+
+    class Meta:
+        verbose_name_plural = "entries"
+        default_permissions = ("view",)
+        indexes: ClassVar = [
+            # The page and the export, by target and action: the newest first.
+            models.Index(fields=["target", "-id"], name="entry_by_target"),
+            models.Index(fields=["action", "-id"], name="entry_by_action"),
+            models.Index(fields=["actor", "-id"], name="entry_by_actor"),
+            # The purge: the oldest.
+            models.Index(fields=["at"], name="entry_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {self.target}"
+
+    @property
+    def was(self) -> list[tuple[str, str]]:
+        """Return what the target was, as texts."""
+        return _texts(self.before)
+
+    @property
+    def became(self) -> list[tuple[str, str]]:
+        """Return what the target became, as texts."""
+        return _texts(self.after)
+
+
+def _texts(state: dict[str, object] | None) -> list[tuple[str, str]]:
+    return [(name, "-" if value is None else str(value)) for name, value in (state or {}).items()]

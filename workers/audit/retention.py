@@ -1,0 +1,22 @@
+"""How long the audit trail is kept."""
+
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from workers.audit.models import Entry
+
+SHORTEST: Final = timedelta(days=30)  # PostgreSQL refuses to delete what is younger: the trigger audit_entry_kept
+MARGIN: Final = timedelta(minutes=1)
+BATCH: Final = 1_000
+
+
+def purge() -> int:
+    """Delete the entries that are older than WEIR_AUDIT_RETENTION, in short batches; returns how many there were."""
+    kept = max(timedelta(seconds=settings.WEIR_AUDIT_RETENTION), SHORTEST + MARGIN)
+    deleted = 0
+    while ids := list(Entry.objects.filter(at__lt=Now() - kept).order_by("at").values_list("pk", flat=True)[:BATCH]):
+        deleted += Entry.objects.filter(pk__in=ids).delete()[0]
+    return deleted

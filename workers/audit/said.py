@@ -1,0 +1,36 @@
+"""Who types a command that changes something, and why: the audit trail keeps both."""
+
+import argparse
+
+from django.core.management.base import CommandParser
+
+from workers.audit import acting
+
+
+def add_arguments(parser: CommandParser, *, wants_reason: bool = False) -> None:
+    """Declare --why and --who."""
+    parser.add_argument(
+        "--why",
+        type=words,
+        default=argparse.SUPPRESS,
+        required=wants_reason,
+        metavar="TEXT",
+        help="your reason, or what you found out; it is kept",
+    )
+    parser.add_argument(
+        "--who", type=name, metavar="NAME", help="who does it; default: your name in the operating system"
+    )
+
+
+def words(text: str) -> str:
+    """Return a text without the blanks around it, for argparse; it must not be blank."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it must not be blank")
+    return text.strip()
+
+
+def name(text: str) -> str:
+    """Return the name of a person, for argparse."""
+    if len(words(text)) > acting.LONGEST_ACTOR:
+        raise argparse.ArgumentTypeError(f"it must have {acting.LONGEST_ACTOR} characters at most")
+    return words(text)

@@ -1,0 +1,55 @@
+"""What operators change at fetches. Each call commits by itself, with its entries in the audit trail (workers.audit).
+
+All raise acting.Refused where the actor may not.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from workers.audit.acting import Action, Actor
+from workers.fetches import cancelling, retrying
+from workers.fetches.models import Fetch, State
+
+MAY_CHANGE: Final = "fetches.change_fetch"
+CANCEL: Final = Action("fetches.cancel", MAY_CHANGE)
+RETRY: Final = Action("fetches.retry", MAY_CHANGE)
+
+
+def cancel(actor: Actor, fetch_id: int, *, why: str = "") -> bool:
+    """Take a fetch back that has not started, as cancelling.cancel does; False when it is too late."""
+    CANCEL.allow(actor, why)
+    after = {"state": State.CANCELLED}
+    return cancelling.cancel(
+        fetch_id, note=partial(CANCEL.record, actor, f"fetch {fetch_id}", why, before=None, after=after)
+    )
+
+
+def retry(
+    actor: Actor,
+    meant: QuerySet[Fetch],
+    described: Mapping[str, object],
+    *,
+    why: str = "",
+    limit: int | None = None,
+    expected: int | None = None,
+) -> retrying.Retried:
+    """Queue failed fetches again, as retrying.retry_failed does; `described` says which are meant, for the audit trail.
+
+    Has an entry for each batch that was committed.
+    """
+    RETRY.allow(actor, why)
+    target = "fetches " + ", ".join(f"{name} {value}" for name, value in described.items() if value is not None)
+    return retrying.retry_failed(
+        meant,
+        limit=limit,
+        expected=expected,
+        note=lambda queued: RETRY.record(actor, target, why, before=None, after={"queued": queued}),
+    )
+
+
+def would_retry(meant: QuerySet[Fetch]) -> int:
+    """Return how many fetches `retry` would try to queue again now."""
+    return meant.filter(Q(state=State.FAILED), is_robots=False).exclude(site=None).count()

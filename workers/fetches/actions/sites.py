@@ -1,0 +1,97 @@
+"""What operators change at sites. Each call commits by itself, with its entry in the audit trail (workers.audit).
+
+All raise acting.Refused where the actor may not, and what ratelimit.site_settings raises.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from ratelimit import site_names, site_settings
+from ratelimit.models import Site
+from workers import task_names
+from workers.audit.acting import Action, Actor, State
+from workers.fetches import strays
+from workers.fetches.maintenance import deleted_sites
+from workers.fetches.models import RobotsFile
+from workers.fetches.robots import crawl_delays, files
+from workers.publish import publish
+
+MAY_CHANGE: Final = "ratelimit.change_site"
+SET: Final = Action("sites.set", MAY_CHANGE)
+PAUSE: Final = Action("sites.pause", MAY_CHANGE)
+RESUME: Final = Action("sites.resume", MAY_CHANGE)
+DELETE: Final = Action("sites.delete", MAY_CHANGE)
+ASK_ROBOTS: Final = Action("sites.ask_robots", "fetches.change_robotsfile")
+
+# The settings of a site, as the audit trail has them, and as a version of them is made.
+SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
+
+
+def set_rate(
+    actor: Actor, host: str, rate: str | None = None, *, why: str = "", seen: str | None = None, **settings: Any
+) -> None:
+    """Create a site, or change its settings, as site_settings.set_rate does; `seen` is the version to be changed."""
+    SET.allow(actor, why)
+    name = site_names.canonical(host)
+    within = partial(SET.recorded, actor, name, why, state=partial(_settings_of, name), seen=seen)
+    site_settings.set_rate(host, rate, **settings, within=within)
+    strays.follow_all(0)
+    crawl_delays.settle([Site.objects.get(name=name).pk])  # it may obey again
+    publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
+
+
+def pause(actor: Actor, host: str, duration: timedelta | None = None, *, why: str = "") -> None:
+    """Start nothing at a site for that long, or until it is resumed."""
+    PAUSE.allow(actor, why)
+    name = site_names.canonical(host)
+    within = partial(PAUSE.recorded, actor, name, why, state=partial(_waits_of, name))
+    site_settings.pause(host, duration, within=within)
+
+
+def resume(actor: Actor, host: str, *, why: str = "") -> None:
+    """End a pause and a back-off of a site."""
+    RESUME.allow(actor, why)
+    name = site_names.canonical(host)
+    site_settings.resume(host, within=partial(RESUME.recorded, actor, name, why, state=partial(_waits_of, name)))
+    publish(task_names.DISPATCH)
+
+
+def delete(actor: Actor, host: str, *, why: str = "") -> None:
+    """Forget a site that nothing needs any more, as deleted_sites.delete does."""
+    DELETE.allow(actor, why)
+    name = site_names.canonical(host)
+    deleted_sites.delete(host, within=partial(DELETE.recorded, actor, name, why, state=partial(_settings_of, name)))
+
+
+def ask_robots(actor: Actor, origins: list[str], *, why: str = "") -> int:
+    """Forget what is known of the robots.txt of these origins, and ask again; returns of how many it was known."""
+    ASK_ROBOTS.allow(actor, why)
+    note = partial(ASK_ROBOTS.record, actor, why=why, before=None)
+    return files.ask_again(origins, note=lambda found: note(target=", ".join(found), after={"asked": len(found)}))
+
+
+def origins_of(host: str) -> list[str]:
+    """Return the origins of a site of which a robots.txt is known."""
+    return list(RobotsFile.objects.filter(site__name=site_names.canonical(host)).values_list("origin", flat=True))
+
+
+def settings_of(site: Site) -> Mapping[str, object]:
+    """Return the settings of a site as the audit trail has them. Their version (acting.version) is that of the site."""
+    return {"rate": site.rate, **{setting: getattr(site, setting) for setting in SETTINGS}}
+
+
+def _settings_of(name: str) -> State:
+    site = _locked(name)
+    return None if site is None else settings_of(site)
+
+
+def _waits_of(name: str) -> State:
+    if (site := _locked(name)) is None:
+        return None
+    return {"paused_until": site.paused_until, "backed_off_until": site.backed_off_until}
+
+
+def _locked(name: str) -> Site | None:
+    return Site.objects.select_for_update(no_key=True).filter(name=name).first()

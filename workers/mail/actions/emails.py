@@ -1,0 +1,37 @@
+"""What operators say of e-mails, and have done with them, each with a reason and an entry in the audit trail.
+
+E-mails have records of their own, too: resolving writes down what was known at that moment. The audit trail is kept
+when a recipient is forgotten, so it has no address: reasons are redacted. Raises acting.Refused where the actor may
+not, or says no reason.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+
+from workers.audit.acting import Action, Actor, State
+from workers.mail import addresses, resolving
+from workers.mail.models import Act, Email
+
+MAY_ACT: Final = "mail.resolve_email"
+RESOLVE: Final[Mapping[Act, Action]] = {
+    act: Action(f"emails.{act.value.replace(' ', '_')}", MAY_ACT, wants_reason=True)
+    for act in (Act.ARRIVED, Act.RESEND, Act.GIVE_UP, Act.CANCEL, Act.CORRECT)
+}
+
+
+def resolve(actor: Actor, email_id: int, act: Act, *, why: str, to: str | None = None) -> Email:
+    """Say what became of an e-mail, or what is to become of it, as resolving.resolve does."""
+    action = RESOLVE[act]
+    action.allow(actor, why)
+    with transaction.atomic():
+        recipient = Email.objects.select_for_update().values_list("recipient", flat=True).get(pk=email_id)
+        reason = addresses.redacted(why, recipient)
+        with action.recorded(actor, f"e-mail {email_id}", reason, state=partial(_state_of, email_id)):
+            return resolving.resolve(email_id, act, actor.name, why, to=to)
+
+
+def _state_of(email_id: int) -> State:
+    return Email.objects.values("state", "phase").get(pk=email_id)

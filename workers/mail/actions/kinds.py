@@ -1,0 +1,35 @@
+"""Whole kinds of e-mail that operators pause and resume, with a reason and an entry in the audit trail.
+
+Raises acting.Refused where the actor may not, or says no reason.
+"""
+
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+
+from workers.audit.acting import Action, Actor, State
+from workers.mail.actions.emails import MAY_ACT
+from workers.mail.maintenance import operators
+from workers.mail.models import PausedKind
+
+PAUSE: Final = Action("emails.pause_kind", MAY_ACT, wants_reason=True)
+RESUME: Final = Action("emails.resume_kind", MAY_ACT, wants_reason=True)
+
+
+def pause(actor: Actor, kind: str, *, why: str) -> bool:
+    """Have no e-mail of the kind begun from now on; False if it was paused."""
+    PAUSE.allow(actor, why)
+    with transaction.atomic(), PAUSE.recorded(actor, kind, why, state=partial(_pause_of, kind)):
+        return operators.pause(kind, actor.name, why)
+
+
+def resume(actor: Actor, kind: str, *, why: str) -> bool:
+    """Have e-mails of the kind sent again; False if it was not paused."""
+    RESUME.allow(actor, why)
+    with transaction.atomic(), RESUME.recorded(actor, kind, why, state=partial(_pause_of, kind)):
+        return operators.resume(kind, actor.name, why)
+
+
+def _pause_of(kind: str) -> State:
+    return PausedKind.objects.filter(kind=kind).values("who", "why").first()
