@@ -28,6 +28,7 @@ PAGES: Final = (
     ("ops:fetches", "Fetches"),
     ("ops:unread", "Unread"),
     ("ops:emails", "E-mails"),
+    ("ops:audit", "Audit"),
 )
 # Scripts, styles and pictures of this host only, none of them in the page itself; no frames, and forms to this host.
 CONTENT_SECURITY_POLICY: Final = (
@@ -58,7 +59,7 @@ def page(view: View) -> Callable[..., HttpResponse]:
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
         asked = partial(view, request, *arguments, **named)
-        return guarded(_allowed(request) or answers.given_again(request) or _answer(request, asked))
+        return guarded(forbidden(request) or answers.given_again(request) or _answer(request, asked))
 
     return answered
 
@@ -74,7 +75,7 @@ def guarded(response: HttpResponse) -> HttpResponse:
     return response
 
 
-def _allowed(request: HttpRequest) -> HttpResponse | None:
+def forbidden(request: HttpRequest) -> HttpResponse | None:
     """Return what tells the visitor what is missing; None where nothing is."""
     if not request.user.is_authenticated:
         if answers.LIVE in request.headers:
@@ -98,16 +99,16 @@ def _answer(request: HttpRequest, view: Callable[[], Page]) -> HttpResponse:
         answer = answers.Answer(live.encode(), etag, time.monotonic() + shown.good_for_s)
         answers.remember(request, answer)
         return answer.to(request.headers.get("If-None-Match", ""))
-    frame = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **_frame(request)}
-    return HttpResponse(render_to_string("ops/page.html", frame, request))
+    whole = {"title": shown.title, "live": live, "every_s": shown.every_s, "etag": etag, **frame(request)}
+    return HttpResponse(render_to_string("ops/page.html", whole, request))
 
 
 def _refused(request: HttpRequest, status: int, title: str, why: str) -> HttpResponse:
-    shows = {"title": title, "why": why, **_frame(request)}
+    shows = {"title": title, "why": why, **frame(request)}
     return HttpResponse(render_to_string("ops/refused.html", shows, request), status=status)
 
 
-def _frame(request: HttpRequest) -> dict[str, object]:
+def frame(request: HttpRequest) -> dict[str, object]:
     """Return what stands around each page: the pages, and which one, or a part of which, this is."""
     pages = [(reverse(name), label) for name, label in PAGES]
     here = max((path for path, _ in pages if request.path.startswith(path)), key=len, default="")

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from ops.metrics.views import metrics
-from ops.views import emails, fetches, overview, sites, unread
+from ops.views import acting, audit, emails, fetches, overview, sites, unread
 
 app_name = "ops"
 urlpatterns = [
@@ -15,5 +15,11 @@ urlpatterns = [
     path("unread/", unread.show, name="unread"),
     path("emails/", emails.show_list, name="emails"),
     path("emails/<int:email_id>/", emails.show, name="email"),
+    path("audit/", audit.show_list, name="audit"),
+    path("sites/<str:target>/<slug:what>/", acting.site, name="site-act"),
+    path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
+    path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),
+    path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
+    path("unread/<str:target>/<slug:what>/", acting.user, name="user-act"),
     path("metrics", metrics),
 ]

@@ -3,12 +3,13 @@
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
+from ops import actions
 from ops.filters import Choice, Filters, Text
 from ops.pages import Page, page
 from ops.snapshots import Snapshot, Snapshots
 from postgres import planner
-from workers.mail import kinds
-from workers.mail.models import RelayHold
+from workers.mail import kinds, resolving
+from workers.mail.models import Email, RelayHold
 from workers.mail.phases import State
 from workers.mail.reports import counts, listing
 from workers.mail.reports.why import why
@@ -61,5 +62,8 @@ def show(_request: HttpRequest, email_id: int) -> Page:
     if seen.value is None and not seen.failure:
         raise Http404(f"There is no e-mail {email_id}.")
     admin = reverse("admin:mail_email_change", args=[email_id])
-    shows = {"id": email_id, "seen": seen, "admin": admin}
+    email = seen.value["email"] if seen.value else None
+    state = email.state if isinstance(email, Email) else ""
+    deeds = [(what, deed) for what, deed in actions.EMAIL.items() if state in resolving.ALLOWED[actions.ACTS[what]]]
+    shows = {"id": email_id, "seen": seen, "admin": admin, "deeds": deeds}
     return Page(template="ops/email.html", title=f"E-mail {email_id}", good_for_s=seen.left_s, shows=shows)

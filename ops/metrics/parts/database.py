@@ -1,13 +1,16 @@
-"""PostgreSQL's sessions."""
+"""PostgreSQL: its sessions, and whether it has the history that is known."""
 
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
+from django.db.models.functions import Now
 from prometheus_client.metrics_core import Metric
 
 from ops.metrics.families import gauge
 from postgres import statements
+from postgres.timeline.models import KnownTimeline
+from workers.recovery.models import Recovery
 
 _query = partial(statements.run_within, "ops.metrics")
 
@@ -27,3 +30,13 @@ def families() -> Iterator[Metric]:
     yield gauge("weir_database_oldest_snapshot_seconds", meaning, seen.oldest_snapshot_s)
     yield gauge("weir_database_connections", "Sessions of all clients of the server.", seen.sessions)
     yield gauge("weir_database_connections_max", "How many sessions Weir's role may bring it to.", seen.most_sessions)
+    if (age_s := _recovery_age_s()) is not None:
+        meaning = "Since the last recovery from a loss of PostgreSQL's; 0: the gate is closed."
+        yield gauge("weir_recovery_age_seconds", meaning, age_s)
+
+
+def _recovery_age_s() -> float | None:
+    if KnownTimeline.objects.exclude(closed_because="").exists():
+        return 0.0
+    last = Recovery.objects.order_by("-ended_at").values_list("ended_at", Now()).first()
+    return max(1.0, (last[1] - last[0]).total_seconds()) if last else None

@@ -25,7 +25,7 @@ from workers.fetches.enqueue import request_fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PATHS = ["/", "/sites/", "/fetches/", "/unread/", "/emails/"]
+PATHS = ["/", "/sites/", "/fetches/", "/unread/", "/emails/", "/audit/"]
 LIVE = {"X-Weir-Live": "1"}
 
 

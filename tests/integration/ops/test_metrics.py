@@ -14,6 +14,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import OperationalError, connection
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,6 +25,7 @@ from notifications.reports import unread_status
 from ops import checks
 from ops.metrics import scrape, views
 from ops.metrics.parts import sites, totals, unread, work
+from postgres.timeline.models import KnownTimeline
 from ratelimit import site_settings
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
@@ -38,6 +40,7 @@ from workers.orders import shipping
 from workers.orders.models import Order
 from workers.overview.overview import Numbers
 from workers.processes.models import Process
+from workers.recovery.models import Recovery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey", "token")]
 
@@ -217,6 +220,19 @@ def test_an_old_snapshot_and_the_connections_are_told(other_connection: psycopg.
     found = series()
     assert found["weir_database_oldest_snapshot_seconds", ()] >= 0.05
     assert 2 <= found["weir_database_connections", ()] <= found["weir_database_connections_max", ()]
+
+
+def test_a_closed_gate_and_a_recovery_are_told() -> None:
+    """Nothing is sent meanwhile, and afterwards a person has to look."""
+    assert ("weir_recovery_age_seconds", ()) not in series()
+    KnownTimeline.objects.update(closed_because="It went back.")
+    try:
+        assert _anew()["weir_recovery_age_seconds", ()] == 0
+    finally:
+        KnownTimeline.objects.update(closed_because="")
+    Recovery.objects.create(since=timezone.now(), why="It went back.", who="test", sites=1, emails=2)
+    Recovery.objects.update(ended_at=database_now() - timedelta(minutes=5))
+    assert 299 < _anew()["weir_recovery_age_seconds", ()] < 330
 
 
 def test_named_sites_have_series_of_their_own_and_no_others(settings: LazySettings) -> None:

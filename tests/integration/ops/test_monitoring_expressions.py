@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 import yaml
+from django.utils import timezone
 from prometheus_client.metrics_core import Metric
 
 from notifications import flush, inbox, reconcile
@@ -14,6 +15,7 @@ from project.checkout import CHECKOUT
 from workers import broker_link
 from workers.history.models import Total
 from workers.history.rollup import roll_up
+from workers.recovery.models import Recovery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "valkey")]
 
@@ -53,6 +55,7 @@ def test_each_expression_names_what_is_exposed(monkeypatch: pytest.MonkeyPatch) 
     inbox.notify(1, "news", "Hello")
     flush.flush_sealed()
     reconcile.run_pass()
+    Recovery.objects.create(since=timezone.now(), why="It went back.", who="test", sites=1, emails=2)
     known = exposed(list(scrape().families))
     for name, expression in expressions().items():
         selectors = re.findall(r"\b(weir_\w+|up)\b(?:\{([^}]*)\})?", expression)

@@ -1,0 +1,92 @@
+"""Forms by which operators change something, one thing a page. What is done is in ops.actions."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from ops import actions, pages
+from ops.actions import Deed
+from ratelimit import site_names
+from ratelimit.models import Site
+from ratelimit.site_settings import SiteBusy
+from ratelimit.sites import UnknownSite
+from workers.audit import acting
+from workers.audit.models import Door
+from workers.fetches.actions import sites
+from workers.mail.kinds import UnknownKind
+from workers.mail.models import Email
+
+REFUSALS: Final = (acting.Refused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
+
+
+Target = Any  # a host, a number, a kind
+View = Callable[[HttpRequest, Target, str], HttpResponse]
+
+
+def _acts(
+    deeds: Mapping[str, Deed],
+    back: Callable[[Target], str],
+    seen: Callable[[str, Target], Mapping[str, Any]] = lambda _what, _target: {},
+) -> View:
+    """Return a view that shows the form of one of the deeds, and does it."""
+
+    def view(request: HttpRequest, target: Target, what: str) -> HttpResponse:
+        if request.method not in {"GET", "HEAD", "POST"}:
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+        if (deed := deeds.get(what)) is None:
+            raise Http404(f"There is no {what!r}: {', '.join(deeds)}.")
+        refused = pages.forbidden(request)
+        return pages.guarded(refused or _answer(request, deed, target, back, partial(seen, what)))
+
+    return view
+
+
+def _answer(
+    request: HttpRequest,
+    deed: Deed,
+    target: Target,
+    back: Callable[[Target], str],
+    seen: Callable[[Target], Mapping[str, Any]],
+) -> HttpResponse:
+    actor = acting.of_request(request, Door.PAGE)
+    refusal, may, status = "", True, 200
+    form = deed.form(request.POST) if request.method == "POST" else deed.form(initial={**seen(target)})
+    try:
+        deed.action.allow(actor, "?")  # the form asks why
+        if form.is_valid():
+            deed.do(actor, target, form.cleaned_data)
+            return HttpResponseRedirect(back(target))
+    except (acting.NotPermitted, acting.ReadOnly) as error:
+        refusal, may, status = str(error), False, 403
+    except REFUSALS as error:
+        refusal, status = str(error), 409
+    shows = {"title": deed.title, "deed": deed, "target": target, "form": form, "refusal": refusal, "may": may}
+    html = render_to_string("ops/act.html", {**shows, "back": back(target), **pages.frame(request)}, request)
+    return HttpResponse(html, status=400 if form.errors and may else status)
+
+
+def _settings(what: str, host: str) -> Mapping[str, Any]:
+    """Return what the form begins with."""
+    if what != "set" or (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
+        return {}
+    grace = f"{site.grace.total_seconds():g}" if site.grace else ""
+    return {**sites.settings_of(site), "grace": grace, "seen": acting.version(sites.settings_of(site))}
+
+
+def _page(name: str) -> Callable[[Target], str]:
+    return lambda target: reverse(name, args=[target])
+
+
+def _list(name: str) -> Callable[[Target], str]:
+    return lambda _target: reverse(name)
+
+
+site = _acts(actions.SITE, _page("ops:site"), _settings)
+fetch = _acts(actions.FETCH, _page("ops:fetch"))
+email = _acts(actions.EMAIL, _page("ops:email"))
+kind = _acts(actions.KIND, _list("ops:emails"))
+user = _acts(actions.USER, _list("ops:unread"))

@@ -1,0 +1,139 @@
+"""What operators change by the pages: who may, what is refused, and what is recorded."""
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import Permission, User
+from django.db.models.functions import Now
+from django.test import Client
+
+from ratelimit import site_settings
+from ratelimit.models import Site
+from workers.audit.models import Entry
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, State
+from workers.mail.models import Email
+from workers.orders import shipping
+from workers.orders.models import Order
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOST = "a.example"
+
+
+@pytest.fixture(autouse=True)
+def _site() -> None:
+    site_settings.set_rate(HOST, "3/s")
+
+
+def signed_in(*permissions: str) -> Client:
+    """Return a browser whose user has these permissions, and may see the pages."""
+    user = User.objects.create_user("ada")
+    for permission in ("ops.view", *permissions):
+        app, codename = permission.split(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def test_a_site_is_paused_and_the_page_says_who_did_it() -> None:
+    browser = signed_in("ratelimit.change_site")
+    answer = browser.post(f"/sites/{HOST}/pause/", {"duration": "10m", "why": "The owner called."})
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"/sites/{HOST}/")
+    assert Site.objects.get(name=HOST).paused_until
+    entry = Entry.objects.get()
+    assert (entry.actor, entry.door, entry.why) == ("ada", "page", "The owner called.")
+    page = browser.get("/audit/", {"target": HOST}).content.decode()
+    assert "The owner called." in page
+    assert "sites.pause" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        (f"/sites/{HOST}/pause/", {}),
+        (f"/sites/{HOST}/resume/", {}),
+        (f"/sites/{HOST}/ask-robots/", {}),
+        ("/fetches/1/cancel/", {}),
+        ("/fetches/1/retry/", {}),
+        ("/emails/1/arrived/", {"why": "It did."}),
+        ("/emails/kinds/order.shipped/pause/", {"why": "It is wrong."}),
+        ("/unread/1/reconcile/", {}),
+    ],
+)
+def test_without_the_permission_it_is_refused(path: str, values: dict[str, str]) -> None:
+    browser = signed_in()
+    assert browser.get(path).status_code == 403
+    answer = browser.post(path, values)
+    assert answer.status_code == 403
+    assert "ada lacks the permission" in answer.content.decode()
+    assert not Entry.objects.exists()
+
+
+def test_nobody_acts_without_signing_in() -> None:
+    answer = Client().post(f"/sites/{HOST}/pause/")
+    assert (answer.status_code, answer.headers["Location"].split("?")[0]) == (302, "/sign-in/")
+
+
+def test_a_forged_form_is_refused() -> None:
+    user = User.objects.create_superuser("root")
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(user)
+    assert browser.post(f"/sites/{HOST}/pause/").status_code == 403
+    assert not Entry.objects.exists()
+
+
+def test_read_only(settings: LazySettings) -> None:
+    settings.WEIR_OPS_READ_ONLY = True
+    answer = signed_in("ratelimit.change_site").post(f"/sites/{HOST}/pause/")
+    assert answer.status_code == 403
+    assert "WEIR_OPS_READ_ONLY is set" in answer.content.decode()
+
+
+def test_settings_are_changed_only_as_they_were_seen() -> None:
+    browser = signed_in("ratelimit.change_site")
+    form = browser.get(f"/sites/{HOST}/set/").context["form"]
+    values = {name: value for name, value in form.initial.items() if value is not None} | {"rate": "5/s"}
+    assert browser.post(f"/sites/{HOST}/set/", values).status_code == 302
+    answer = browser.post(f"/sites/{HOST}/set/", {**values, "rate": "9/s"})
+    assert answer.status_code == 409
+    assert "was changed meanwhile" in answer.content.decode()
+    assert Site.objects.get(name=HOST).rate == "5/s"
+
+
+def test_a_wrong_value_is_said_beside_its_field() -> None:
+    browser = signed_in("ratelimit.change_site")
+    answer = browser.post(f"/sites/{HOST}/pause/", {"duration": "soon"})
+    assert answer.status_code == 400
+    assert "soon" in answer.content.decode()
+
+
+def test_a_fetch_is_cancelled_once() -> None:
+    fetch = request_fetch(f"http://{HOST}/")
+    browser = signed_in("fetches.change_fetch")
+    assert browser.post(f"/fetches/{fetch.pk}/cancel/").status_code == 302
+    assert Fetch.objects.get(pk=fetch.pk).state == State.CANCELLED
+    answer = browser.post(f"/fetches/{fetch.pk}/cancel/")
+    assert (answer.status_code, "It is too late" in answer.content.decode()) == (409, True)
+
+
+def test_a_failed_fetch_is_retried() -> None:
+    fetch = request_fetch(f"http://{HOST}/")
+    Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
+    assert signed_in("fetches.change_fetch").post(f"/fetches/{fetch.pk}/retry/").status_code == 302
+    assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+
+
+def test_an_email_is_resolved_with_a_reason() -> None:
+    order = Order.objects.create(number="1", customer_email="kim@example.com")
+    shipping.ship(order.pk)
+    email = Email.objects.get()
+    browser = signed_in("mail.resolve_email")
+    assert browser.post(f"/emails/{email.pk}/cancel/", {"why": ""}).status_code == 400
+    assert browser.post(f"/emails/{email.pk}/cancel/", {"why": "Nobody wants it."}).status_code == 302
+    assert Email.objects.get().state == "cancelled"
+    assert f"/emails/{email.pk}/resend/" in browser.get(f"/emails/{email.pk}/").content.decode()
+
+
+@pytest.mark.parametrize("path", [f"/sites/{HOST}/explode/", "/fetches/1/explode/", "/emails/1/explode/"])
+def test_what_there_is_not(path: str) -> None:
+    assert signed_in().get(path).status_code == 404
