@@ -5,7 +5,6 @@ computes where the embedded servers' sockets are (`project.embedded`). What the 
 decided holds for all commands beside it (`project.processes.folder`).
 """
 
-import socket
 from typing import Any
 
 from pydantic import SecretStr
@@ -13,7 +12,7 @@ from pydantic import SecretStr
 from postgres import sessions
 from project import embedded, environment
 from project.checkout import CHECKOUT
-from project.environment import urls
+from project.environment import transports, urls
 from project.logs import formats
 from project.processes import folder
 from workers import task_names
@@ -32,20 +31,24 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "django.contrib.postgres",  # for its indexes
     "django.contrib.staticfiles",
     "django_celery_beat",
     "django_structlog",
+    "postgres.timeline",
     "project",
     "project.logins",
     "ratelimit",
     "notifications",
     "workers",
+    "workers.audit",
     "workers.fetches",
     "workers.history",
     "workers.mail",
     "workers.orders",
     "workers.overview",
     "workers.processes",
+    "workers.recovery",
     "workers.throttled",
     "workers.unread",
     "ops",
@@ -113,20 +116,24 @@ def _database() -> dict[str, Any]:
     }
 
 
+WEIR_TRANSACTION_POOLING = env.WEIR_TRANSACTION_POOLING
+
 DATABASES = {"default": _database()}
 DATABASES["default"]["OPTIONS"] = {
     **sessions.CLIENT,
     "connect_timeout": 5,
-    "prepare_threshold": 5,  # Django turns prepared statements off; ours are prepared (postgres.statements)
+    # Django turns prepared statements off; ours are prepared (postgres.statements), where a session is one.
+    "prepare_threshold": None if WEIR_TRANSACTION_POOLING else 5,
     "application_name": "weir",
     **DATABASES["default"].get("OPTIONS", {}),  # what DATABASE_URL says wins
 }
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = WEIR_TRANSACTION_POOLING
 
 # --- Redis/Valkey: a broker, may vanish ---------------------------------------------------------------------------
 REDIS_URL = env.REDIS_URL.get_secret_value() or f"unix://{embedded.valkey_socket(EMBEDDED_HOME)}"
 
-WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX
+WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX or "weir"
 
 
 def _broker_url() -> str:
@@ -139,36 +146,14 @@ def _broker_url() -> str:
     return ";".join(map(urls.with_verified_tls, url.split(";")))
 
 
-def _broker_keepalive() -> dict[int, int]:
-    """Return the options of TCP by which the kernel gives up a broker's host that says nothing, as PostgreSQL's."""
-    options = {
-        "TCP_KEEPIDLE": sessions.PROBE_AFTER_S,
-        "TCP_KEEPINTVL": sessions.PROBE_EVERY_S,
-        "TCP_KEEPCNT": sessions.PROBES,
-        "TCP_USER_TIMEOUT": sessions.SILENCE_S * 1000,
-    }
-    return {getattr(socket, name): value for name, value in options.items() if hasattr(socket, name)}
-
-
 # --- Celery ---------------------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = _broker_url()
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Without socket_timeout a half-open connection hangs a pool or a publisher for good.
-    "socket_timeout": 10,
-    "socket_connect_timeout": 3,
-    "socket_keepalive": True,
-    "socket_keepalive_options": _broker_keepalive(),
-    "health_check_interval": 10,
-    "max_connections": 100,
-    "visibility_timeout": 3600,
-    # A publisher tries twice, at once: web code does not wait for a dead broker, as the sweep finds what was not sent.
-    # (Kombu's own default is 6 s of trying.) Workers reconnect by the settings below.
-    "max_retries": 1,
-    "interval_start": 0,
-    "interval_step": 0,
-    "interval_max": 0,
+    **transports.options(CELERY_BROKER_URL, env.WEIR_REDIS_PREFIX),
     **urls.broker_options(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL),
 }
+CELERY_BROKER_USE_SSL = transports.tls(CELERY_BROKER_URL)
+CELERY_BROKER_HEARTBEAT = transports.HEARTBEAT_S
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage
 # What Redis refuses (READONLY after a fail-over, OOM where it is full) is waited out like a lost connection.
@@ -202,7 +187,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 2
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_REDIRECT_STDOUTS = False  # `project.logs.printed` does that, by the line and with the task's name
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
-CELERY_BEAT_SCHEDULER = "workers.beat:LockedScheduler"
+CELERY_BEAT_SCHEDULER = "workers.beat:LeasedScheduler"
 CELERY_BEAT_SYNC_EVERY = 1
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 
@@ -228,6 +213,8 @@ WEIR_RETRY_AFTER_MAX = env.WEIR_RETRY_AFTER_MAX
 WEIR_SITE_RETENTION = env.WEIR_SITE_RETENTION
 WEIR_SLOT_RETENTION = env.WEIR_SLOT_RETENTION
 WEIR_FETCH_RETENTION = env.WEIR_FETCH_RETENTION
+WEIR_OPS_READ_ONLY = env.WEIR_OPS_READ_ONLY
+WEIR_AUDIT_RETENTION = env.WEIR_AUDIT_RETENTION
 WEIR_HISTORY_RETENTION = env.WEIR_HISTORY_RETENTION
 WEIR_USER_KEY = env.WEIR_USER_KEY
 WEIR_USER_FOREIGN_KEY = env.WEIR_USER_FOREIGN_KEY

@@ -22,6 +22,7 @@ _query = partial(statements.run_within, "workers.overview")
 
 MOST: Final = 10_000  # no number goes beyond: there may be more
 HEADS: Final = 1_000  # sites whose queues are looked into
+RECOVERED_WITHIN_S: Final = 86_400.0
 STALLED_AFTER_S: Final = 15.0  # more than a lease of a lost message lasts
 
 
@@ -54,6 +55,10 @@ class Numbers(NamedTuple):
     oldest_unknown_s: float | None
     sent: int  # of the newest MOST e-mails, as is the next
     not_sent: int  # failed
+    closed_because: str | None  # why nothing is granted now; "" where all is well
+    recovered_at: datetime | None  # from that, within the last day
+    recovered_because: str | None
+    recovered_emails: int | None  # that became unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +75,13 @@ def count() -> Numbers:
     """Count, at a cost that does not grow with the tables."""
     with transaction.atomic():
         planner.in_index_order()
-        bounds = {"most": MOST, "heads": HEADS, "stalled_after": STALLED_AFTER_S, "forever": PAUSED_FOREVER}
+        bounds = {
+            "most": MOST,
+            "heads": HEADS,
+            "stalled_after": STALLED_AFTER_S,
+            "forever": PAUSED_FOREVER,
+            "recovered_within": RECOVERED_WITHIN_S,
+        }
         [numbers] = _query("overview", bounds, row=Numbers)
     return numbers
 

@@ -35,6 +35,7 @@ def problems(seen: Overview) -> Iterator[Problem]:
     if seen.broker_error:
         text = f"The broker cannot be reached ({seen.broker_error}): workers hear of nothing."
         yield Problem(text, "start it, or correct REDIS_URL")
+    yield from _forgotten(seen)
     yield from _processes(seen)
     yield from _queues(seen)
     yield from _fetches(seen)
@@ -44,6 +45,18 @@ def problems(seen: Overview) -> Iterator[Problem]:
 def shown(number: int) -> str:
     """Return a number that was counted up to MOST."""
     return f"{number:,}" if number <= MOST else f"{MOST:,}+"
+
+
+def _forgotten(seen: Overview) -> Iterator[Problem]:
+    numbers = seen.numbers
+    if numbers.closed_because:
+        text = f"Nothing is granted until a recovery has ended: {numbers.closed_because}"
+        yield Problem(text, "wait; manage.py recover, if that takes longer than a minute")
+    elif numbers.recovered_at:
+        at = f"{numbers.recovered_at:%Y-%m-%d %H:%M:%S} UTC"
+        emails = f"{numbers.recovered_emails:,} e-mail{pluralize(numbers.recovered_emails or 0)}"
+        text = f"{numbers.recovered_because} Weir recovered from that at {at}; {emails} became unknown."
+        yield Problem(text, "docs/operations.md, A database that forgot")
 
 
 def _processes(seen: Overview) -> Iterator[Problem]:

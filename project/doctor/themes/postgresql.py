@@ -15,6 +15,7 @@ from notifications.checks import tables_have_the_chosen_key
 from postgres import statements
 from project import errors
 from project.doctor.findings import Check, Verdict, good, warning, wrong
+from project.doctor.themes import pooling, rights
 from ratelimit.round_trips import FAR_S
 from workers.management.commands.sync_schedule import OWNED
 from workers.schedule import SCHEDULE
@@ -210,10 +211,12 @@ def checks() -> list[Check]:
         Check(name="writes", ask=lambda: writes(asking.server), needs=(SERVER,)),
         Check(name="durability", ask=lambda: durability(asking.server), needs=(SERVER,)),
         Check(name="connections", ask=lambda: sessions(asking.server), needs=(SERVER,)),
+        Check(name="pooler", ask=pooling.ask, needs=(SERVER,)),
         Check(name="distance", ask=lambda: distance(_round_trip_s()), needs=(SERVER,)),
         Check(name="clock", ask=lambda: clock(_ahead_s()), needs=(SERVER,)),
         Check(name="snapshots", ask=lambda: snapshots(_oldest_snapshot()), needs=(SERVER,)),
         Check(name="migrations", ask=_migrations, needs=(SERVER,), provides=TABLES, within_s=5),
         Check(name="users' keys", ask=_user_keys, needs=(SERVER,)),
+        Check(name="rights", ask=rights.ask, needs=(SERVER, TABLES)),
         Check(name="schedule", ask=_schedule, needs=(SERVER, TABLES)),
     ]

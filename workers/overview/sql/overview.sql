@@ -123,5 +123,14 @@ SELECT
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'pending') AS oldest_pending_s,
     (SELECT extract(epoch FROM now - min(since))::float8 FROM email WHERE state = 'unknown') AS oldest_unknown_s,
     (SELECT count(*) FROM newest WHERE state = 'sent') AS sent,
-    (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent
+    (SELECT count(*) FROM newest WHERE state = 'failed') AS not_sent,
+    (SELECT closed_because FROM timeline_knowntimeline) AS closed_because,
+    recovery.ended_at AS recovered_at, recovery.why AS recovered_because, recovery.emails AS recovered_emails
 FROM clock
+LEFT JOIN LATERAL (
+    SELECT ended_at, why, emails
+    FROM recovery_recovery
+    WHERE ended_at > now - make_interval(secs => %(recovered_within)s::float8)
+    ORDER BY ended_at DESC
+    LIMIT 1
+) AS recovery ON true

@@ -1,0 +1,7 @@
+-- Read what a session has without Weir's own settings. Reads only.
+SELECT
+    pg_backend_pid() AS pid,
+    current_setting('statement_timeout') AS statement_timeout,
+    current_setting('idle_in_transaction_session_timeout') AS idle_timeout,
+    current_setting('default_transaction_isolation') AS isolation,
+    pg_jit_available() AND current_setting('jit')::bool AS compiles

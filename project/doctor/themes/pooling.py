@@ -1,0 +1,69 @@
+"""A pooler between the processes and PostgreSQL: whether Weir knows of it, and what its sessions lack then."""
+
+from contextlib import suppress
+from functools import partial
+from typing import Final, NamedTuple
+
+from django.conf import settings
+from django.db import Error, connection
+
+from postgres import statements
+from project.doctor.findings import Verdict, good, wrong
+
+GIVEN_UP_AFTER_MS: Final = 500
+
+_query = partial(statements.run_within, "project.doctor")
+
+
+class Limits(NamedTuple):
+    """What a session has, and its process in PostgreSQL."""
+
+    pid: int
+    statement_timeout: str
+    idle_timeout: str
+    isolation: str
+    compiles: bool
+
+
+def pooling(limits: Limits, *, changes_session: bool, is_known: bool) -> Verdict:
+    """Judge what stands between."""
+    if changes_session and not is_known:
+        return wrong(
+            "A pooler gives each transaction another session of PostgreSQL's, and Weir does not know: set "
+            "WEIR_TRANSACTION_POOLING=true, or have the pooler pool sessions."
+        )
+    if not is_known:
+        return good("Each connection has a session of its own.")
+    missing = [
+        f"{name} = '{value}'"
+        for name, value, is_there in (
+            ("statement_timeout", "60s", limits.statement_timeout != "0"),
+            ("idle_in_transaction_session_timeout", "60s", limits.idle_timeout != "0"),
+            ("default_transaction_isolation", "read committed", limits.isolation == "read committed"),
+            ("jit", "off", not limits.compiles),
+        )
+        if not is_there
+    ]
+    if missing:
+        return wrong(
+            "A pooler of transactions keeps no settings of sessions, so the role must have them: "
+            f"ALTER ROLE ... SET {'; ALTER ROLE ... SET '.join(missing)}."
+        )
+    return good("A pooler of transactions is known, and the role has its settings.")
+
+
+def ask() -> Verdict:
+    """Look whether a session is another one while a second connection has a transaction open."""
+    limits = _query("limits", {}, row=Limits)[0]
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            # A pool of one session has no other until this one is given up, and all processes would wait for it.
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{GIVEN_UP_AFTER_MS}ms'")
+            again = _query("limits", {}, row=Limits)[0]
+            with suppress(Error):  # it was given up
+                cursor.execute("ROLLBACK")
+    finally:
+        other.close()
+    return pooling(limits, changes_session=again.pid != limits.pid, is_known=settings.WEIR_TRANSACTION_POOLING)
