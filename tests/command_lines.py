@@ -22,7 +22,24 @@ from project.checkout import CHECKOUT
 
 OPERATORS = {"&&", "||", "|", ";", "&"}
 # Not ours: whether these take their options is not looked at.
-FOREIGN = {"curl", "docker", "export", "grep", "pg_isready", "pip", "source", "useradd", "valkey-cli", "valkey-server"}
+FOREIGN = {
+    *(
+        "curl",
+        "docker",
+        "echo",
+        "export",
+        "grep",
+        "groupadd",
+        "kubectl",
+        "pg_isready",
+        "pip",
+        "psql",
+        "source",
+        "umask",
+        "useradd",
+    ),
+    *("valkey-cli", "valkey-server"),
+}
 
 
 class NoSuchCommandError(AssertionError):
@@ -46,6 +63,8 @@ def check_words(words: Sequence[str]) -> None:
     """Raise NoSuchCommandError unless this command, split into words, would start."""
     words = list(words)
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
+        words.pop(0)
+    if words[:1] == ["exec"]:
         words.pop(0)
     if not words or (program := Path(words[0]).name) in FOREIGN:
         return

@@ -11,7 +11,7 @@ from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from project import embedded
-from tests.home import HOME
+from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.waiting import once_more_if_too_late
 
 KINDS = ("acceptance", "integration", "unit")  # the slowest first
@@ -25,7 +25,8 @@ BEGIN
     FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
         AND relname NOT IN (
-            'django_migrations', 'django_content_type', 'auth_permission', 'notifications_installation'
+            'django_migrations', 'django_content_type', 'auth_permission', 'notifications_installation',
+            'timeline_knowntimeline'
         );
     IF written IS NOT NULL THEN
         EXECUTE 'TRUNCATE ' || written || ' CASCADE';
@@ -74,15 +75,26 @@ def configure(statement: str) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_servers() -> Iterator[None]:
-    """PostgreSQL and Valkey, running for the whole test session; not durable, as nothing outlives it."""
+    """PostgreSQL and Valkey, running for the whole test session; not durable, as nothing outlives it.
+
+    Those that variables name run already.
+    """
     HOME.mkdir(parents=True, exist_ok=True)
-    with embedded.servers(HOME, durable=False):
+    if DATABASE_URL and REDIS_URL:
+        yield
+        return
+    with embedded.servers(HOME, postgres=not DATABASE_URL, valkey=not REDIS_URL, durable=False):
         yield
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(embedded_servers: None) -> None:
-    """Have the servers started before pytest-django creates the test database."""
+def django_db_modify_db_settings(
+    embedded_servers: None,  # noqa: ARG001  started before pytest-django creates the test database
+    request: pytest.FixtureRequest,
+) -> None:
+    """Have several test processes that share a PostgreSQL make databases with names of their own."""
+    if DATABASE_URL:
+        request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
 
 
 @pytest.fixture(scope="session", autouse=True)

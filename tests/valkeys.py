@@ -1,5 +1,6 @@
 """Valkeys of a test's own, on ports of the loopback address, with whatever options it needs."""
 
+import shutil
 import socket
 import subprocess
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import redis
 
+from demo.fakes.children import die_with_parent
 from project.embedded.valkey import _valkey_binary
 
 READY_WITHIN_S = 20
@@ -51,7 +53,10 @@ class Valkey:
         options = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", "")
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(_valkey_binary()), str(self._config), *options, *self._options], stdout=log, stderr=log
+                [str(_valkey_binary()), str(self._config), *options, *self._options],
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread starts processes here
             )
         give_up_at = time.monotonic() + READY_WITHIN_S
         while not self._answers():
@@ -63,6 +68,15 @@ class Valkey:
         if self._process:
             self._process.kill()
             self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def forget(self) -> None:
+        """Delete what it has on disk, as it does not run."""
+        shutil.rmtree(self._folder / "appendonlydir", ignore_errors=True)
 
     def _answers(self) -> bool:
         try:
@@ -94,3 +108,19 @@ def valkeys(folder: Path) -> Iterator[Valkeys]:
         for server in started.all:
             server.client.close()
             server.kill()
+
+
+def sentinels(servers: Valkeys, port: int) -> list[Valkey]:
+    """Return three Sentinels that watch the primary on this port, as `orders`."""
+    config = f"""
+        sentinel monitor orders 127.0.0.1 {port} 2
+        sentinel down-after-milliseconds orders 1000
+        sentinel failover-timeout orders 5000
+    """
+    return [servers.start("--sentinel", config=config) for _ in range(3)]
+
+
+def knows(sentinel: Any, *, sentinels: int, replicas: int = 0) -> bool:
+    """Tell whether a Sentinel has found so many others, and replicas."""
+    state = sentinel.sentinel_master("orders")
+    return bool(state["num-slaves"] == replicas and state["num-other-sentinels"] == sentinels)

@@ -105,7 +105,7 @@ def long_lookahead(settings: LazySettings) -> None:
 def valkey(transactional_db: None) -> Iterator[redis.Redis]:  # noqa: ARG001  asked for its effect
     """Return the tests' Valkey, empty; a pass has looked at it and trusts it, and this process knows of no outage."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.flushall()
+        client.flushdb()
         calls.forget()
         report = reconcile.run_pass()
         assert report is not None

@@ -18,8 +18,8 @@ from demo.fakes.mail_server import MailServer
 from project import embedded
 from project.doctor.findings import Verdict, good
 from project.doctor.themes.mail import checks as mail_checks
-from tests.home import HOME
 from tests.integration.project.conftest import Manage, Told, manage  # noqa: F401  a fixture
+from tests.servers import database_url
 from tests.valkeys import free_port
 from workers.models import Heartbeat
 from workers.processes.models import Process
@@ -62,7 +62,7 @@ def test_what_works_is_good_and_what_does_not_is_told() -> None:
         call_command("doctor", "--json", stdout=told)
     found = levels(told.getvalue())
     assert ended.value.code == 1
-    good = ("connection", "version", "writes", "connections", "distance", "clock", "snapshots", "migrations")
+    good = ("connection", "version", "writes", "connections", "distance", "clock", "snapshots", "migrations", "rights")
     assert {found[f"PostgreSQL: {name}"] for name in good} == {"good"}
     assert {level for name, level in found.items() if name.startswith(("Redis", "Installation"))} == {"good"}
     wrong = ["PostgreSQL: durability", "PostgreSQL: schedule", "Processes: kinds"]
@@ -187,9 +187,7 @@ def test_servers_that_say_nothing(manage: Manage, silent_server: int) -> None:  
 @pytest.mark.usefixtures("embedded_servers")
 def test_a_database_without_tables(manage: Manage) -> None:  # noqa: F811  as above
     """The migrations are told, and what reads tables is not checked."""
-    found = lines(
-        manage("doctor", DATABASE_URL=f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/postgres")
-    )
+    found = lines(manage("doctor", DATABASE_URL=database_url("postgres")))
     assert re.fullmatch(r"\d+ migrations are not applied: run `.*migrate`\.", found["PostgreSQL: migrations"][1])
     assert found["PostgreSQL: schedule"] == found["Processes: kinds"]
     assert found["Processes: kinds"] == ("not checked", "It needs the database's tables.")

@@ -56,7 +56,8 @@ class TestAsRoot:
         """A virtualenv private to root stays private; the copy is made once, whole, and works."""
         wheel = Path(postgres._newest_install()).parent
         shutil.copytree(wheel, tmp_path / wheel.name, ignore=shutil.ignore_patterns("include", "pginstall"))
-        shutil.copytree(f"{wheel}.libs", tmp_path / f"{wheel.name}.libs")
+        if (libraries := Path(f"{wheel}.libs")).exists():  # those of other versions have theirs elsewhere
+            shutil.copytree(libraries, tmp_path / libraries.name)
         (tmp_path / wheel.name).chmod(0o700)
         monkeypatch.syspath_prepend(tmp_path)
         copies = set()
@@ -129,7 +130,7 @@ class TestAsRoot:
         )
         assert result.stdout.endswith("owner\n"), result.stderr
         assert (private / ".weir" / "postgres" / "data" / "PG_VERSION").owner() == "nobody"
-        assert (private / ".weir" / "valkey" / "appendonlydir").owner() == "nobody"
+        assert {path.owner() for path in (private / ".weir" / "valkey").glob("appendonly*")} == {"nobody"}
         assert stat.S_IMODE((private / ".weir").stat().st_mode) == 0o700
 
 

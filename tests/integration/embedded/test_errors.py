@@ -28,9 +28,9 @@ class TestErrors:
     def test_a_data_folder_of_another_version(self, home: Path) -> None:
         """A stale data folder is named, with both versions, and left as it is."""
         data = data_folder(home)
-        sentence = f"{data} is a stale data folder, of PostgreSQL 16, and the installed one is 1[89]: move"
+        sentence = f"{data} is a stale data folder, of PostgreSQL 14, and the installed one is 1[5-9]: move"
         with (
-            content(data / "PG_VERSION", "16\n"),
+            content(data / "PG_VERSION", "14\n"),
             pytest.raises(EmbeddedError, match=sentence),
             embedded.servers(home),
         ):
@@ -114,7 +114,8 @@ class TestErrors:
         with embedded.servers(new_home, postgres=False) as running:
             for number in range(100):
                 valkey(running).set(f"key{number}", "value")
-        [log] = (new_home / "valkey" / "appendonlydir").glob("*.incr.aof")
+        folder = new_home / "valkey"
+        [log] = [*folder.glob("appendonlydir/*.incr.aof"), *folder.glob("appendonly.aof")]  # Redis 6.2 has one file
         middle = log.stat().st_size // 2
         with log.open("r+b") as file:
             file.seek(middle)

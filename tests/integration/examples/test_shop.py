@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from project import embedded
 from project.checkout import CHECKOUT
-from tests.home import HOME
+from tests.servers import database_url
 
 EXAMPLES = CHECKOUT / "examples"
 
@@ -32,8 +31,7 @@ def manage(*arguments: str, **variables: str) -> str:
 @pytest.mark.usefixtures("embedded_servers")
 def test_the_shop_passes_its_own_tests() -> None:
     """On the servers of this test run, in a database of its own; each test of the tutorial is run."""
-    database = f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/shop"
-    variables = {"DATABASE_URL": database, "DJANGO_SECRET_KEY": "of a test"}
+    variables = {"DATABASE_URL": database_url("shop"), "DJANGO_SECRET_KEY": "of a test"}
     written = (EXAMPLES / "shop" / "tests.py").read_text().count("def test_")
     assert f"Ran {written} tests" in manage("test", "shop", "--no-input", **variables)
 

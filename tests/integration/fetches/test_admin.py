@@ -12,7 +12,7 @@ from ratelimit import site_settings, slots
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
 from tests.integration.robots.conftest import known
-from workers.fetches import admin as fetches_admin
+from workers.fetches.admin import fetches as fetches_admin
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 

@@ -235,6 +235,8 @@ def late_dispatch(other: psycopg.Connection[Any], eventually: Eventually, meanwh
         "added_grace": 0.0,
         "most_slots": dispatching.ANY_NUMBER,
         "fewest": 4,
+        "known_number": 0,
+        "clock": None,
     }
     statement = files("workers.fetches").joinpath("sql", "dispatch.sql").read_text()
     lingering = statement.replace(

@@ -133,7 +133,9 @@ found["read whole"] = {
     "delete": read_whole("forgetting/delete", user="a", after=0, batch=10),
     "settle": read_whole("read_marks/settle", user="a", after=0, batch=10),
     "count": read_whole("drift/count", users=array),
-    "numbers": read_whole("inbox/numbers", users=array, incarnation="", open_epoch=1, most_counted=10),
+    "numbers": read_whole(
+        "inbox/numbers", users=array, incarnation="", open_epoch=1, most_counted=10, known_number=0
+    ),
 }
 print(json.dumps(found))
 """

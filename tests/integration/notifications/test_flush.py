@@ -224,7 +224,7 @@ def test_an_epoch_may_have_more_users_than_a_page(valkey: redis.Redis) -> None:
 def test_flushing_what_is_empty_writes_nothing(valkey: redis.Redis) -> None:
     """Neither a Redis without deltas nor one that lost everything leaves a note behind."""
     assert flush_sealed() == FlushReport()
-    valkey.flushall()
+    valkey.flushdb()
     assert flush_sealed() == FlushReport()
     assert not FlushedEpoch.objects.filter(users__gt=0).exists()
     inbox.notify(1, "news", "Hello")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from notifications import flush, inbox
-from notifications.link import calls
+from notifications.link import calls, marks
 from notifications.models import Doubt
 from tests.integration.notifications.unread import (
     MARKS,
@@ -52,6 +52,16 @@ def test_changes_become_doubts_and_what_is_there_is_flushed(server: Valkey) -> N
     server.client.config_set("maxmemory", 0)
     inbox.notify(1, "news", "Hello")
     assert_exact()
+
+
+def test_a_mark_that_it_has_no_room_for_is_no_outage(server: Valkey) -> None:
+    """Each process asks once a second for the mark of PostgreSQL's history: nothing else must fail by that."""
+    assert marks.remember(7) == 0
+    assert flush.flush_sealed().users == 2
+    server.client.config_set("maxmemory", 0)
+    assert marks.remember(7) == 7
+    server.client.config_set("maxmemory", 1)
+    assert marks.remember(9) == 7
 
 
 def test_one_that_lost_its_memory_is_reconciled_while_it_is_full(server: Valkey) -> None:

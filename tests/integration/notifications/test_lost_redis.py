@@ -26,7 +26,7 @@ def snapshot(valkey: redis.Redis) -> Snapshot:
 
 def restore(valkey: redis.Redis, taken: Snapshot) -> None:
     """Have Redis be as it was when the snapshot was taken."""
-    valkey.flushall()
+    valkey.flushdb()
     for key, value in taken.items():
         valkey.restore(key, 0, value)
 
@@ -57,7 +57,7 @@ def test_what_redis_forgot_is_shown_exactly_at_once_and_reconciled(valkey: redis
     inbox.notify_many([1, 2], "news", "Hello")
     flush.flush_sealed()
     go_on()
-    valkey.flushall()
+    valkey.flushdb()
     assert shown() == unread_rows(1, 2, 3, 4)
     inbox.notify_many([1, 3], "news", "Hello")
     assert shown() == unread_rows(1, 2, 3, 4)
@@ -82,7 +82,7 @@ def test_a_redis_that_forgot_is_trusted_after_a_whole_scan_only(
     monkeypatch.setattr(reconcile, "HURRIED_SCAN_S", -1.0)
     reconciled()
     inbox.notify_many([1, 5], "news", "lost")
-    valkey.flushall()
+    valkey.flushdb()
     for repaired, trusted in [({1: 1}, False), ({}, False), ({5: 1}, True)]:
         assert shown() == unread_rows(1, 2, 3, 4)
         report = reconciled()
@@ -95,7 +95,7 @@ def test_a_redis_that_forgot_is_scanned_in_a_hurry(valkey: redis.Redis, monkeypa
     inbox.notify_many(range(1, 8), "news", "lost")
     monkeypatch.setattr(page, "USERS", 2)
     monkeypatch.setattr(reconcile, "SCAN_S", -1.0)
-    valkey.flushall()
+    valkey.flushdb()
     report = reconciled()
     assert report.repaired.users == 7
     assert report.trusted
@@ -114,7 +114,7 @@ def test_a_redis_that_forgets_while_a_pass_runs_is_not_trusted(
     def forgotten(after: int | None) -> Any:
         yield from pages(after)
         inbox.notify(3, "news", "lost")
-        valkey.flushall()
+        valkey.flushdb()
         flush.flush_sealed()
         if overtaken:
             patched.setattr(full_scan, "pages", pages)
@@ -143,7 +143,7 @@ def test_a_flusher_that_held_what_redis_forgot_is_refused_once_that_is_repaired(
     def stopped(epoch: int) -> Any:
         read = counters.read
         held = read(epoch)
-        valkey.flushall()
+        valkey.flushdb()
         repair()
         assert kept([1, 2]) == {1: 1, 2: 1}
         monkeypatch.setattr(counters, "read", lambda _epoch: held)
@@ -307,7 +307,7 @@ def test_epochs_only_grow(valkey: redis.Redis) -> None:
         else:
             flush.flush_sealed()
         seen.append(epoch(valkey))
-        valkey.flushall()
+        valkey.flushdb()
         if number == 3:
             FlushedEpoch.objects.all().delete()
         flush.flush_sealed()
@@ -321,7 +321,7 @@ def test_an_epoch_far_in_the_future_is_passed_all_the_same(valkey: redis.Redis) 
     inbox.notify(1, "news", "Hello")
     assert shown() == unread_rows(1, 2, 3, 4)
     for _ in range(3):
-        valkey.flushall()
+        valkey.flushdb()
         inbox.notify(1, "news", "Hello")
         reconciled()
         assert epoch(valkey) > FAR

@@ -1,25 +1,24 @@
 """`mark_all_read` of many notifications: one row says that they are read, exactly, whatever others do meanwhile."""
 
-import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.db.models import Value
+from django.db.models.functions import Now
 
 from notifications import flush, inbox, read_marks
 from notifications.models import Doubt, Notification, ReadMark
+from postgres.timeline import gate
 from tests.integration.conftest import InThreads
 from tests.integration.notifications.unread import MARKS, assert_exact, lost, reconciled, sql, unread_rows
 
 pytestmark = MARKS
 objects = Notification.objects
-OPERATIONS = Path(__file__).parents[3] / "docs/operations.md"
 
 
 @pytest.fixture(autouse=True)
@@ -198,15 +197,14 @@ def test_a_mark_of_another_cluster_hides_nothing_from_marking_all() -> None:
     assert unread_rows() == {1: 0}
 
 
-def test_the_statements_for_a_restore_leave_nothing_of_the_other_cluster() -> None:
+def test_a_copy_is_adopted_with_nothing_left_of_the_other_cluster() -> None:
     """What was read stays read, no mark is left, and a new mark finds no row to change one by one."""
     covered, unread = told(1, 5), told(2, 3)
     sql("UPDATE notifications_notification SET changed_xid = '900000000000'")
     inbox.mark_all_read(1)
     sql("UPDATE notifications_readmark SET snapshot = '900000000001:900000000001:'")
     sql("UPDATE notifications_notification SET read_at = NULL, changed_xid = '900000000000'")
-    blocks = re.findall(r"```sql\n(.*?)```", OPERATIONS.read_text(), re.DOTALL)
-    sql(next(block for block in blocks if "notifications_covers" in block))
+    read_marks.adopt(unread[-1] + 1)
     assert not ReadMark.objects.exists()
     assert unread_rows() == {1: 0, 2: 3}
     assert inbox.mark_unread(1, covered[:1]) == 1
@@ -214,6 +212,32 @@ def test_the_statements_for_a_restore_leave_nothing_of_the_other_cluster() -> No
     assert objects.filter(pk__in=unread, read_at=None).count() == 3
     reconciled()
     assert inbox.unread_counts([1, 2]) == {1: 1, 2: 0}
+
+
+def test_a_copy_is_adopted_while_the_lease_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many marks there are, some without rows, and however many notifications."""
+    monkeypatch.setattr(read_marks, "MARKS_AT_ONCE", 2)
+    monkeypatch.setattr(read_marks, "BATCH", 2)
+    for user in range(1, 6):
+        told(user, 3)
+        inbox.mark_all_read(user)
+    reconciled()
+    Notification.objects.filter(user_id__lt=5).update(read_at=Now())
+    renewals: list[None] = []
+    monkeypatch.setattr(gate, "renew", lambda: renewals.append(None))
+    read_marks.adopt(Notification.objects.latest("id").pk + 1)
+    assert not ReadMark.objects.exists()
+    assert len(renewals) > Notification.objects.count() / 2
+
+
+def test_what_a_copy_has_written_itself_is_left_alone() -> None:
+    """A notification that came after the mark is not covered by it."""
+    told(1, 5)
+    inbox.mark_all_read(1)
+    [new] = told(1, 1)
+    read_marks.adopt(new)
+    assert inbox.unread_count(1) == 1
+    assert [row.pk for row in inbox.page(1, unread_only=True)] == [new]
 
 
 def test_a_page_of_unread_ones_is_right_where_the_mark_goes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

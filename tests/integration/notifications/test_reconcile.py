@@ -274,7 +274,7 @@ def test_a_user_whose_deltas_never_rest_is_a_doubt_where_redis_lost_deltas(
 ) -> None:
     """Redis is trusted after this scan: it must not be so for a number that could not be looked at."""
     inbox.notify_many([1, 2], "news", "Hello")
-    valkey.flushall()
+    valkey.flushdb()
     with monkeypatch.context() as patched:
         restless(patched)
         report = reconciled()
@@ -323,7 +323,7 @@ def test_a_redis_that_forgets_between_two_looks_ends_the_pass(
     """What it forgot is not repaired before the flushers that may hold it are refused: the next pass does that."""
     inbox.notify_many([1, 2], "news", "Hello")
     make_wrong(1)
-    between_looks(monkeypatch, valkey.flushall)
+    between_looks(monkeypatch, valkey.flushdb)
     with pytest.raises(counters.Unreachable, match="lost its memory"):
         reconcile.run_pass()
     sql("UPDATE notifications_reconciliation SET lease_until = now()")
@@ -389,7 +389,7 @@ def test_a_pass_that_lost_its_lease_stops_and_changes_nothing_more(looks: int, m
     monkeypatch.setattr(page, "USERS", 1)
 
     def taken() -> None:
-        sql("UPDATE notifications_reconciliation SET lease_until = now() + interval '1 hour'")
+        sql("UPDATE notifications_reconciliation SET lease_until = now() + interval '10 seconds'")
 
     before = Reconciliation.objects.values("changes_until", "changes_until_id", "scanned_until").get()
     with monkeypatch.context() as patched, capture_logs() as entries:

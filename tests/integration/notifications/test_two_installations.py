@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from redis.crc import key_slot
 
 from notifications import counters, flush, inbox
-from notifications.link import keys
+from notifications.link import keys, marks
 from notifications.models import Doubt, Installation
 from postgres import statements
 from tests.integration.notifications.unread import (
@@ -114,6 +114,7 @@ def test_all_keys_are_of_one_slot(valkey: redis.Redis) -> None:
     inbox.notify(1, "news", "Hello")
     assert counters.seal()
     inbox.notify(1, "news", "Hello")
+    marks.remember(1)
     assert {key.decode() for key in valkey.scan_iter()} == set(keys.keys())
     assert len({key_slot(key) for key in valkey.scan_iter()}) == 1
 

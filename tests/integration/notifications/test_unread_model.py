@@ -67,7 +67,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     def begin(self) -> None:
         with connection.cursor() as cursor:
             cursor.execute("TRUNCATE " + ", ".join(f"notifications_{table}" for table in TABLES))
-        self.valkey.flushall()
+        self.valkey.flushdb()
         reconcile.run_pass()
         self.neighbours = neighbours.keys_of_neighbours()
         self.rows: dict[int, tuple[int, bool]] = {}
@@ -285,7 +285,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     @rule()
     def lose_memory(self) -> None:
         self.is_well = False
-        self.valkey.flushall()
+        self.valkey.flushdb()
 
     @rule(member=st.sampled_from(["hello", "", "007", b"\xff"]), delta=st.integers(-3, 3))
     def a_stranger_adds(self, member: str | bytes, delta: int) -> None:
@@ -319,7 +319,7 @@ class UnreadNumbers(RuleBasedStateMachine):
     def restart_from_snapshot(self, snapshot: dict[bytes, bytes]) -> None:
         """As the next pass would see it: the server's run is another one."""
         self.is_well = False
-        self.valkey.flushall()
+        self.valkey.flushdb()
         for key, value in snapshot.items():
             self.valkey.restore(key, 0, value)
         if known := counters.peek(USERS).incarnation:

@@ -136,7 +136,7 @@ def exercise(start_python: StartPython, database: str, keys: str, *, other: str,
 )
 def test_any_key(kind: str, keys: str, start_python: StartPython, empty_database: str, valkey: redis.Redis) -> None:
     """Nothing is mixed up, nothing is cut, and a later change of the setting is told."""
-    valkey.flushall()
+    valkey.flushdb()
     other = "uuid" if kind == "integer" else "integer"
     found = exercise(start_python, empty_database, keys, other=other, environment={"WEIR_USER_KEY": kind})
     assert found["rows"] > 0
@@ -149,7 +149,7 @@ def test_a_foreign_key_to_a_user_model_of_ones_own(
     start_python: StartPython, empty_database: str, valkey: redis.Redis, tmp_path: Path
 ) -> None:
     """Its primary key says what keys are, and deleting a user is counted."""
-    valkey.flushall()
+    valkey.flushdb()
     before = people(tmp_path, "models.UUIDField(primary_key=True, default=uuid.uuid4)")
     keys = "[get_user_model().objects.create(username=str(n)).pk for n in range(5)]"
     environment = {"WEIR_USER_FOREIGN_KEY": "true"}

@@ -18,10 +18,10 @@ import pytest
 import redis
 from django.db import connection
 
-from project import embedded
 from project.checkout import CHECKOUT
 from tests.forked import Forked
 from tests.home import HOME
+from tests.servers import database_url
 
 END_WITHIN_S = 20
 
@@ -80,7 +80,6 @@ class Procfile:
 @pytest.fixture
 def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) -> Iterator[Procfile]:  # noqa: ARG001
     """Return what starts processes of the Procfile, on the database of the tests and the broker of this test."""
-    host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
     socket = own_broker.connection_pool.connection_kwargs["path"]
     made = Procfile(
         folder=tmp_path,
@@ -88,7 +87,7 @@ def procfile(transactional_db: None, own_broker: redis.Redis, tmp_path: Path) ->
         environment={
             **os.environ,
             "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
-            "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}",
+            "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
             "REDIS_URL": f"unix://{socket}",
             "DJANGO_SECRET_KEY": "a key of the tests",
         },

@@ -103,7 +103,8 @@ def test_a_beat_that_is_cut_off_from_postgresql_gives_way(
     url = f"postgresql://{embedded.DATABASE_USER}@127.0.0.1:{cable.port}/{name}?sslmode=disable&gssencmode=disable"
     cut_off = procfile.start("beat", log="cut off", DATABASE_URL=url).pid
     eventually(lambda: senders(procfile), "a message")
-    standby = procfile.start("beat", log="standby", DATABASE_URL=f"{directly}&application_name=standby").pid
+    sign = "&" if "?" in directly else "?"
+    standby = procfile.start("beat", log="standby", DATABASE_URL=f"{directly}{sign}application_name=standby").pid
     eventually(lambda: is_connected("standby"), "the standby")
 
     cable.whole.clear()
@@ -111,7 +112,7 @@ def test_a_beat_that_is_cut_off_from_postgresql_gives_way(
     eventually(lambda: standby in senders(procfile), "the standby's message", seconds=TAKES_OVER_WITHIN_S)
     print(f"\nthe standby ticks {time.monotonic() - cut_at:.1f} s later")
     cable.mend()
-    eventually(lambda: "beat_lost_lock" in procfile.said("cut off"), "the other one to find out")
+    eventually(lambda: "beat_lost_lease" in procfile.said("cut off"), "the other one to find out")
     before = senders(procfile).count(standby)
     eventually(lambda: senders(procfile).count(standby) > before + 1, "the standby to go on")
     assert [pid for pid, _ in groupby(senders(procfile))] == [cut_off, standby]

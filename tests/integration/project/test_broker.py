@@ -57,9 +57,9 @@ def test_a_broker_host_that_says_nothing_is_given_up(own_broker: Any) -> None:
         channel: Any = made.default_channel
         link = channel.client.connection_pool.get_connection()
         tcp = socket.IPPROTO_TCP
-        assert link._sock.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 8_000
+        assert link._sock.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 5_000
         names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-        assert [link._sock.getsockopt(tcp, name) for name in names] == [4, 2, 2]
+        assert [link._sock.getsockopt(tcp, name) for name in names] == [3, 1, 2]
 
 
 def closed_port() -> int:

@@ -12,8 +12,9 @@ from django.db import connection
 from project import embedded
 from project.checkout import CHECKOUT
 from project.errors import DOCTOR
-from tests.home import HOME
+from tests.home import DATABASE_URL
 from tests.integration.project.conftest import Manage, RefusesPasswords, Told, environment, serving
+from tests.servers import PLACE, database_url
 
 SECRET = "s3cret"  # noqa: S105  what must never be seen
 LIST = ("showmigrations", "ratelimit")  # asks the database
@@ -72,18 +73,18 @@ def test_a_refused_password_is_not_shown_even_if_the_server_repeats_it(manage: M
 @pytest.mark.usefixtures("embedded_servers")
 def test_unknown_databases_and_users(manage: Manage) -> None:
     """A database or a user that the server does not have is told as such."""
-    sockets = embedded.postgres_socket_dir(HOME)
-    told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://postgres:{SECRET}@/{sockets}/nowhere"))
-    assert told.startswith(f"PostgreSQL at {sockets}, database nowhere, does not work (")
+    user = "" if DATABASE_URL else f"{embedded.DATABASE_USER}:{SECRET}"  # a server of one's own may want the right one
+    told = sentence(manage(*LIST, DATABASE_URL=database_url("nowhere", user=user)))
+    assert told.startswith(f"PostgreSQL at {PLACE}, database nowhere, does not work (")
     assert told.endswith(f'database "nowhere" does not exist): check DATABASE_URL{DOCTOR}.')
-    told = sentence(manage(*LIST, DATABASE_URL=f"postgresql://nobody:{SECRET}@/{sockets}/postgres"))
+    told = sentence(manage(*LIST, DATABASE_URL=database_url("postgres", user=f"nobody:{SECRET}")))
     assert told.endswith(f'role "nobody" does not exist): check DATABASE_URL{DOCTOR}.')
 
 
 @pytest.mark.usefixtures("embedded_servers")
 def test_a_database_without_tables(manage: Manage) -> None:
     """Where the tables are missing, the command says to migrate."""
-    url = f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/postgres"
+    url = database_url("postgres")
     assert sentence(manage("sites", DATABASE_URL=url)).endswith("run `python manage.py migrate`.")
 
 
@@ -227,59 +228,59 @@ def test_a_broker_that_refuses_the_password(manage: Manage) -> None:
 
 
 @pytest.fixture
-def database_url(transactional_db: None) -> str:  # noqa: ARG001  has the tables made
+def tables(transactional_db: None) -> str:  # noqa: ARG001  has them made
     """Return where the tests' database is."""
-    return f"postgresql://postgres@/{embedded.postgres_socket_dir(HOME)}/{connection.settings_dict['NAME']}"
+    return database_url(connection.settings_dict["NAME"])
 
 
 @pytest.mark.parametrize("command", ["flush_unread", "reconcile_unread"])
-def test_deltas_that_are_out_of_reach(manage: Manage, command: str, database_url: str) -> None:
+def test_deltas_that_are_out_of_reach(manage: Manage, command: str, tables: str) -> None:
     """Redis is named with the variable that names it, though the broker may be another server."""
     servers = {"REDIS_URL": f"redis://:{SECRET}@127.0.0.1:1/0", "CELERY_BROKER_URL": f"amqp://u:{SECRET}@127.0.0.1:2/"}
-    told = sentence(manage(command, DATABASE_URL=database_url, **servers))
+    told = sentence(manage(command, DATABASE_URL=tables, **servers))
     assert told.startswith("Redis at 127.0.0.1:1/0 does not work (")
     assert told.endswith(f"Connection refused): check REDIS_URL{DOCTOR}.")
 
 
 @pytest.mark.parametrize("kind", ["redis+sentinel", "redis+cluster"])
-def test_deltas_on_several_servers_that_are_out_of_reach(manage: Manage, kind: str, database_url: str) -> None:
+def test_deltas_on_several_servers_that_are_out_of_reach(manage: Manage, kind: str, tables: str) -> None:
     """They are named as the variable names them."""
     path = "/orders/0" if kind == "redis+sentinel" else ""
     servers = {
         "REDIS_URL": f"{kind}://:{SECRET}@127.0.0.1:1,127.0.0.1:2{path}",
         "CELERY_BROKER_URL": "redis://127.0.0.1:3/0",
     }
-    told = sentence(manage("flush_unread", DATABASE_URL=database_url, **servers))
+    told = sentence(manage("flush_unread", DATABASE_URL=tables, **servers))
     assert told.startswith(f"Redis at 127.0.0.1:1,127.0.0.1:2{path} does not work (")
     assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
 
 
-def test_a_cluster_without_a_broker_beside_it(manage: Manage, database_url: str) -> None:
+def test_a_cluster_without_a_broker_beside_it(manage: Manage, tables: str) -> None:
     """No process starts: Celery cannot use a cluster."""
-    told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=f"redis+cluster://:{SECRET}@127.0.0.1"))
+    told = sentence(manage("flush_unread", DATABASE_URL=tables, REDIS_URL=f"redis+cluster://:{SECRET}@127.0.0.1"))
     assert told.startswith("CELERY_BROKER_URL must be set: REDIS_URL names a cluster, ")
 
 
-def test_deltas_in_an_embedded_valkey_that_does_not_run(manage: Manage, database_url: str, tmp_path: Path) -> None:
+def test_deltas_in_an_embedded_valkey_that_does_not_run(manage: Manage, tables: str, tmp_path: Path) -> None:
     """Without REDIS_URL the command says how to start it."""
-    told = sentence(manage("flush_unread", DATABASE_URL=database_url, WEIR_HOME=tmp_path))
+    told = sentence(manage("flush_unread", DATABASE_URL=tables, WEIR_HOME=tmp_path))
     assert told == "Valkey is not running: start it with `make up`, or set REDIS_URL to a server of your own."
 
 
-def test_deltas_behind_a_wrong_password(manage: Manage, database_url: str) -> None:
+def test_deltas_behind_a_wrong_password(manage: Manage, tables: str) -> None:
     """It is told as such, and not shown even if Redis repeats it."""
     with serving(WrongPassword) as port:
         url = f"redis://:{SECRET}@127.0.0.1:{port}/0"
-        told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+        told = sentence(manage("flush_unread", DATABASE_URL=tables, REDIS_URL=url))
     assert told.startswith(f"Redis at 127.0.0.1:{port}/0 does not work (")
     assert "invalid username-password pair" in told
     assert told.endswith(f"): check REDIS_URL{DOCTOR}.")
 
 
-def test_deltas_behind_a_malformed_url(manage: Manage, database_url: str) -> None:
+def test_deltas_behind_a_malformed_url(manage: Manage, tables: str) -> None:
     """A port that cannot be read is the setting's fault."""
     url = f"redis://:{SECRET}@cache.example:port/0"
-    told = sentence(manage("flush_unread", DATABASE_URL=database_url, REDIS_URL=url))
+    told = sentence(manage("flush_unread", DATABASE_URL=tables, REDIS_URL=url))
     assert told.startswith("REDIS_URL is malformed (")
 
 
@@ -296,12 +297,11 @@ def test_a_reader_that_has_enough_ends_a_command_quietly() -> None:
 
 def test_a_database_that_takes_no_writes_is_told(manage: Manage) -> None:
     """A standby after a fail-over, for example."""
-    sockets = embedded.postgres_socket_dir(HOME)
     told = manage(
         "fetch",
         "--no-wait",
         "http://a.example/",
-        DATABASE_URL=f"postgresql://postgres@/{sockets}/{connection.settings_dict['NAME']}",
+        DATABASE_URL=database_url(connection.settings_dict["NAME"]),
         DJANGO_SECRET_KEY="of a test",  # noqa: S106
         PGOPTIONS="-c default_transaction_read_only=on",
     )

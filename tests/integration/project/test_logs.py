@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_beat_logs_that_it_holds_the_lock(procfile: Procfile, eventually: Eventually) -> None:
     """It is a line of the level INFO, which is the default."""
     procfile.start("beat")
-    eventually(lambda: '"event": "beat_holds_lock"' in procfile.said("beat"), "the line")
+    eventually(lambda: '"event": "beat_holds_lease"' in procfile.said("beat"), "the line")
 
 
 @pytest.mark.parametrize(("level", "lines"), [("INFO", 1), ("WARNING", 0)])

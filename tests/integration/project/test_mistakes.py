@@ -14,13 +14,13 @@ from django.core.management import execute_from_command_line
 from django.db import connection
 
 from notifications import inbox
-from project import embedded, environment
+from project import environment
 from project.doctor.themes import queues
 from project.environment import UnreadableVariables
 from project.errors import DOCTOR, in_one_sentence
-from tests.home import HOME
 from tests.integration.conftest import Message
 from tests.integration.project.conftest import Manage, RefusesPasswords, serving
+from tests.servers import database_url
 from workers import consumers
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch
@@ -149,7 +149,7 @@ TYPED = [
 ]
 
 # The same with variables of the environment, which a new process reads. {postgres} is the port of a server that refuses
-# passwords, {sockets} the folder of one that has a database without tables.
+# passwords, {empty} the URL of a database without tables.
 SET = [
     (
         "showmigrations",
@@ -178,7 +178,7 @@ SET = [
     ),
     (
         "sites",
-        {"DATABASE_URL": "postgresql://postgres@/{sockets}/postgres"},
+        {"DATABASE_URL": "{empty}"},
         "The database lacks tables that this command needs: run `python manage.py migrate`.",
         1,
     ),
@@ -221,7 +221,7 @@ SET = [
         "Weir reads no variable WEIR_FETCH_ALOW_NETS. Did you mean WEIR_FETCH_ALLOW_NETS?",
         0,
     ),
-    ("doctor", {"DATABASE_URL": "", "WEIR_HOME": "{here}"}, "2 wrong, 26 not checked.", 1),
+    ("doctor", {"DATABASE_URL": "", "WEIR_HOME": "{here}"}, "2 wrong, 28 not checked.", 1),
 ]
 
 # What web code calls.
@@ -306,11 +306,11 @@ def test_a_mistake_in_a_variable(
 ) -> None:
     """Comes back as one sentence, whatever is typed, or as a warning before what the command does."""
     typed, given, told, status = mistake
-    sockets = embedded.postgres_socket_dir(HOME)
-    variables = {"DATABASE_URL": f"postgresql://postgres@/{sockets}/{connection.settings_dict['NAME']}", **given}
+    variables = {"DATABASE_URL": database_url(connection.settings_dict["NAME"]), **given}
+    places = {"here": here, "postgres": postgres, "empty": database_url("postgres")}
     ended = manage(
         *shlex.split(typed),
-        **{name: text.format(here=here, postgres=postgres, sockets=sockets) for name, text in variables.items()},
+        **{name: text.format(**places) for name, text in variables.items()},
     )
     assert (last_line(ended.stderr or ended.stdout)[-len(told) :], ended.returncode) == (told, status)
 

@@ -72,7 +72,7 @@ def broker(valkey: redis.Redis) -> Iterator[redis.Redis]:
     """Return the tests' Valkey, to which messages are sent."""
     broker_link.forget_outage()
     yield valkey
-    valkey.flushall()
+    valkey.flushdb()
 
 
 def headers(broker: redis.Redis, queue: str = "default") -> list[dict[str, Any]]:

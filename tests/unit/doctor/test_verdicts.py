@@ -15,10 +15,12 @@ from project.doctor.themes import (
     host,
     mail,
     packages,
+    pooling,
     postgresql,
     processes,
     queues,
     redis_server,
+    rights,
     themes,
     variables,
 )
@@ -115,6 +117,17 @@ ALL = [process(kind) for kind in processes.KINDS]
         (postgresql.migrations(1, 0), "wrong", "1 migration is not applied: run `python manage.py migrate`"),
         (postgresql.migrations(2, 0), "wrong", "2 migrations are not applied"),
         (postgresql.migrations(0, 2), "warning", "does not have: is it the newest?"),
+        (
+            rights.rights(rights.Rights("weir_app", False, 0, "")),
+            "good",
+            "weir_app reads and writes all tables",
+        ),
+        (rights.rights(rights.Rights("postgres", True, 0, "")), "good", "and may change them"),
+        (
+            rights.rights(rights.Rights("weir_app", False, 2, "mail_email")),
+            "wrong",
+            "such as mail_email: execute",
+        ),
         (postgresql.schedule(ENTRIES), "good", "has all"),
         (postgresql.schedule({**ENTRIES, "weir: old": True}), "wrong", "sync_schedule"),
         (postgresql.schedule({}), "wrong", "sync_schedule"),
@@ -292,3 +305,28 @@ def test_each_check_has_a_name_of_its_own_that_fits() -> None:
         for check in theme.checks:
             assert set(check.needs) <= provided, check.name
             provided.add(check.provides)
+
+
+LIMITS = pooling.Limits(
+    pid=7, statement_timeout="1min", idle_timeout="1min", isolation="read committed", compiles=False
+)
+
+
+def test_without_a_pooler_of_transactions_all_is_well() -> None:
+    assert pooling.pooling(LIMITS, changes_session=False, is_known=False).level == Level.GOOD
+
+
+def test_a_pooler_of_transactions_must_be_known() -> None:
+    found = pooling.pooling(LIMITS, changes_session=True, is_known=False)
+    assert found.level == Level.WRONG
+    assert "set WEIR_TRANSACTION_POOLING=true" in found.sentence
+
+
+def test_behind_one_the_role_must_have_the_limits() -> None:
+    """Also where the pool gave the same session twice."""
+    assert pooling.pooling(LIMITS, changes_session=False, is_known=True).level == Level.GOOD
+    found = pooling.pooling(LIMITS._replace(statement_timeout="0"), changes_session=True, is_known=True)
+    assert found.level == Level.WRONG
+    assert found.sentence.endswith("ALTER ROLE ... SET statement_timeout = '60s'.")
+    found = pooling.pooling(LIMITS._replace(compiles=True), changes_session=True, is_known=True)
+    assert found.sentence.endswith("ALTER ROLE ... SET jit = 'off'.")

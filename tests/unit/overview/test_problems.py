@@ -17,6 +17,8 @@ NOTHING: dict[str, Any] = {
     "trusted": True,
     "stalled_fetch": None,
     "halted_site": None,
+    "closed_because": "",
+    "recovered_at": None,
 }  # fmt: skip
 
 
@@ -46,6 +48,16 @@ def test_where_all_is_well_nothing_is_found() -> None:
     ("overview", "sentence", "next_step"),
     [
         (replace(seen(), broker_error="refused"), "The broker cannot be reached (refused): ", "start it, or "),
+        (
+            seen(closed_because="Lost."),
+            "Nothing is granted until a recovery has ended: Lost.",
+            "wait; ",
+        ),
+        (
+            seen(recovered_at=NOW, recovered_because="It went back.", recovered_emails=3),
+            "It went back. Weir recovered from that at 2026-01-01 00:00:00 UTC; 3 e-mails became unknown.",
+            "docs/operations.md",
+        ),
         (replace(seen(), processes=[]), "No process is known: nothing runs.", "make up, or "),
         (
             replace(seen(), processes=[process(kind) for kind in NEEDED if kind != "fetcher"]),

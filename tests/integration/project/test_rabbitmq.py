@@ -1,0 +1,117 @@
+"""RabbitMQ as the broker: it is asked within the same time as Redis, also frozen, and what is sent arrives."""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from celery import Celery
+
+from project.environment import transports
+from tests import rabbitmqs
+from tests.integration.notifications.tls_front import fronts
+from tests.rabbitmqs import RabbitMQ
+from workers import broker_link, publish, task_names
+
+pytestmark = pytest.mark.skipif(not (rabbitmqs.SERVER and rabbitmqs.EPMD), reason=rabbitmqs.MISSING)
+ASKED_WITHIN_S = 1.5
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    with rabbitmqs.running(tmp_path_factory.mktemp("rabbitmq") / "node") as made:
+        yield made
+
+
+@pytest.fixture
+def queue(broker: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Have this process send its messages there, and return the name of a queue that only this test uses."""
+    with sending_to(broker.url, request.node.name):
+        yield request.node.name
+
+
+@contextmanager
+def sending_to(url: str, queue: str) -> Iterator[None]:
+    """Have this process send its messages to this broker."""
+    app = Celery(broker=url, set_as_current=False)
+    app.conf.broker_transport_options = transports.options(url, "")
+    app.conf.broker_use_ssl = transports.tls(url)
+    app.conf.task_publish_retry = False
+    app.conf.task_default_queue = queue
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (broker_link, publish):
+            patched.setattr(module, "current_app", app)
+        broker_link.forget_outage()
+        broker_link._connection.cache_clear()
+        yield
+    broker_link._connection.cache_clear()
+    broker_link.forget_outage()
+
+
+def took_s(began: float) -> float:
+    return time.monotonic() - began
+
+
+def test_messages_are_sent_and_counted(queue: str) -> None:
+    """As with Redis."""
+    for count in range(3):
+        assert broker_link.waiting_in(queue) == count
+        assert publish.publish(task_names.HEARTBEAT, queue)
+
+
+def test_a_frozen_server_is_not_waited_for(broker: RabbitMQ, queue: str) -> None:
+    """Nobody waits for longer than 1.5 s, and no late answer is taken for that to another question."""
+    other = f"{queue}-other"
+    broker_link._app().amqp.queues.add(other)
+    assert broker_link.waiting_in(other) == 0
+    assert publish.publish(task_names.HEARTBEAT, queue)
+    with broker.frozen():
+        for _ in range(3):
+            broker_link.forget_outage()
+            began = time.monotonic()
+            with pytest.raises(broker_link.Unreachable, match=r"timed out|not answer in time"):
+                broker_link.waiting_in(other)
+            assert took_s(began) < ASKED_WITHIN_S
+            broker_link.forget_outage()
+            began = time.monotonic()
+            assert not publish.publish(task_names.HEARTBEAT, queue)
+            assert took_s(began) < ASKED_WITHIN_S
+    broker_link.forget_outage()
+    assert broker_link.waiting_in(queue) == 1
+    assert broker_link.waiting_in(other) == 0
+
+
+def test_tls_is_verified(broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authority, and that the certificate is for the host of the URL."""
+    with fronts(tmp_path) as tls:
+        port = tls.start(broker.port, only_tls=True)
+        urls = [f"amqps://guest:guest@{host}:{port}//" for host in ("127.0.0.1", "localhost.localdomain")]
+        with sending_to(urls[0], "tls"), pytest.raises(broker_link.Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+            broker_link.waiting_in("tls")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
+        with sending_to(urls[0], "tls"):
+            assert broker_link.waiting_in("tls") == 0
+        monkeypatch.setattr(socket, "getaddrinfo", partial(resolved, port))
+        with sending_to(urls[1], "tls"), pytest.raises(broker_link.Unreachable, match="not valid for"):
+            broker_link.waiting_in("tls")
+
+
+def resolved(port: int, *_: object) -> list[tuple[object, ...]]:
+    """Return the loopback address for any host."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+
+
+def test_a_server_that_was_killed_is_found_again(broker: RabbitMQ, queue: str) -> None:
+    """Messages have outlived it: queues are durable, and each message was confirmed."""
+    assert publish.publish(task_names.HEARTBEAT, queue)
+    broker.kill()
+    began = time.monotonic()
+    assert not publish.publish(task_names.HEARTBEAT, queue)
+    assert took_s(began) < ASKED_WITHIN_S
+    broker.start()
+    broker_link.forget_outage()
+    assert broker_link.waiting_in(queue) == 1
+    assert publish.publish(task_names.HEARTBEAT, queue)
