@@ -1,14 +1,14 @@
-# Everything a checkout needs. `make` alone lists the targets; ARGS="..." is handed to demo, up, test, faults and bench.
+# Everything a checkout needs. `make` alone lists the targets; ARGS="..." is handed to all that run something.
 
 PYTHON ?= python3
 BIN := .venv/bin
 # Tests and demo start many processes: with cached byte code each takes a third less of the processor to start.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install demo up test lint hooks docs pictures faults bench clean
+.PHONY: help install demo up test deployments matrix lint hooks docs lock sbom pictures faults bench clean
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: .venv/.installed ## install Weir and its tools into .venv (PYTHON=... names another Python)
 
@@ -21,20 +21,30 @@ up: .venv/.installed-embedded ## run web, workers and beat on the embedded serve
 # A file is run by one process: what a module sets up is set up once. Those that take long wait; others fill their time.
 SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 
+# These have all three jobs run on servers that fail over, go back, are upgraded or full: `make deployments`, and CI.
+DEPLOYMENTS = $(addprefix tests/acceptance/,failover faults great_run hardening pooler recovery upgrade)
+
 # Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
-test: install ## run all tests
+test: install ## run all tests but those of `make deployments`
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) -m "not alone" tests/acceptance tests/integration tests/unit
-	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone tests/acceptance
+	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
+	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
-lint: install ## check style, types and the directions of imports
+deployments: install ## run all jobs on servers that fail over, go back, are upgraded or full, with faults of all kinds
+	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(or $(ARGS),$(DEPLOYMENTS))
+
+matrix: install ## run unit and integration tests with each version of Python, Django and servers that there is
+	$(BIN)/python -m tests.matrix $(ARGS)
+
+lint: install ## check style, types, the directions of imports, and that migrations only add
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --quiet --no-header tests/unit/project/test_migration_files.py tests/unit/project/test_additive_migrations.py
 
 hooks: install ## have each commit checked as by `make lint`, and its subject's length
 	$(BIN)/pre-commit install
@@ -43,6 +53,20 @@ docs: install ## build the documentation as a site in build/docs; a warning is a
 	@$(BIN)/python -m project.environment.reference
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html -d build/doctrees docs build/docs
 	@echo "The documentation is in build/docs/index.html."
+
+# For every platform and Python that Weir runs on. uv asks the index that its own configuration names.
+lock: install ## write requirements.lock: what the image installs, with hashes, by pyproject.toml and constraints.txt
+	$(BIN)/python -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		-c constraints.txt --output-file requirements.lock pyproject.toml
+
+BUILD ?= build
+sbom: install ## write what requirements.lock consists of: build/sbom.cdx.json (CycloneDX), and build/licences.md
+	@mkdir -p $(BUILD)
+	$(BIN)/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --mc-type application --output-reproducible \
+		--output-format JSON --output-file $(BUILD)/sbom.cdx.json requirements.lock
+	$(BIN)/pip-licenses --packages $$(sed -n 's/==.*//p' requirements.lock) --with-system --format markdown --with-urls \
+		--output-file $(BUILD)/licences.md
 
 pictures: install ## run the demo, and take the pictures of the operators' pages in docs/images/pages
 	@$(BIN)/python -m tests.acceptance.ops.pictures
@@ -54,7 +78,7 @@ bench: .venv/.installed-bench ## measure against named peers; writes JSON to .we
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## delete caches, build output and throw-away servers; keeps .venv and what `make up` stored
-	@for home in .weir/test .weir/demo .weir/pictures .weir/bench; do \
+	@for home in .weir/test .weir/matrix/home .weir/demo .weir/pictures .weir/bench; do \
 		if [ -d $$home ]; then \
 			$(BIN)/python -c 'import sys, pathlib; from project import embedded; embedded.discard(pathlib.Path(sys.argv[1]))' $$home \
 				|| exit 1; \
