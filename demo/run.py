@@ -11,6 +11,7 @@ from typing import Protocol
 
 from django.core.management import call_command
 from django.db import connection
+from django.db.models.functions import Now
 
 from demo import home as demo_home
 from demo import inboxes, shipments
@@ -21,12 +22,11 @@ from demo.plan import Plan
 from demo.users import USER_IDS
 from demo.workload import Workload
 from notifications import reconcile
-from postgres import statements
 from project import embedded
 from project.celery import app
 from project.logins import links
 from project.processes import interrupts, procfile
-from workers.beat import LOCK
+from workers.models import BeatLease
 
 BESIDE_FETCHERS = ("web", "worker", "ticks", "maintenance", "mailer", "beat")
 LOOK_EVERY_S = 0.5
@@ -166,8 +166,8 @@ def _make_tables() -> None:
 
 
 def _beat_ticks() -> bool:
-    """Tell whether a beat process holds the lock with which it ticks."""
-    return bool(statements.run("demo", "beat_ticks", {"lock": LOCK}))
+    """Tell whether a beat process holds the lease with which it ticks."""
+    return BeatLease.objects.filter(lease_until__gt=Now()).exists()
 
 
 def _free_port() -> int:

@@ -45,7 +45,7 @@ def statement_takes(
     `changed` replaces parameters. The plan is written to `<folder>/<name>.txt`.
     """
     text = files(package).joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
-    parameters = {**_parameters.get(f"{package}.{statement}", {}), **(changed or {})}
+    parameters = {"known_number": 0, "clock": None, **_parameters.get(f"{package}.{statement}", {}), **(changed or {})}
     connection.ensure_connection()
     raw = cast("psycopg.Connection[Any]", connection.connection)
     times = []

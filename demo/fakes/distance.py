@@ -1,7 +1,8 @@
 """A server that is far away: a TCP port whose connections lead to a Unix socket, each direction with a delay.
 
 Delays do not limit what is in flight, as on a long line. With jitter, each packet takes up to so much longer; packets
-keep their order.
+keep their order. One that is lost is sent again, as TCP does, after a time-out and a further round trip, and all behind
+it wait. A line that hangs takes what is sent, hands over nothing, and tells neither side.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CHUNK = 65_536
+SENT_AGAIN_AFTER_S = 0.2  # Linux' shortest, to which it adds the round trip
+LOOK_EVERY_S = 0.02
 Line = asyncio.Queue[tuple[float, bytes]]  # when each packet arrives; an empty one is the end
 
 
@@ -22,6 +25,9 @@ class Distance:
         self.port = 0
         self.round_trip_s = round_trip_s
         self.jitter_s = jitter_s  # of a round trip, at most
+        self.lost_share = 0.0  # of all packets
+        self.lost = 0
+        self.hangs = False
         self._target = target
         self._work: set[asyncio.Future[None]] = set()
 
@@ -31,7 +37,7 @@ class Distance:
         for source, sink in ((reader, back), (there, writer)):
             line: Line = asyncio.Queue()
             self._keep(self._read(source, line))
-            self._keep(_write(line, sink))
+            self._keep(self._write(line, sink))
 
     async def close(self) -> None:
         """End all connections."""
@@ -53,8 +59,25 @@ class Distance:
                 data = b""
             line.put_nowait((asyncio.get_running_loop().time() + self._delay_s(), data))
 
+    async def _write(self, line: Line, sink: asyncio.StreamWriter) -> None:
+        """Hand over what is on the line, in its order, each packet when it arrives."""
+        loop, data = asyncio.get_running_loop(), b"-"
+        try:
+            while data:
+                arrives_at, data = await line.get()
+                await asyncio.sleep(arrives_at - loop.time())
+                while self.hangs:  # noqa: ASYNC110  set by another thread, which an Event is not for
+                    await asyncio.sleep(LOOK_EVERY_S)
+                sink.write(data)
+        finally:
+            sink.close()
+
     def _delay_s(self) -> float:
-        return self.round_trip_s / 2 + random.uniform(0, self.jitter_s / 2)  # noqa: S311  a fake
+        delay_s = self.round_trip_s / 2 + random.uniform(0, self.jitter_s / 2)  # noqa: S311  a fake
+        if random.random() < self.lost_share:  # noqa: S311  a fake
+            self.lost += 1
+            delay_s += SENT_AGAIN_AFTER_S + self.round_trip_s
+        return delay_s
 
 
 @contextmanager
@@ -73,15 +96,3 @@ def distance(target: Path, round_trip_s: float, jitter_s: float = 0.0) -> Iterat
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-
-
-async def _write(line: Line, sink: asyncio.StreamWriter) -> None:
-    """Hand over what is on the line, in its order, each packet when it arrives."""
-    loop, data = asyncio.get_running_loop(), b"-"
-    try:
-        while data:
-            arrives_at, data = await line.get()
-            await asyncio.sleep(arrives_at - loop.time())
-            sink.write(data)
-    finally:
-        sink.close()

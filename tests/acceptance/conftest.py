@@ -27,6 +27,7 @@ from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
 from tests.forked import Forked
+from tests.servers import database_url
 from tests.waiting import wait_for
 from workers.fetches.models import FINAL, Fetch
 
@@ -45,7 +46,7 @@ def _commands() -> dict[str, list[str]]:
 
 
 COMMANDS = _commands()
-READY = {kind: "beat_holds_lock" if kind == "beat" else "ready." for kind in COMMANDS}
+READY = {kind: "beat_holds_lease" if kind == "beat" else "ready." for kind in COMMANDS}
 
 
 @dataclass(kw_only=True)
@@ -71,10 +72,10 @@ class Cluster:
         self.launch(kind, name, *options, celery=celery)
         self.wait_until_ready(kind, name)
 
-    def start_together(self, *names: str) -> None:
+    def start_together(self, *names: str, celery: Sequence[str] = CELERY) -> None:
         """Start processes at once; each name is a kind, or begins with one and a hyphen."""
         for name in names:
-            self.launch(name.partition("-")[0], name)
+            self.launch(name.partition("-")[0], name, celery=celery)
         for name in names:
             self.wait_until_ready(name.partition("-")[0], name)
 
@@ -138,13 +139,12 @@ def cluster(
     call_command("sync_schedule")
     broker_home = tmp_path / "broker"
     broker_home.mkdir()
-    host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
     made = Cluster(
         folder=tmp_path,
         broker_home=broker_home,
         environment={
             **os.environ,
-            "DATABASE_URL": f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}",
+            "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
             "REDIS_URL": f"unix://{embedded.valkey_socket(broker_home)}",
             "WEIR_FETCH_ALLOW_NETS": ALLOW_NETS,
             "WEIR_FETCH_TIMEOUT": "3",

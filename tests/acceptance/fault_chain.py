@@ -12,9 +12,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import honcho.environ
 import psutil
@@ -38,8 +39,24 @@ LARGE = 4_000_000  # bytes of a page, for which a fetcher needs more memory than
 POLL_S = 0.05
 READY = {
     **dict.fromkeys(("worker", "ticks", "maintenance", "fetcher", "mailer"), "ready."),
-    "beat": "beat_holds_lock",
+    "beat": "beat_holds_lease",
 }
+
+
+class Hit(Protocol):
+    """Processes and servers that faults can hit, wherever they run."""
+
+    def signal(self, kind: str, number: signal.Signals) -> None:
+        """Send a signal to a process and its children."""
+
+    def broker(self) -> redis.Redis:
+        """Return a client of the broker."""
+
+    def postgres_processes(self) -> list[psutil.Process]:
+        """Return PostgreSQL's processes, the first one first."""
+
+    def query(self, *statements: str) -> None:
+        """Have PostgreSQL do something, whatever its sessions may do by default."""
 
 
 @dataclass(kw_only=True)
@@ -247,7 +264,7 @@ def running(folder: Path, home: Path, hosts_file: Path) -> Iterator[Chain]:
         for what, number in (("PostgreSQL", POSTGRES_CABLE), ("broker", BROKER_CABLE)):
             name = what.lower()
             chain.cables[what] = networks.join(separate.sites, separate.clients[0], number, name, name)
-        chain.cables["sites"] = networks.Cable(network=separate.sites, name="client0", here=f"{networks.CABLES}.0.1")
+        chain.cables["sites"] = networks.cable_to(separate, 0)
         chain.start_postgres()
         chain.start_valkey()
         yield chain
@@ -272,7 +289,7 @@ def cable(chain: Chain, to: str) -> Fault:
     return Fault(name=f"fetcher's cable to {to}", begin=pulled.pull, end=pulled.put_back)
 
 
-def frozen(chain: Chain, kind: str) -> Fault:
+def frozen(chain: Hit, kind: str) -> Fault:
     """Stop a process, and have it go on."""
     return Fault(
         name=f"{kind} stopped (SIGSTOP)",
@@ -281,7 +298,7 @@ def frozen(chain: Chain, kind: str) -> Fault:
     )
 
 
-def redis_full(chain: Chain) -> Fault:
+def redis_full(chain: Hit) -> Fault:
     return Fault(
         name="Redis is full",
         begin=lambda: chain.broker().config_set("maxmemory", 1),
@@ -289,7 +306,7 @@ def redis_full(chain: Chain) -> Fault:
     )
 
 
-def redis_read_only(chain: Chain) -> Fault:
+def redis_read_only(chain: Hit) -> Fault:
     """Make Redis a replica of one that is not there, as after a fail-over."""
     return Fault(
         name="Redis is read-only",
@@ -298,17 +315,19 @@ def redis_read_only(chain: Chain) -> Fault:
     )
 
 
-def postgres_frozen(chain: Chain) -> Fault:
+def postgres_frozen(chain: Hit) -> Fault:
     stopped: list[psutil.Process] = []
 
     def begin() -> None:
         stopped[:] = chain.postgres_processes()
         for process in stopped:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                process.suspend()
 
     def end() -> None:
         for process in reversed(stopped):
-            process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     return Fault(name="PostgreSQL stopped (SIGSTOP)", begin=begin, end=end)
 
@@ -323,7 +342,7 @@ def postgres_killed(chain: Chain) -> Fault:
     return Fault(name="PostgreSQL killed (SIGKILL)", begin=begin, end=chain.start_postgres)
 
 
-def postgres_read_only(chain: Chain) -> Fault:
+def postgres_read_only(chain: Hit) -> Fault:
     """Have new transactions of all sessions be able to read only."""
     reload = "SELECT pg_reload_conf()"
     return Fault(

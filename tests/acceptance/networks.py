@@ -4,16 +4,19 @@ Each is a network namespace of Linux, which lasts as long as a process in it: on
 host's own network does not change, and nothing is left, even if the test was killed.
 """
 
+import ctypes
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 SITES = "198.18"  # this network and the next are for tests of networks (RFC 2544)
 CABLES = "198.19"
 ALLOW_NETS = f"{SITES}.0.0/16"
+CLONE_NEWNET = 0x40000000  # Linux, for setns
 # A user other than root is root in a user namespace, where the system permits that.
 AS_ROOT = () if os.geteuid() == 0 else ("--user", "--map-root-user")
 ENTER_AS_ROOT = () if os.geteuid() == 0 else ("--user", "--preserve-credentials")
@@ -37,6 +40,16 @@ class Network:
     def holds(self, pid: int) -> bool:
         """Tell whether a process is in it."""
         return Path(f"/proc/{pid}/ns/net").samefile(f"/proc/{self.pid}/ns/net")
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have this thread, and all that it starts meanwhile, be in it. Only root can."""
+        with Path("/proc/thread-self/ns/net").open() as before, Path(f"/proc/{self.pid}/ns/net").open() as there:
+            _enter(there)
+            try:
+                yield
+            finally:
+                _enter(before)
 
     def set_up(self, *lines: str) -> None:
         """Have `ip` do this, line by line; raises Unavailable, with its words, where it cannot."""
@@ -72,6 +85,12 @@ class Cable:
         self.network.set_up(f"link set {self.name} up")
 
 
+def _enter(namespace: IO[str]) -> None:
+    """Do what `os.setns` does from Python 3.12 on."""
+    if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
+        raise Unavailable(os.strerror(ctypes.get_errno()))
+
+
 @contextmanager
 def separate(clients: int) -> Iterator[Networks]:
     """Make networks: one for sites, and so many for clients, each with an address of its own.
@@ -84,6 +103,11 @@ def separate(clients: int) -> Iterator[Networks]:
         except FileNotFoundError as error:
             raise Unavailable(f"There is no {error.filename}.") from error
         yield made
+
+
+def cable_to(made: Networks, client: int) -> Cable:
+    """Return the cable between the network of the sites and that of a client, which `separate` has laid."""
+    return Cable(network=made.sites, name=f"client{client}", here=f"{CABLES}.{client}.1")
 
 
 def _joined(leaving: ExitStack, clients: int) -> Networks:

@@ -30,9 +30,14 @@ NOT_RUN = [
     NotRun(REAL, "DATABASE_URL=postgresql://weir:PASSWORD@db.example.com:5432/weir", "These are the reader's servers."),
     NotRun(REAL, "WEIR_TLS_PROXIES=10.0.0.5", "There is no proxy; test_tls_proxy.py has one."),
     NotRun(REAL, "location / {", "There is no nginx."),
-    NotRun(
-        REAL, "export POSTGRES_PASSWORD=lettersanddigits DJANGO_SECRET_KEY=along-random-text", "There is no Docker."
-    ),
+    NotRun(REAL, "export DJANGO_SECRET_KEY=along-random-text REDIS_PASSWORD=lettersanddigits", "There is no Docker."),
+]
+HARDEN = "docs/how-to/harden.md"
+KUBERNETES = "docs/how-to/run-on-kubernetes.md"
+NO_CLUSTER = "There is no Kubernetes."
+NOT_RUN += [
+    NotRun(HARDEN, "export POSTGRES_OWNER_PASSWORD=... POSTGRES_APP_PASSWORD=...", "test_least_rights.py executes it."),
+    NotRun(KUBERNETES, "kubectl --namespace weir delete job weir-migrate --ignore-not-found", NO_CLUSTER),
 ]
 
 NOT_RUN += [
@@ -46,7 +51,7 @@ GOES_ON = {
     "make demo": " early, ",
     "uvicorn ": "Application startup complete",
     "celery -A project worker ": "ready.",
-    "celery -A project beat": "beat_holds_lock",
+    "celery -A project beat": "beat_holds_lease",
     "python examples/price_sites.py": "Ctrl-C closes them.",
 }
 

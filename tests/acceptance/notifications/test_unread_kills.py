@@ -39,7 +39,7 @@ def chance() -> random.Random:
 def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  # noqa: ARG001  must come first
     """Processes on the test database, and on an empty Valkey that is trusted."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.flushall()
+        client.flushdb()
     reconcile.run_pass()
     made = Processes(tmp_path, roles.__name__, "REDIS_URL")
     try:

@@ -44,7 +44,7 @@ def network(
 ) -> Iterator[FaultyNetwork]:
     """The network before an empty Valkey that is trusted."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.flushall()
+        client.flushdb()
     reconcile.run_pass()
     with faulty_network(settings.REDIS_URL.removeprefix("unix://"), chance) as made:
         monkeypatch.setattr(settings, "REDIS_URL", made.url)

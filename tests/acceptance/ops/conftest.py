@@ -12,17 +12,17 @@ import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
+from django.db.models import Q
 from playwright.sync_api import Browser
 
-from project import embedded
 from project.logins import links
 from project.processes.procfile import web_answers
 from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops import strangers
 from tests.forked import Forked
-from tests.home import HOME
+from tests.servers import database_url, redis_url
 from tests.valkeys import free_port
 from tests.waiting import wait_for
 
@@ -81,7 +81,7 @@ def web(
         wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
         yield Web(
             base=f"http://{HOST}:{port}",
-            operator=_session(links.operator()),
+            operator=_session(_who_may_act()),
             nobody=_session(nobody),
             rows=rows,
             database=_database(),
@@ -98,7 +98,7 @@ def _start(port: int, log: Path) -> Forked:
     environment = {
         **os.environ,
         "DATABASE_URL": _database(),
-        "REDIS_URL": f"unix://{embedded.valkey_socket(HOME)}",
+        "REDIS_URL": redis_url(),
         "DJANGO_SECRET_KEY": settings.SECRET_KEY,
         "SKIP_CHECKS": "1",
     }
@@ -108,9 +108,15 @@ def _start(port: int, log: Path) -> Forked:
         return Forked("-m", "uvicorn", *arguments, environment=environment, output=output)
 
 
+def _who_may_act() -> User:
+    user: User = links.operator()
+    of_change = Q(codename__startswith="change_") | Q(codename="resolve_email")
+    user.user_permissions.add(*Permission.objects.filter(of_change))
+    return user
+
+
 def _database() -> str:
-    host, name = connection.settings_dict["HOST"], connection.settings_dict["NAME"]
-    return f"postgresql://{embedded.DATABASE_USER}@/{name}?host={host}"
+    return database_url(connection.settings_dict["NAME"])
 
 
 def _session(user: User) -> str:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from django.utils import timezone
 
 from ratelimit.models import Site
+from workers.audit.models import Door, Entry
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
 from workers.mail.models import Email, PausedKind, RelayHold
 from workers.processes.models import Process
@@ -40,6 +41,7 @@ def write() -> Rows:
     PausedKind.objects.create(kind=MARKUP[:60], who=MARKUP, why=LONG)
     RelayHold.objects.create(relay=MARKUP, reason=LONG)
     Process.objects.create(kind="fetcher", name=LONG[:300], host=MARKUP, pid=1, version=MARKUP[:50])
+    _write_entries()
     return Rows(queued, failed, done, _write_emails())
 
 
@@ -75,6 +77,14 @@ def _write_fetches(sites: list[Site]) -> tuple[int, int, int]:
     FetchBody.objects.create(fetch=done, content=LONG.encode())
     queued = Fetch.objects.bulk_create([Fetch(url=url, site=at) for url in (LINK, LONG) for at in sites])
     return queued[0].pk, failed[0].pk, done.pk
+
+
+def _write_entries() -> None:
+    state = {"rate": MARKUP, MARKUP: LONG[:3000]}
+    Entry.objects.bulk_create(
+        Entry(actor=MARKUP, door=Door.API, action="sites.set", target=LONG[:300], why=LONG, before=state, after=state)
+        for _ in range(MORE)
+    )
 
 
 def _write_emails() -> int:

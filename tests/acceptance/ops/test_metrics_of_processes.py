@@ -1,7 +1,6 @@
 """GET /metrics of several web processes: one truth, whichever of them Prometheus asks, and whichever was killed."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -16,24 +16,19 @@ from urllib.request import Request, urlopen
 
 import psutil
 import pytest
-from django.db import transaction
-from django.db.models import Count, F, Sum
+from django.db.models import Count, Sum
 from django.db.models.functions import Now
-from honcho.environ import parse_procfile
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.fakes import mail_server, sites
-from demo.fakes.children import die_with_parent
 from notifications.models import FlushedEpoch
 from project import embedded
-from project.celery import app
-from project.checkout import CHECKOUT
 from ratelimit.models import Slot
+from tests.acceptance import past, web_process
 from tests.acceptance.conftest import Cluster, all_ended, set_rates
 from tests.waiting import comes_true, in_time, wait_for
-from workers import task_names
 from workers.fetches.models import Fetch
-from workers.history.models import Minute, SiteMinute, Watermark
+from workers.history.models import Watermark
 from workers.mail.models import Email
 from workers.mail.phases import State
 
@@ -41,7 +36,7 @@ TOKEN = "a-long-random-text"  # noqa: S105  of the tests
 WEBS = ("web-1", "web-2", "web-3")
 MOST_SERIES = 100
 PROMETHEUS_WAITS_S = 10.0
-PASSED = timedelta(minutes=30)
+answer = partial(web_process.answer, shown=TOKEN)
 Series = dict[tuple[str, tuple[str, ...]], float]
 
 ASK = """
@@ -64,44 +59,6 @@ def told(cluster: Cluster) -> Cluster:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     return cluster
-
-
-def start_web(cluster: Cluster, name: str) -> str:
-    """Start a web process as the Procfile does, on a free port; returns the URL of its metrics."""
-    line = parse_procfile((CHECKOUT / "Procfile").read_text()).processes["web"]
-    with cluster.log(name).open("wb") as output:
-        cluster.processes[name] = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {line}"],
-            cwd=CHECKOUT,
-            env={**cluster.environment, "PORT": "0"},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 -- no other thread runs here
-        )
-
-    def url() -> str:
-        found = re.search(r"Uvicorn running on (http://[\d.]+:\d+)", cluster.log(name).read_text())
-        return found[1] if found else ""
-
-    wait_for(url, 30, f"{name}: {cluster.log(name)}")
-    return f"{url()}/metrics"
-
-
-def manage(cluster: Cluster, *arguments: str, **environment: str) -> None:
-    """Run a command of manage.py as the cluster's processes run."""
-    command = [sys.executable, "manage.py", *arguments]
-    subprocess.run(command, cwd=CHECKOUT, env={**cluster.environment, **environment}, check=True, capture_output=True)
-
-
-def answer(url: str, shown: str = TOKEN, method: str = "GET") -> tuple[int, str]:
-    """Return the status and the body of an answer."""
-    headers = {"Authorization": f"Bearer {shown}"} if shown else {}
-    try:
-        with urlopen(Request(url, headers=headers, method=method), timeout=30) as found:  # noqa: S310
-            return found.status, found.read().decode()
-    except HTTPError as error:
-        return error.code, error.read().decode()
 
 
 def scraped(url: str) -> tuple[Series, Series]:
@@ -134,37 +91,11 @@ def recounted() -> Series:
     }
 
 
-def let_time_pass() -> None:
-    """Have all that happened half an hour further in the past: the rollup trails by minutes."""
-    with transaction.atomic():
-        Watermark.objects.update(rolled_until=F("rolled_until") - PASSED)
-        Minute.objects.all().delete()
-        SiteMinute.objects.all().delete()
-        Fetch.objects.exclude(finished_at=None).update(finished_at=F("finished_at") - PASSED)
-        Email.objects.exclude(ended_at=None).update(ended_at=F("ended_at") - PASSED)
-        FlushedEpoch.objects.update(flushed_at=F("flushed_at") - PASSED)
-        Slot.objects.update(
-            start_time=F("start_time") - PASSED,
-            use_until=F("use_until") - PASSED,
-            finished_at=F("finished_at") - PASSED,
-            released_at=F("released_at") - PASSED,
-        )
-
-
-def roll_up(cluster: Cluster) -> None:
-    """Have a worker roll up what is past."""
-    let_time_pass()
-    with app.connection_for_write(f"redis+socket://{embedded.valkey_socket(cluster.broker_home)}") as broker:
-        app.send_task(task_names.ROLL_UP, connection=broker)
-    is_rolled_up = Watermark.objects.filter(rolled_until__gt=Now() - PASSED / 2).exists
-    wait_for(is_rolled_up, 90, "the rollup")
-
-
 def work(cluster: Cluster, running: sites.Sites, name: str, *, users: int) -> None:
     """Have 121 fetches, one of which fails, ten e-mails and some notifications, and wait for their end."""
     flushed = FlushedEpoch.objects.aggregate(sum=Sum("users"))["sum"] or 0
     urls = ["no URL", *(running.url(n % 2, f"/{name}/{n}") for n in range(120))]
-    manage(cluster, "shell", "-c", ASK.format(urls=urls, emails=10, users=users, name=name))
+    web_process.manage(cluster, "shell", "-c", ASK.format(urls=urls, emails=10, users=users, name=name))
     wait_for(all_ended, 60, "the fetches")
     wait_for(lambda: not Email.objects.exclude(state=State.SENT).exists(), 60, "the e-mails")
     numbers = FlushedEpoch.objects.all()
@@ -198,22 +129,22 @@ def test_counters_of_three_web_processes_are_one_truth(told: Cluster, tmp_path: 
     with sites.running(2, tmp_path) as running, mail_server.running(tmp_path) as server:
         set_rates(running, dict.fromkeys(running.hosts, "20/s"))
         told.environment |= {"EMAIL_HOST": mail_server.HOST, "EMAIL_PORT": str(server.port)}
-        urls = {name: start_web(told, name) for name in WEBS}
+        urls = {name: f"{web_process.start(told, name)}/metrics" for name in WEBS}
         told.start_together("worker", "ticks", "maintenance", "fetcher", "mailer", "beat")
         work(told, running, "first", users=40)
-        roll_up(told)
+        past.roll_up(told)
         first = agree(urls)
         assert first["weir_fetches_ended_total", ("done",)] == 120
         assert first["weir_fetches_ended_total", ("failed",)] == 1
         assert first["weir_emails_ended_total", ("sent",)] == 10
 
         told.kill(WEBS[1])
-        urls[WEBS[1]] = start_web(told, WEBS[1])
+        urls[WEBS[1]] = f"{web_process.start(told, WEBS[1])}/metrics"
         anew = scraped(urls[WEBS[1]])[1]
         assert all(anew[key] >= value for key, value in first.items())
 
         work(told, running, "second", users=30)
-        roll_up(told)
+        past.roll_up(told)
         second = agree(urls)
         assert all(second[key] >= value for key, value in anew.items())
         assert second["weir_fetches_ended_total", ("done",)] == 240
@@ -222,13 +153,13 @@ def test_counters_of_three_web_processes_are_one_truth(told: Cluster, tmp_path: 
 
 def test_doors_and_format_of_a_real_web_process(told: Cluster) -> None:
     """Without the token it says no figure, and Prometheus' own tool finds nothing to complain about."""
-    url = start_web(told, WEBS[0])
-    assert answer(url, "wrong") == answer(url, "") == (401, "")
+    url = f"{web_process.start(told, WEBS[0])}/metrics"
+    assert answer(url, shown="wrong") == answer(url, shown="") == (401, "")
     assert answer(url, method="HEAD") == (200, "")
     status, text = answer(url, method="POST")
     assert (status, "weir_" in text) == (403, False)  # Django asks for a CSRF token before the view is asked
     told.environment["WEIR_METRICS_TOKEN"] = ""
-    assert answer(start_web(told, WEBS[1]), "")[0] == 404
+    assert answer(f"{web_process.start(told, WEBS[1])}/metrics", shown="")[0] == 404
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed")
     checked = subprocess.run(
@@ -246,7 +177,7 @@ def own_database(told: Cluster, tmp_path: Path) -> Iterator[list[psutil.Process]
     with embedded.servers(home, valkey=False, durable=False) as servers:
         user, name = embedded.DATABASE_USER, embedded.DATABASE_NAME
         told.environment["DATABASE_URL"] = f"postgresql://{user}@/{name}?host={servers.postgres_socket_dir}"
-        manage(told, "migrate", "--no-input", "--verbosity", "0")
+        web_process.manage(told, "migrate", "--no-input", "--verbosity", "0")
         main = psutil.Process(servers.postgres_pid)
         frozen += [main, *main.children(recursive=True)]
         try:
@@ -279,7 +210,7 @@ def errors(url: str) -> set[str]:
 
 def test_a_frozen_database_holds_up_no_scrape(told: Cluster, own_database: list[psutil.Process]) -> None:
     """What Redis knows is told within Prometheus' patience, and the rest as soon as the database goes on."""
-    url = start_web(told, WEBS[0])
+    url = f"{web_process.start(told, WEBS[0])}/metrics"
     assert errors(url) == set()
     freeze(own_database[:1])  # which accepts sessions: one that exists would be another's
     of_database = {"processes", "work", "unread", "database", "history"}

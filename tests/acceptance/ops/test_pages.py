@@ -39,6 +39,12 @@ PAGES: Final = {
     "unread": "/unread/",
     "emails": "/emails/?state=pending",
     "email": "/emails/{email}/",
+    "audit": "/audit/",
+    "site-act": f"/sites/{SITE}/set/",
+    "fetch-act": "/fetches/{queued}/cancel/",
+    "email-act": "/emails/{email}/correct/",
+    "kind-act": "/emails/kinds/order.shipped/pause/",
+    "user-act": "/unread/1/reconcile/",
     "sign in": "/sign-in/",
     "refused link": "/sign-in/with/nonsense/",
     "forbidden": "/",
@@ -46,7 +52,8 @@ PAGES: Final = {
     "no page": "/nothing/",
 }
 VISITORS: Final = {"sign in": "", "refused link": "", "forbidden": "nobody", "no page": ""}
-LIVE: Final = set(PAGES) - {*VISITORS, "not found"}  # kept up to date by a script
+ACTS: Final = {name for name in PAGES if name.endswith("-act")}
+LIVE: Final = set(PAGES) - {*VISITORS, *ACTS, "not found"}  # kept up to date by a script
 AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
     (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
 OVERFLOW: Final = "document.scrollingElement.scrollWidth - innerWidth"
@@ -167,7 +174,7 @@ def test_what_strangers_wrote_is_text(visits: Visits, name: str) -> None:
     assert visits(name).foreign == []
 
 
-@pytest.mark.parametrize("name", ["fetches", "fetch", "fetch, done", "site", "emails", "email", "forbidden"])
+@pytest.mark.parametrize("name", ["fetches", "fetch", "fetch, done", "site", "emails", "email", "audit", "forbidden"])
 def test_markup_is_shown_as_it_was_written(visits: Visits, name: str) -> None:
     """It is not taken away."""
     assert MARKUP[:40] in visits(name).text

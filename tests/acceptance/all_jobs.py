@@ -1,0 +1,89 @@
+"""All three jobs on a PostgreSQL of a test's own, which the cluster and this process use."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import OperationalError, connection
+
+from demo.fakes import mail_server
+from demo.fakes.mail_server import MailServer
+from notifications import inbox
+from notifications.link import calls, keys
+from notifications.models import Notification
+from postgres.timeline import gate
+from tests import own_servers
+from tests.acceptance.conftest import Cluster
+from workers.orders import shipping
+from workers.orders.models import Order
+
+USERS: Final = range(1, 31)
+
+
+@contextmanager
+def on(
+    cluster: Cluster, hosts: str, *, owner: str = "postgres", role: str = "postgres", **options: str
+) -> Iterator[None]:
+    """Have this process, and the cluster's, use the database at these hosts, and the cluster's Redis.
+
+    Tables are made as `owner`, and used as `role`.
+    """
+    connection.close()
+    parameters = "".join(f"&{name}={value}" for name, value in options.items())
+    cluster.environment["DATABASE_URL"] = f"postgresql://{role}@/{own_servers.NAME}?host={hosts}{parameters}"
+    with pytest.MonkeyPatch.context() as patched:
+        for key, value in {"NAME": own_servers.NAME, "HOST": hosts, "USER": owner}.items():
+            patched.setitem(connection.settings_dict, key, value)
+        patched.setitem(connection.settings_dict, "OPTIONS", {**connection.settings_dict["OPTIONS"], **options})
+        patched.setattr(settings, "REDIS_URL", cluster.environment["REDIS_URL"])
+        forget()
+        call_command("migrate", verbosity=0)
+        call_command("sync_schedule", verbosity=0)
+        connection.close()
+        patched.setitem(connection.settings_dict, "USER", role)
+        try:
+            yield
+        finally:
+            cluster.stop()
+            connection.close()
+    forget()
+
+
+def forget() -> None:
+    """Know nothing of PostgreSQL's history, nor of a Redis and our keys there: as a process that begins."""
+    gate.forget()
+    keys.forget()
+    calls.forget()
+
+
+@contextmanager
+def mails(cluster: Cluster) -> Iterator[MailServer]:
+    """Run a mail server that the cluster's mailers use."""
+    with mail_server.running(cluster.folder) as running:
+        cluster.environment |= {"EMAIL_HOST": mail_server.HOST, "EMAIL_PORT": str(running.port)}
+        yield running
+
+
+def ship(count: int, *, treated: str = "plain") -> None:
+    """Place and ship so many orders, each with an e-mail; `treated`: as demo.fakes.mail_server says.
+
+    What PostgreSQL refuses is tried once more, as a user would: around a step of its clock it ends sessions that are
+    idle in a transaction for far less than the time that they have.
+    """
+    for _ in range(count):
+        number = Order.objects.count()
+        order = Order.objects.create(number=str(number), customer_email=f"{treated}.{number}@customers.example")
+        try:
+            shipping.ship(order.pk)
+        except OperationalError:
+            connection.close()
+            shipping.ship(order.pk)
+
+
+def shown_wrong(users: range = USERS) -> dict[int, tuple[int, int]]:
+    """Return the users who are shown another number than that of their unread rows, with both."""
+    shown, rows = inbox.unread_counts(users), Notification.objects.filter(user_id__in=users).numbers()
+    return {user: (shown[user], rows[user]) for user in users if rows[user] != shown[user]}
