@@ -24,17 +24,24 @@ SLOWEST_FIRST = --dist loadfile --no-loadscope-reorder
 # These have all three jobs run on servers that fail over, go back, are upgraded or full: `make deployments`, and CI.
 DEPLOYMENTS = $(addprefix tests/acceptance/,failover faults great_run hardening pooler recovery upgrade)
 
+# What was too late twice is run again when nothing runs beside it (tests/put_off.py).
+LATE = .weir/late
+PUT_OFF = -p tests.put_off --put-off $(LATE)
+RUN_LATE = @if [ -s $(LATE) ]; then $(BIN)/python -m pytest @$(LATE); fi
+
 # Most of their time they wait: for a slot, an end, a server. Those of the second part are late where more run beside them.
 test: install ## run all tests but those of `make deployments`
 ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
+	$(BIN)/python -m pytest --numprocesses 4 $(SLOWEST_FIRST) $(PUT_OFF) -m "not alone" $(DEPLOYMENTS:%=--ignore=%) tests/acceptance tests/integration tests/unit
+	$(RUN_LATE)
 	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) -m alone $(DEPLOYMENTS:%=--ignore=%) tests/acceptance
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
 
 deployments: install ## run all jobs on servers that fail over, go back, are upgraded or full, with faults of all kinds
-	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(or $(ARGS),$(DEPLOYMENTS))
+	$(BIN)/python -m pytest --numprocesses 2 $(SLOWEST_FIRST) $(PUT_OFF) $(or $(ARGS),$(DEPLOYMENTS))
+	$(RUN_LATE)
 
 matrix: install ## run unit and integration tests with each version of Python, Django and servers that there is
 	$(BIN)/python -m tests.matrix $(ARGS)

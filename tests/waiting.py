@@ -1,7 +1,8 @@
 """Wait for conditions, and tell what came too late from what was wrong.
 
 Starts have graces of some milliseconds, and conditions have time-outs. A machine that stands still for longer, as those
-of CI do, makes a test wait in vain though nothing is wrong. Such a test is run once more: what is too late twice fails.
+of CI do, makes a test wait in vain though nothing is wrong. Such a test is run once more; what is too late twice fails,
+or is put off until nothing runs beside it (tests/put_off.py).
 A broken promise (a request too early, an e-mail twice, a wrong number) is no matter of time, and is never tried again.
 Nor is what has not happened in a minute or more: machines stand still for seconds.
 """

@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,18 +18,8 @@ from tests.matrix.stand_ins import lay
 from tests.matrix.versions import Versions
 
 TESTS = ("tests/unit", "tests/integration")
-PYTEST = (
-    "-m",
-    "pytest",
-    "--verbose",
-    "--numprocesses",
-    "4",
-    "--dist",
-    "loadfile",
-    "--no-loadscope-reorder",
-    "-m",
-    "not alone",
-)
+PYTEST = ("-m", "pytest", "--verbose")
+BESIDE_EACH_OTHER = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
 NOT_HANDED_ON = ("WEIR_TEST_DATABASE_URL", "WEIR_TEST_REDIS_URL", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE")
 
 
@@ -40,7 +31,7 @@ class Result:
     exact: Versions
     status: int  # of pytest
     seconds: float
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
     log: Path
 
     @property
@@ -62,6 +53,7 @@ class Result:
 
     def __str__(self) -> str:
         rerun = f", {self.counts['rerun']} run again" if "rerun" in self.counts else ""
+        rerun += f", {self.counts['late']} of them alone" if "late" in self.counts else ""
         return (
             f"{self.run.name}: {self.passed} passed, {self.failed} failed, {self.skipped} skipped{rerun}, "
             f"{self.seconds:.0f} s"
@@ -76,21 +68,30 @@ def carry_out(run: Versions, tests: Sequence[str] = TESTS) -> Result:
     env = {name: value for name, value in os.environ.items() if name not in NOT_HANDED_ON}
     env |= {"PYTHONPATH": str(stand_ins), "WEIR_TEST_HOME": str(HOME)}
     LOGS.mkdir(parents=True, exist_ok=True)
-    log, began_at = LOGS / f"{run.name}.log", time.monotonic()
+    log, late, began_at = LOGS / f"{run.name}.log", LOGS / f"{run.name}.late", time.monotonic()
     _discard_servers()  # of a run that was killed
-    with log.open("wb") as output:
-        ended = subprocess.run(
-            [python, *PYTEST, *tests], check=False, cwd=CHECKOUT, env=env, stdout=output, stderr=subprocess.STDOUT
-        )
+    put_off = ("-p", "tests.put_off", "--put-off", late)
+    status, counts = _tested([python, *PYTEST, *BESIDE_EACH_OTHER, *put_off, *tests], env, log, "wb")
+    if late.exists():
+        status_alone, counts_alone = _tested([python, *PYTEST, f"@{late}"], env, log, "ab")
+        status, counts = status or status_alone, counts + counts_alone
     _discard_servers()
     return Result(
         run=run,
         exact=_exact(python, postgres, redis),
-        status=ended.returncode,
+        status=status,
         seconds=time.monotonic() - began_at,
-        counts=counted(log.read_text(errors="replace")),
+        counts=counts,
         log=log,
     )
+
+
+def _tested(command: Sequence[str | Path], env: dict[str, str], log: Path, mode: str) -> tuple[int, Counter[str]]:
+    """Return pytest's exit status, and how many tests passed, failed and so on; its output goes to the log."""
+    began_at = log.stat().st_size if mode == "ab" else 0
+    with log.open(mode) as output:
+        ended = subprocess.run(command, check=False, cwd=CHECKOUT, env=env, stdout=output, stderr=subprocess.STDOUT)
+    return ended.returncode, Counter(counted(log.read_bytes()[began_at:].decode(errors="replace")))
 
 
 def _discard_servers() -> None:

@@ -1,12 +1,16 @@
-"""A test that was too late is run once more, and no other."""
+"""A test that was too late is run once more, and no other; late twice, it can be put off until nothing runs beside."""
 
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from project.checkout import CHECKOUT
 
+RunPytest = Callable[..., subprocess.CompletedProcess[str]]
 RUNS = """
 from tests.waiting import in_time, once_more_if_too_late, wait_for
 
@@ -40,17 +44,50 @@ def test_promise():
 """
 
 
-def test_what_is_too_late_is_run_once_more_and_what_is_wrong_is_not(tmp_path: Path) -> None:
+@pytest.fixture
+def run(tmp_path: Path) -> RunPytest:
+    """Return a function that runs these tests, and returns what pytest says."""
     (tmp_path / "conftest.py").write_text(RUNS)
     (tmp_path / "test_runs.py").write_text(TESTS)
-    options = ["-p", "no:django", "-p", "no:cacheprovider", "-c", "/dev/null", "-q", "--rootdir", str(tmp_path)]
-    ended = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    failed = re.findall(r"^FAILED .*::(\w+)", ended.stdout, flags=re.MULTILINE)
-    assert failed == ["test_late_for_a_minute", "test_late_twice", "test_wrong", "test_promise"]
+    plain = ["-p", "no:django", "-p", "no:cacheprovider", "-c", "/dev/null", "-q", "--rootdir", str(tmp_path)]
+
+    def run_pytest(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", *plain, *options]
+        return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+    return run_pytest
+
+
+def failed_in(output: str) -> list[str]:
+    return sorted(re.findall(r"^FAILED .*::(\w+)", output, flags=re.MULTILINE))
+
+
+def test_what_is_too_late_is_run_once_more_and_what_is_wrong_is_not(run: RunPytest, tmp_path: Path) -> None:
+    ended = run(str(tmp_path))
+    assert failed_in(ended.stdout) == ["test_late_for_a_minute", "test_late_twice", "test_promise", "test_wrong"]
     assert "4 failed, 1 passed, 2 rerun" in ended.stdout, ended.stdout
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_what_is_too_late_twice_can_be_put_off(run: RunPytest, tmp_path: Path, processes: int) -> None:
+    """What is wrong, or late for a minute, fails as ever; what was put off fails where nothing runs beside it."""
+    late = tmp_path / "folder" / "late"
+    xdist = ["--numprocesses", str(processes)]
+    ended = run("-p", "tests.put_off", "--put-off", str(late), *xdist, str(tmp_path))
+    assert failed_in(ended.stdout) == ["test_late_for_a_minute", "test_promise", "test_wrong"]
+    assert "3 failed, 1 passed, 2 rerun, 1 late" in ended.stdout, ended.stdout
+    assert late.read_text() == "test_runs.py::test_late_twice\n"
+    assert (
+        run(
+            "-p", "tests.put_off", "--put-off", str(late), *xdist, f"{tmp_path}/test_runs.py::test_late_once"
+        ).returncode
+        == 0
+    )
+    assert not late.exists()
+
+
+def test_late_tests_alone_are_no_failure(run: RunPytest, tmp_path: Path) -> None:
+    """The list alone decides, then."""
+    late, test = tmp_path / "late", f"{tmp_path}/test_runs.py::test_late_twice"
+    assert run("-p", "tests.put_off", "--put-off", str(late), test).returncode == 0
+    assert run(test).returncode == 1
