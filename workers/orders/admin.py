@@ -1,5 +1,6 @@
 """The operators' page of orders, which are shipped there."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
@@ -8,8 +9,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import ngettext
 
-from postgres.admin import TableAdmin
-from workers.mail import resolving
+from workers.audit import acting
+from workers.audit.acting_admin import ActingAdmin
+from workers.mail.actions import emails
 from workers.mail.models import Act
 from workers.orders import shipping
 from workers.orders.models import Order
@@ -21,7 +23,7 @@ MOST_SHIPPED = 1_000
 
 
 @admin.register(Order)
-class OrderAdmin(TableAdmin[Order]):
+class OrderAdmin(ActingAdmin[Order]):
     """Orders may be added, changed until they are shipped, and shipped; their addresses may be put right later."""
 
     list_display = ("id", "number", "customer_email", "placed_at", "shipped_at")
@@ -59,8 +61,12 @@ class OrderAdmin(TableAdmin[Order]):
             raise PermissionDenied("Its e-mail is on its way meanwhile.")
         Order.objects.filter(pk=obj.pk).update(**changed)
         if obj.shipped_at and "customer_email" in changed:
-            user, to = request.user.get_username(), changed["customer_email"]
-            resolving.resolve(obj.shipped_email.pk, Act.CORRECT, user, "The order's address was corrected.", to=to)
+            why, to = "The order's address was corrected.", changed["customer_email"]
+            emails.resolve(self.actor(request), obj.shipped_email.pk, Act.CORRECT, why=why, to=to)
+
+    def actor(self, request: HttpRequest) -> acting.Actor:
+        """Return the user: who may change an order, may have its e-mail rendered anew."""
+        return replace(super().actor(request), may=lambda _permission: True)
 
     @admin.action(description="Ship (and send the e-mail that says so)", permissions=["change"])
     def ship(self, request: HttpRequest, chosen: QuerySet[Order]) -> None:

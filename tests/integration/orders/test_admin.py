@@ -4,6 +4,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import LazySettings
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
@@ -13,6 +14,7 @@ from django.urls import reverse
 from postgres import short_paginator
 from tests.integration.conftest import Eventually, InThreads, Message, WaitersOf
 from tests.integration.fetches.test_admin import act, page
+from workers.audit.models import Entry
 from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import Phase, State
 from workers.orders import admin, shipping
@@ -84,6 +86,20 @@ def test_the_address_of_an_email_that_was_not_accepted_can_be_put_right(
     assert Email.objects.values_list("state", "recipient").get() == (State.PENDING, "right@example.com")
     said = Resolution.objects.get()
     assert (said.done, said.who, said.why) == (Act.CORRECT, "admin", "The order's address was corrected.")
+    entry = Entry.objects.get()
+    assert (entry.actor, entry.door, entry.action) == ("admin", "admin", "emails.correct")
+
+
+def test_an_address_is_not_put_right_while_operators_change_nothing(
+    admin_client: Client, settings: LazySettings
+) -> None:
+    """The order is left alone, too: it and its e-mail have one address."""
+    order = shipped("A-1")
+    settings.WEIR_OPS_READ_ONLY = True
+    values = {"number": "A-1", "customer_email": "right@example.com", "_save": "Save"}
+    answer = admin_client.post(reverse(f"{ORDER}_change", args=[order.pk]), values, follow=True)
+    assert "WEIR_OPS_READ_ONLY is set" in answer.content.decode()
+    assert "right@example.com" not in Order.objects.values_list("customer_email", flat=True)
 
 
 def test_an_order_that_is_shipped_while_its_form_is_saved_stays_shipped(

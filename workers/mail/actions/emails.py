@@ -6,7 +6,6 @@ not, or says no reason.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -28,9 +27,12 @@ def resolve(actor: Actor, email_id: int, act: Act, *, why: str, to: str | None =
     action.allow(actor, why)
     with transaction.atomic():
         recipient = Email.objects.select_for_update().values_list("recipient", flat=True).get(pk=email_id)
+        before = _state_of(email_id)
+        email = resolving.resolve(email_id, act, actor.name, why, to=to)
         reason = addresses.redacted(why, recipient)
-        with action.recorded(actor, f"e-mail {email_id}", reason, state=partial(_state_of, email_id)):
-            return resolving.resolve(email_id, act, actor.name, why, to=to)
+        # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
+        action.record(actor, f"e-mail {email_id}", reason, before=before, after=_state_of(email_id))
+        return email
 
 
 def _state_of(email_id: int) -> State:
