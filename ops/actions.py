@@ -10,13 +10,17 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django import forms
+from django.db.models import QuerySet
+from django.utils import timezone
 
 from notifications import user_keys
+from ops.filters import Chosen
 from ratelimit.rates import parse_duration
 from ratelimit.site_settings import DEFAULT
 from workers.audit.acting import Action, Actor
 from workers.fetches.actions import fetches, sites
-from workers.fetches.models import Fetch
+from workers.fetches.models import Fetch, State
+from workers.fetches.reports import fetch_filters
 from workers.mail.actions import emails, kinds
 from workers.mail.models import Act
 from workers.unread import actions as unread
@@ -72,6 +76,22 @@ class SetSite(Reason):
     field_order = ("rate", "burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "why", "seen")
 
 
+class RetryFailed(Reason):
+    """At most how many."""
+
+    expected = forms.IntegerField(
+        label="At most", min_value=0, help_text="So many would be queued again now. If there are more, nothing is done."
+    )
+    field_order = ("expected", "why")
+
+
+class Reconcile(Reason):
+    """Whose number."""
+
+    user = forms.CharField(label="User", max_length=254, help_text="The key that notify() is called with.")
+    field_order = ("user", "why")
+
+
 class Correct(Decision):
     """To which address from now on."""
 
@@ -105,6 +125,19 @@ def _refuse_late(is_done: bool) -> None:
 def _retry(actor: Actor, fetch_id: int, values: Values) -> None:
     if not fetches.retry(actor, Fetch.objects.filter(pk=fetch_id), {"id": fetch_id}, why=values["why"]).queued:
         raise ValueError("It cannot be retried: it has not failed, or another one for the same URL waits already.")
+
+
+def _retry_failed(actor: Actor, chosen: Chosen, values: Values) -> None:
+    described = {name: value for name, value in chosen.values.items() if value}
+    expected = values["expected"]
+    if not fetches.retry(actor, failed_fetches(chosen), described, why=values["why"], expected=expected).queued:
+        raise ValueError("None was queued again: none failed, or each URL has an unfinished fetch already.")
+
+
+def failed_fetches(chosen: Chosen) -> QuerySet[Fetch]:
+    """Return the fetches that the filters of the list name, and that failed. Raises what fetch_filters.read raises."""
+    texts = {**{name: [text] for name, text in chosen.values.items()}, "state": [State.FAILED.value]}
+    return Fetch.objects.filter(fetch_filters.read(texts, timezone.now()).condition())
 
 
 SITE: Final = {
@@ -150,6 +183,16 @@ FETCH: Final = {
     ),
 }
 
+FETCHES: Final = {
+    "retry": Deed(
+        title="Retry failed fetches",
+        explains="All failed fetches that the filters of the list name begin again, as if they were new.",
+        action=fetches.RETRY,
+        form=RetryFailed,
+        do=_retry_failed,
+    ),
+}
+
 
 def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Decision) -> Deed:
     def do(actor: Actor, email_id: int, values: Values) -> None:
@@ -182,11 +225,12 @@ KIND: Final = {
         do=lambda actor, kind, values: kinds.resume(actor, kind, why=values["why"]),
     ),
 }
-USER: Final = {
+UNREAD: Final = {
     "reconcile": Deed(
         title="Reconcile",
         explains="The user's number is compared with the rows, and repaired.",
         action=unread.RECONCILE,
-        do=lambda actor, user, values: unread.reconcile_user(actor, user_keys.clean(user), why=values["why"]),
+        form=Reconcile,
+        do=lambda actor, _all, values: unread.reconcile_user(actor, user_keys.clean(values["user"]), why=values["why"]),
     ),
 }

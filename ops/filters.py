@@ -52,6 +52,10 @@ class Chosen:
     def __iter__(self) -> Iterator[tuple[Text | Choice, str]]:
         return ((each, self.values[each.name]) for each in self.filters.fields)
 
+    def __str__(self) -> str:
+        """Say what is chosen, as the form does: Site: a.example, Status: 503."""
+        return ", ".join(f"{each.label}: {value}" for each, value in self if value) or "all"
+
     @property
     def key(self) -> str:
         """What this page of the list is known by: two with the same key show the same."""

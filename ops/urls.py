@@ -20,6 +20,7 @@ urlpatterns = [
     path("fetches/<int:target>/<slug:what>/", acting.fetch, name="fetch-act"),
     path("emails/<int:target>/<slug:what>/", acting.email, name="email-act"),
     path("emails/kinds/<path:target>/<slug:what>/", acting.kind, name="kind-act"),
-    path("unread/<str:target>/<slug:what>/", acting.user, name="user-act"),
+    path("fetches/<slug:what>/", acting.fetches, name="fetches-act"),
+    path("unread/<slug:what>/", acting.unread, name="unread-act"),
     path("metrics", metrics),
 ]

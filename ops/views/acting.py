@@ -4,26 +4,31 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from ops import actions, pages
 from ops.actions import Deed
+from ops.filters import Chosen
+from ops.views.fetches import FILTERS
+from postgres import bounded
 from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.site_settings import SiteBusy
 from ratelimit.sites import UnknownSite
 from workers.audit import acting
 from workers.audit.models import Door
+from workers.fetches.actions import fetches as actions_of_fetches
 from workers.fetches.actions import sites
 from workers.mail.kinds import UnknownKind
 from workers.mail.models import Email
 
 REFUSALS: Final = (acting.Refused, ValueError, UnknownSite, SiteBusy, UnknownKind, Email.DoesNotExist)
+LONGEST_COUNT_S: Final = 1.0
 
-
-Target = Any  # a host, a number, a kind
+Target = Any  # a host, a number, a kind, the filters of a list
 View = Callable[[HttpRequest, Target, str], HttpResponse]
 
 
@@ -54,10 +59,12 @@ def _answer(
 ) -> HttpResponse:
     actor = acting.of_request(request, Door.PAGE)
     refusal, may, status = "", True, 200
-    form = deed.form(request.POST) if request.method == "POST" else deed.form(initial={**seen(target)})
+    form = deed.form(request.POST if request.method == "POST" else None)
     try:
         deed.action.allow(actor, "?")  # the form asks why
-        if form.is_valid():
+        if not form.is_bound:
+            form.initial = {**seen(target)}
+        elif form.is_valid():
             deed.do(actor, target, form.cleaned_data)
             return HttpResponseRedirect(back(target))
     except (acting.NotPermitted, acting.ReadOnly) as error:
@@ -85,8 +92,31 @@ def _list(name: str) -> Callable[[Target], str]:
     return lambda _target: reverse(name)
 
 
+def _count_failed(_what: str, chosen: Chosen) -> Mapping[str, Any]:
+    """Return how many fetches a retry would queue again now."""
+    try:
+        with bounded.reading(LONGEST_COUNT_S):
+            return {"expected": actions_of_fetches.would_retry(actions.failed_fetches(chosen))}
+    except OperationalError as error:
+        raise ValueError(
+            "To count them takes too long for a page. Say more of what is meant, such as a site; or count them in a "
+            "shell: python manage.py fetches retry --dry-run."
+        ) from error
+
+
+def fetches(request: HttpRequest, what: str) -> HttpResponse:
+    """Show the form for all fetches that the filters of the list name, and do what it says."""
+    return _fetches(request, FILTERS.read(request.GET), what)
+
+
+def unread(request: HttpRequest, what: str) -> HttpResponse:
+    """Show the form for a user's number, and do what it says."""
+    return _unread(request, "a user's unread number", what)
+
+
 site = _acts(actions.SITE, _page("ops:site"), _settings)
 fetch = _acts(actions.FETCH, _page("ops:fetch"))
 email = _acts(actions.EMAIL, _page("ops:email"))
 kind = _acts(actions.KIND, _list("ops:emails"))
-user = _acts(actions.USER, _list("ops:unread"))
+_fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('ops:fetches')}?{chosen.query()}", _count_failed)
+_unread = _acts(actions.UNREAD, _list("ops:unread"))

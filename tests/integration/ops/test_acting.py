@@ -6,10 +6,11 @@ from django.contrib.auth.models import Permission, User
 from django.db.models.functions import Now
 from django.test import Client
 
+from notifications.inbox.writing import notify
 from ratelimit import site_settings
 from ratelimit.models import Site
 from workers.audit.models import Entry
-from workers.fetches.enqueue import request_fetch
+from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.models import Fetch, State
 from workers.mail.models import Email
 from workers.orders import shipping
@@ -57,7 +58,8 @@ def test_a_site_is_paused_and_the_page_says_who_did_it() -> None:
         ("/fetches/1/retry/", {}),
         ("/emails/1/arrived/", {"why": "It did."}),
         ("/emails/kinds/order.shipped/pause/", {"why": "It is wrong."}),
-        ("/unread/1/reconcile/", {}),
+        ("/fetches/retry/", {"expected": "1"}),
+        ("/unread/reconcile/", {"user": "1"}),
     ],
 )
 def test_without_the_permission_it_is_refused(path: str, values: dict[str, str]) -> None:
@@ -121,6 +123,53 @@ def test_a_failed_fetch_is_retried() -> None:
     Fetch.objects.update(state=State.FAILED, error="lost", finished_at=Now())
     assert signed_in("fetches.change_fetch").post(f"/fetches/{fetch.pk}/retry/").status_code == 302
     assert Fetch.objects.get(pk=fetch.pk).state == State.QUEUED
+
+
+def fail(*paths: str) -> None:
+    """Have a fetch of each path failed."""
+    request_fetches([f"http://{HOST}{path}" for path in paths])
+    Fetch.objects.update(state=State.FAILED, error="refused", finished_at=Now())
+
+
+def test_failed_fetches_of_a_list_are_retried_at_most_as_many_as_were_seen() -> None:
+    fail("/1", "/2", "/3")
+    Fetch.objects.filter(url=f"http://{HOST}/3").update(error="timed out")
+    browser = signed_in("fetches.change_fetch")
+    path = f"/fetches/retry/?site={HOST}&error=REFUSED"
+    assert browser.get(path).context["form"].initial == {"expected": 2}
+    answer = browser.post(path, {"expected": "1"})
+    assert (answer.status_code, "nothing was done" in answer.content.decode()) == (409, True)
+    assert not Fetch.objects.exclude(state=State.FAILED).exists()
+    assert browser.post(path, {"expected": "2", "why": "It answers again."}).status_code == 302
+    assert list(Fetch.objects.failed().values_list("url", flat=True)) == [f"http://{HOST}/3"]
+    entry = Entry.objects.get()
+    assert (entry.target, entry.why) == (f"fetches site {HOST}, error REFUSED", "It answers again.")
+
+
+@pytest.mark.parametrize(("query", "sentence"), [("?site=b.example", "b.example"), ("?status=x", "from 100 to 999")])
+def test_a_wrong_filter_of_a_list_is_refused(query: str, sentence: str) -> None:
+    fail("/1")
+    browser = signed_in("fetches.change_fetch")
+    for answer in (browser.get(f"/fetches/retry/{query}"), browser.post(f"/fetches/retry/{query}", {"expected": "9"})):
+        assert (answer.status_code, sentence in answer.content.decode()) == (409, True)
+    assert Fetch.objects.failed().count() == 1
+
+
+def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of millions of failed fetches, by what an error contains."""
+    monkeypatch.setattr("ops.views.acting.LONGEST_COUNT_S", 0.001)
+    fail(*(f"/{number}" for number in range(1_000)))
+    Fetch.objects.update(error="no" * 5_000)
+    answer = signed_in("fetches.change_fetch").get("/fetches/retry/?error=yes")
+    assert (answer.status_code, "manage.py fetches retry --dry-run" in answer.content.decode()) == (409, True)
+
+
+def test_a_wrong_number_is_reconciled() -> None:
+    notify(17, "news", "Something is new.")
+    browser = signed_in("notifications.change_reconciliation")
+    assert browser.post("/unread/reconcile/", {"user": "17", "why": "They asked."}).status_code == 302
+    assert (Entry.objects.get().target, Entry.objects.get().why) == ("user 17", "They asked.")
+    assert browser.post("/unread/reconcile/", {"user": ""}).status_code == 400
 
 
 def test_an_email_is_resolved_with_a_reason() -> None:
