@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import structlog
+from django.db.models.functions import Now
 
 from notifications import counters, flush, user_keys
 from notifications.models import Reconciliation
@@ -139,9 +140,10 @@ def reconcile_users(
 def distrust() -> None:
     """Have all readers count rows, until a full scan has compared all users: PostgreSQL has forgotten what it stored.
 
-    The next pass takes Redis for another run of the server, drops its deltas, and begins a full scan.
+    The next pass takes Redis for another run of the server, drops its deltas, and begins a full scan. A pass that is
+    going on has lost its lease, and changes nothing more: its full scan began before.
     """
-    Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None)
+    Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None, lease_until=Now())
 
 
 def _pages_of(user_ids: Iterable[UserKey]) -> Pages:

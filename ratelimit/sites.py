@@ -38,8 +38,8 @@ class KnownSite(NamedTuple):
     name: str
 
 
-class RestedSite(NamedTuple):
-    """A site that rests."""
+class ChangedSite(NamedTuple):
+    """A site that rests, or whose clock was put right."""
 
     id: int
 
@@ -116,7 +116,7 @@ def rest_all() -> int:
     rested, after, last = 0, 0, None
     while last is None or last:
         parameters = {"after": after, "batch": REST_BATCH, "rest": _rest()}
-        last = statements.run("ratelimit", "sites/rest", parameters, row=RestedSite)
+        last = statements.run("ratelimit", "sites/rest", parameters, row=ChangedSite)
         gate.renew()
         rested, after = rested + len(last), max((row.id for row in last), default=after)
     return rested
@@ -129,7 +129,7 @@ def step_all(step: timedelta) -> int:
     workers.recovery.stepping does.
     """
     return len(
-        statements.run_within("ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=RestedSite)
+        statements.run_within("ratelimit", "sites/step", {"step": step, "forever": PAUSED_FOREVER}, row=ChangedSite)
     )
 
 

@@ -6,6 +6,8 @@ from django.apps import AppConfig
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models.signals import post_migrate
 
+from postgres import statements
+
 
 class TimelineConfig(AppConfig):
     """Owns the row that says so (gate.py)."""
@@ -13,12 +15,18 @@ class TimelineConfig(AppConfig):
     name = "postgres.timeline"
 
     def ready(self) -> None:
-        """Have the row written again after `flush`, and after a test of Django's that empties all tables."""
+        """Give the statements that ask the gate their parameters.
+
+        Have the row written again after `flush`, and after a test of Django's that empties all tables.
+        """
+        from postgres.timeline import gate  # noqa: PLC0415  needs loaded apps
+
+        statements.guard(statements.Gate(gate.known_number, gate.clock, gate.read_clock))
         post_migrate.connect(_begin, sender=self, dispatch_uid="postgres.timeline")
 
 
 def _begin(*, using: str, **_signal: Any) -> None:
-    from postgres.timeline import gate  # noqa: PLC0415  needs loaded apps, as the next
+    from postgres.timeline import gate  # noqa: PLC0415  as above, and the next
     from postgres.timeline.models import KnownTimeline  # noqa: PLC0415
 
     table = KnownTimeline._meta.db_table  # noqa: SLF001  documented

@@ -5,15 +5,16 @@ a second time what it granted in the time that is lost. So each statement that g
 `timeline_is_known(%(known_number)s, %(clock)s)`, which raises where
 
 - the timeline of the write-ahead log is another one than Weir has seen: PostgreSQL was promoted, or restored; or
+- the database is in another cluster, or was created anew: it is a copy; or
 - the row's number is lower than the one that this process has seen: the same timeline went back, as with a snapshot
   of the disk; or
 - a recovery has begun and not ended; or
 - PostgreSQL's clock does not say what this process expects by its last reading (steps.py): it was stepped, or the
   statement came late.
 
-The number grows each second while processes run. Each process remembers the highest that it has seen, and so does
-Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a database that is
-away: they wait, and try again.
+The number grows every second or two while processes run. Each process remembers the highest that it has seen, and so
+does Redis, the witness, which it asks once a second (workers/recovery). To callers the error is that of a database that
+is away: they wait, and try again.
 """
 
 import os
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.db import OperationalError, connection
 from psycopg.types.range import TimestamptzRange
@@ -31,6 +33,7 @@ from typing_extensions import TypeVar
 
 from postgres import statements
 from postgres.timeline import steps
+from postgres.timeline.seen import Seen
 from postgres.timeline.steps import Reading
 
 EVERY_S: Final = 1.0  # in which the number grows, and in which the witness is asked
@@ -56,48 +59,23 @@ class _Memory:
     reading: Reading | None = None  # of PostgreSQL's clock: the last one before a step that is not settled
     step_s: float = 0.0  # that is not settled
     settle: Callable[[], None] | None = None
+    lease: UUID | None = None  # of the recovery that this process makes
     lock: threading.Lock = field(default_factory=threading.Lock)  # of the reading
+    asking: threading.Lock = field(default_factory=threading.Lock)  # the witness, after this process was idle
 
 
 _memory = _Memory()
 
 
-def _have_own_lock() -> None:
-    _memory.lock = threading.Lock()
+def _have_own_locks() -> None:
+    _memory.lock, _memory.asking = threading.Lock(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_have_own_lock)  # a thread of the parent may hold it, which a child has not
+os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, which a child has not
 
 
-class Seen(NamedTuple):
-    """The row, and what PostgreSQL says of itself. `numbered_at` is older than a number that has just grown.
-
-    `known` is what this process knew when it asked. What it learns meanwhile of others is of a later row than this.
-    """
-
-    timeline: str
-    cluster: str
-    number: int
-    numbered_at: datetime
-    is_synchronous: bool
-    closed_because: str
-    actual_timeline: str
-    actual_cluster: str
-    clock_s: float  # PostgreSQL's, since 1970
-    steps: int  # of that clock, that were settled
-    known: int  # the highest number that a process has seen: 0 where none is known
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether the database is in another cluster than before, or was created anew."""
-        return self.cluster != self.actual_cluster
-
-    @property
-    def is_known(self) -> bool:
-        """Whether this is the history that is known."""
-        return (self.timeline, self.cluster) == (self.actual_timeline, self.actual_cluster) and (
-            self.number >= self.known and not self.closed_because
-        )
+class LeaseLost(OperationalError):
+    """Another process has taken the lease since this one took it: it does the same, or has found something else."""
 
 
 class Closed(NamedTuple):
@@ -105,6 +83,7 @@ class Closed(NamedTuple):
 
     closed_because: str
     step_s: float | None
+    lease_token: UUID
 
 
 class Clock(NamedTuple):
@@ -127,16 +106,15 @@ class Number(NamedTuple):
     number: int
 
 
-def ask(witness: Witness) -> None:
+def set_witness(witness: Witness) -> None:
     """Have this told what this process has seen; it returns the highest number that any process has told it.
 
     0 where it does not know. It is called in a thread, and by a process that was idle for long before its statement.
     """
     _memory.witness = witness
-    statements.guard(statements.Gate(known_number, clock, read_clock))
 
 
-def settle_by(settle: Callable[[], None]) -> None:
+def set_settler(settle: Callable[[], None]) -> None:
     """Have this called where a statement finds that PostgreSQL's clock was stepped. It must not wait."""
     _memory.settle = settle
 
@@ -158,11 +136,21 @@ def known_number() -> int:
     """
     now = time.monotonic()
     if _memory.witness and now > _memory.asked_at + EVERY_S:
-        was_idle = now > _memory.asked_at + IDLE_S
-        _memory.asked_at = now
-        if was_idle or not _started(threading.Thread(target=exchange, name="witness", daemon=True)):
-            exchange()
+        if now > _memory.asked_at + IDLE_S:
+            _ask_after_idleness()
+        else:
+            _memory.asked_at = now
+            if not _started(threading.Thread(target=exchange, name="witness", daemon=True)):
+                exchange()
     return _memory.number
+
+
+def _ask_after_idleness() -> None:
+    """Ask the witness; all threads that come meanwhile wait for its answer."""
+    with _memory.asking:
+        if time.monotonic() > _memory.asked_at + IDLE_S:
+            exchange()
+            _memory.asked_at = time.monotonic()
 
 
 def _started(thread: threading.Thread) -> bool:
@@ -224,6 +212,11 @@ def clock() -> TimestamptzRange | None:
     return steps.expected(_memory.reading, steps.now()) if _memory.reading else None
 
 
+def latest_expected() -> datetime | None:
+    """Return the latest that PostgreSQL's clock may say now if nobody has stepped it; None: it was not read yet."""
+    return steps.expected(_memory.reading, steps.now()).upper if _memory.reading else None
+
+
 def read_clock() -> None:
     """Read PostgreSQL's clock, and have a step of it settled. Raises database errors."""
     asked_at = steps.now()
@@ -253,6 +246,7 @@ def close(because: str, seen: Seen, step_s: float | None = None) -> Closed | Non
     parameters = {"because": because, "lease": LEASE_S, "step": step_s}
     parameters |= {"steps": seen.steps, "number": seen.number, "jump": JUMP}
     rows = _query("close", parameters, row=Closed)
+    _memory.lease = rows[0].lease_token if rows else None
     return rows[0] if rows else None
 
 
@@ -270,12 +264,18 @@ def settle_step() -> float | None:
 
 
 def renew() -> bool:
-    """Go on with the recovery; returns False where another process, which had the lease meanwhile, has ended it."""
-    return bool(_query("renew", {"lease": LEASE_S}))
+    """Go on with the recovery; returns False where another process has taken the lease since `close`."""
+    return bool(_query("renew", {"lease": LEASE_S, "token": _memory.lease}))
 
 
-def open_gate(*, went_back: bool) -> int:
-    """Take PostgreSQL's history for the known one, in the transaction that is open, if one is; returns the number."""
-    parameters = {"went_back": went_back, "known": known_number(), "jump": JUMP}
-    [opened] = statements.run_within("postgres.timeline", "open", parameters, row=Number)
-    return opened.number
+def open_gate(seen: Seen, *, went_back: bool) -> int:
+    """Take the history that was `seen` for the known one, in the transaction that is open, if one is.
+
+    Returns the number. Raises LeaseLost.
+    """
+    parameters: dict[str, object] = {"timeline": seen.actual_timeline, "cluster": seen.actual_cluster}
+    parameters |= {"went_back": went_back, "known": known_number(), "jump": JUMP, "token": _memory.lease}
+    rows = statements.run_within("postgres.timeline", "open", parameters, row=Number)
+    if not rows:
+        raise LeaseLost("Another process has taken the lease, and settles this.")
+    return rows[0].number

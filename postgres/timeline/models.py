@@ -21,6 +21,7 @@ class KnownTimeline(models.Model):
     step_s = models.FloatField(null=True, help_text="by how much PostgreSQL's clock was stepped, until that is settled")
     steps = models.PositiveIntegerField(default=0, db_default=0, help_text="of PostgreSQL's clock, that were settled")
     lease_until = models.DateTimeField(null=True, help_text="until then no other process settles")
+    lease_token = models.UUIDField(null=True, help_text="who settles: another each time that the lease is taken")
     went_back_at = models.DateTimeField(null=True, help_text="when it last turned out that PostgreSQL had forgotten")
 
     class Meta:

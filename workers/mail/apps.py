@@ -13,10 +13,10 @@ class MailConfig(AppConfig):
     def ready(self) -> None:
         """Import the checks, and the module `emails` of every installed app: importing them registers."""
         from workers.mail import checks  # noqa: F401, PLC0415  registering is the purpose; needs loaded apps
-        from workers.mail.maintenance import forgotten, stepping  # noqa: PLC0415  needs loaded apps, as the next
+        from workers.mail.maintenance import recovering, stepping  # noqa: PLC0415  needs loaded apps, as the next
         from workers.recovery.signals import postgresql_clock_stepped, postgresql_went_back  # noqa: PLC0415
 
-        postgresql_went_back.connect(forgotten.make_unknown, dispatch_uid="workers.mail")
+        postgresql_went_back.connect(recovering.make_unknown, dispatch_uid="workers.mail")
         postgresql_clock_stepped.connect(stepping.put_right, dispatch_uid="workers.mail")
 
         autodiscover_modules("emails")

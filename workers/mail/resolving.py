@@ -42,7 +42,7 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
     - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
     - CANCEL: one that no worker has begun is `cancelled`.
     - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
-      `to` if there is one.
+      `to` if there is one. One that was not tried yet is sent when it would have been.
     - BOUNCED: a sent or unknown one came back: `bounced`; `why` is what the report says.
 
     Of two calls at once, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for a bad
@@ -82,8 +82,9 @@ def _apply(email: Email, act: Act, why: str, to: str | None) -> None:
     elif act in (Act.RESEND, Act.CORRECT):
         if act == Act.CORRECT:
             _render_anew(email, to)
+        if email.state != State.PENDING or email.attempts:  # one that was not tried yet goes no sooner than was asked
+            email.next_attempt_at = Now()
         email.state, email.attempts, email.sent_at = State.PENDING, 0, None
-        email.next_attempt_at = Now()
         transaction.on_commit(outbox.wake_mailer, robust=True)
     elif act == Act.GIVE_UP:
         email.state = State.FAILED

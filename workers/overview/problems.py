@@ -50,13 +50,13 @@ def shown(number: int) -> str:
 def _forgotten(seen: Overview) -> Iterator[Problem]:
     numbers = seen.numbers
     if numbers.closed_because:
-        text = f"Nothing is granted until a recovery has ended: {numbers.closed_because}"
+        text = f"Nothing is granted until that is settled: {numbers.closed_because}"
         yield Problem(text, "wait; manage.py recover, if that takes longer than a minute")
     elif numbers.recovered_at:
         at = f"{numbers.recovered_at:%Y-%m-%d %H:%M:%S} UTC"
         emails = f"{numbers.recovered_emails:,} e-mail{pluralize(numbers.recovered_emails or 0)}"
         text = f"{numbers.recovered_because} Weir recovered from that at {at}; {emails} became unknown."
-        yield Problem(text, "docs/operations.md, A database that forgot")
+        yield Problem(text, "docs/operations.md, A database that forgets")
 
 
 def _processes(seen: Overview) -> Iterator[Problem]:

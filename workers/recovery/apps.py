@@ -15,5 +15,5 @@ class RecoveryConfig(AppConfig):
         """Have Redis asked what other processes have seen of PostgreSQL's history."""
         from workers.recovery import watch, witness  # noqa: PLC0415  needs loaded apps
 
-        gate.ask(witness.exchange)
-        gate.settle_by(watch.settle_in_thread)
+        gate.set_witness(witness.exchange)
+        gate.set_settler(watch.settle_in_thread)

@@ -15,6 +15,7 @@ class Recovery(models.Model):
     who = models.TextField(help_text="the process that found it out, or the operator")
     sites = models.PositiveIntegerField(help_text="that rest")
     emails = models.PositiveIntegerField(help_text="that became unknown")
+    is_loss = models.BooleanField(default=True, help_text="no: an operator has said that nothing was lost")
 
     class Meta:
         verbose_name_plural = "recoveries"

@@ -21,7 +21,7 @@ from notifications import read_marks, reconcile
 from notifications.models import Notification
 from postgres import statements
 from postgres.timeline import gate
-from postgres.timeline.gate import Seen
+from postgres.timeline.seen import Seen
 from ratelimit import sites
 from workers.recovery.models import Recovery
 from workers.recovery.signals import postgresql_went_back
@@ -55,7 +55,7 @@ def recover(why: str, seen: Seen, who: str) -> Recovery:
         emails += int(unknown or 0)
     with transaction.atomic(durable=True):
         done = Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=rested, emails=emails)
-        number = gate.open_gate(went_back=True)
+        number = gate.open_gate(seen, went_back=True)
     gate.remember(number)
     gate.exchange()
     log.error("recovered", since=str(seen.numbered_at), sites=rested, emails=emails, reason=why)
@@ -68,8 +68,8 @@ def accept(why: str, seen: Seen, who: str) -> None:
         first = dict(_query("skip_ids", {"tables": [_NOTIFICATIONS], "ahead": 0}, row=SkippedTo))
         read_marks.adopt(first[_NOTIFICATIONS])
     with transaction.atomic(durable=True):
-        Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=0, emails=0)
-        gate.open_gate(went_back=False)
+        Recovery.objects.create(since=seen.numbered_at, why=why, who=who, sites=0, emails=0, is_loss=False)
+        gate.open_gate(seen, went_back=False)
 
 
 def _numbered() -> list[str]:

@@ -1,6 +1,6 @@
 """Whether PostgreSQL has forgotten something: pure."""
 
-from postgres.timeline.gate import Seen
+from postgres.timeline.seen import Seen
 
 
 def verdict(seen: Seen) -> str:

@@ -67,7 +67,7 @@ def settle(who: str) -> None:
         log.error("postgresql_went_back", reason=closed.closed_because)
         recovering.recover(closed.closed_because, seen, who)
     else:
-        gate.open_gate(went_back=False)
+        gate.open_gate(seen, went_back=False)
         log.warning("postgresql_promoted", timeline=seen.actual_timeline)
 
 

@@ -38,5 +38,5 @@ def families() -> Iterator[Metric]:
 def _recovery_age_s() -> float | None:
     if KnownTimeline.objects.exclude(closed_because="").exists():
         return 0.0
-    last = Recovery.objects.order_by("-ended_at").values_list("ended_at", Now()).first()
+    last = Recovery.objects.filter(is_loss=True).order_by("-ended_at").values_list("ended_at", Now()).first()
     return max(1.0, (last[1] - last[0]).total_seconds()) if last else None

@@ -90,6 +90,10 @@ class Migration(migrations.Migration):
                 ),
                 ("lease_until", models.DateTimeField(help_text="until then no other process settles", null=True)),
                 (
+                    "lease_token",
+                    models.UUIDField(help_text="who settles: another each time that the lease is taken", null=True),
+                ),
+                (
                     "went_back_at",
                     models.DateTimeField(help_text="when it last turned out that PostgreSQL had forgotten", null=True),
                 ),

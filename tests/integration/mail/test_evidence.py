@@ -19,6 +19,7 @@ from tests.integration.mail import shipments
 from workers.mail import resolving
 from workers.mail.evidence import settling, verdicts
 from workers.mail.evidence.verdicts import Attempt, Outcome, Verdict, Vouched
+from workers.mail.management.evidence import WHO
 from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import Phase, State
 from workers.mail.sending import leases
@@ -68,9 +69,13 @@ def told(log: object, *arguments: str) -> str:
     return output.getvalue()
 
 
+def _resolve(email_id: int, act: Act, why: str) -> None:
+    resolving.resolve(email_id, act, WHO, why)
+
+
 def settle(log: Path, *, apply: bool) -> settling.Report:
     vouched = Vouched(complete_from=SINCE - timedelta(hours=1), complete_until=SINCE + timedelta(hours=1))
-    return settling.settle([str(log)], vouched, UTC, apply=apply)
+    return settling.settle([str(log)], vouched, UTC, _resolve if apply else None)
 
 
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing(log: Path) -> None:
@@ -212,7 +217,7 @@ def test_whoever_is_faster_counts(log: Path, monkeypatch: pytest.MonkeyPatch, me
     (judged,) = settle(log, apply=True).judged
     assert not judged.resolved
     assert shipments.state(email)[0] != State.PENDING
-    assert not Resolution.objects.filter(who=settling.WHO).exists()
+    assert not Resolution.objects.filter(who=WHO).exists()
 
 
 def test_the_attempt_is_judged_until_it_has_ended_for_certain(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,12 @@ from notifications import inbox, reconcile
 from notifications.models import Reconciliation
 from postgres.timeline import gate
 from postgres.timeline.models import KnownTimeline
+from postgres.timeline.seen import Seen
 from project.logins import links
 from ratelimit import site_settings, sites, slots
 from ratelimit.slots import SlotTooFar
 from tests.integration.mail.shipments import ship
-from workers.mail.maintenance import forgotten
+from workers.mail.maintenance import recovering as recovering_emails
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
 from workers.mail.sending import leases
@@ -129,7 +130,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(sites, "rest_all"), (reconcile, "distrust"), (forgotten, "_query"), (gate, "open_gate")],
+    [(sites, "rest_all"), (reconcile, "distrust"), (recovering_emails, "_query"), (gate, "open_gate")],
 )
 def test_one_that_is_killed_leaves_the_gate_closed_and_another_begins_anew(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str
@@ -199,14 +200,14 @@ def test_a_redis_that_hangs_holds_up_no_process_that_is_busy(monkeypatch: pytest
         return 0
 
     gate.known_number()
-    gate.ask(hang)
+    gate.set_witness(hang)
     try:
         monkeypatch.setattr(gate, "EVERY_S", 0.0)
         gate.known_number()
         assert asked.acquire(timeout=10)
     finally:
         answers.set()
-        gate.ask(witness.exchange)
+        gate.set_witness(witness.exchange)
 
 
 @pytest.mark.parametrize("step_s", [0.0, 5.0], ids=["no step", "a step"])
@@ -215,7 +216,7 @@ def test_what_others_have_counted_since_the_look_is_no_loss(monkeypatch: pytest.
     watch.look("test")
     look = gate.look
 
-    def held_up() -> gate.Seen:
+    def held_up() -> Seen:
         seen = look()
         KnownTimeline.objects.update(number=F("number") + 5)
         witness.exchange(seen.number + 5)
@@ -263,6 +264,7 @@ def test_one_that_was_held_up_makes_nothing_unknown_after_another_has_ended_it(m
         leases.claim(1, uuid4())
 
     monkeypatch.setattr(reconcile, "distrust", hang)
-    watch.settle("test")
+    with pytest.raises(gate.LeaseLost):
+        watch.settle("test")
     assert Recovery.objects.filter(who="another").exists()
     assert Email.objects.get().state == State.CLAIMED

@@ -50,7 +50,7 @@ def test_where_all_is_well_nothing_is_found() -> None:
         (replace(seen(), broker_error="refused"), "The broker cannot be reached (refused): ", "start it, or "),
         (
             seen(closed_because="Lost."),
-            "Nothing is granted until a recovery has ended: Lost.",
+            "Nothing is granted until that is settled: Lost.",
             "wait; ",
         ),
         (

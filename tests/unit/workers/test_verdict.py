@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postgres.timeline.gate import Seen
+from postgres.timeline.seen import Seen
 from workers.recovery.verdict import verdict
 
 SAME = Seen(

@@ -9,11 +9,10 @@ from typing import Final
 
 from django.db import transaction
 
-from workers.audit.acting import Action, Actor, State
+from workers.audit.acting import Action, Actor
 from workers.mail import addresses, suppression
 from workers.mail.actions.emails import MAY_ACT
 from workers.mail.maintenance import forgetting, operators
-from workers.mail.models import Suppression
 
 SUPPRESS: Final = Action("emails.suppress", MAY_ACT, wants_reason=True)
 RELEASE: Final = Action("emails.release", MAY_ACT, wants_reason=True)
@@ -24,15 +23,19 @@ def suppress(actor: Actor, address: str, *, why: str) -> bool:
     """Have an address not written to; False if it was on the list. Raises addresses.CannotBeWritten if it is none."""
     SUPPRESS.allow(actor, why)
     hashed, reason = suppression.address_hash(addresses.canonical(address.strip())), addresses.redacted(why, address)
-    with transaction.atomic(), SUPPRESS.recorded(actor, hashed, reason, state=partial(_is_listed, hashed)):
-        return operators.suppress(address, actor.name, why)
+    with transaction.atomic():
+        if is_new := operators.suppress(address, actor.name, why):
+            SUPPRESS.record(actor, hashed, reason, before={"suppressed": False}, after={"suppressed": True})
+        return is_new
 
 
 def release(actor: Actor, address_hash: str, *, why: str) -> bool:
     """Take an address off the list by its hash; False if it was not there."""
     RELEASE.allow(actor, why)
-    with transaction.atomic(), RELEASE.recorded(actor, address_hash, why, state=partial(_is_listed, address_hash)):
-        return operators.release_hash(address_hash, actor.name, why)
+    with transaction.atomic():
+        if was_listed := operators.release_hash(address_hash, actor.name, why):
+            RELEASE.record(actor, address_hash, why, before={"suppressed": True}, after={"suppressed": False})
+        return was_listed
 
 
 def forget(actor: Actor, address: str, *, why: str) -> forgetting.Forgotten:
@@ -41,7 +44,3 @@ def forget(actor: Actor, address: str, *, why: str) -> forgetting.Forgotten:
     address = addresses.as_stored(address)
     note = partial(FORGET.record, actor, suppression.address_hash(address), addresses.redacted(why, address))
     return forgetting.forget_recipient(address, actor.name, why, note=partial(note, before=None, after=None))
-
-
-def _is_listed(address_hash: str) -> State:
-    return {"suppressed": Suppression.objects.filter(address_hash=address_hash).exists()}

@@ -29,7 +29,7 @@ def resolve(actor: Actor, email_id: int, act: Act, *, why: str, to: str | None =
         recipient = Email.objects.select_for_update().values_list("recipient", flat=True).get(pk=email_id)
         before = _state_of(email_id)
         email = resolving.resolve(email_id, act, actor.name, why, to=to)
-        reason = addresses.redacted(why, recipient)
+        reason = addresses.redacted(addresses.redacted(why, recipient), email.recipient)
         # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
         action.record(actor, f"e-mail {email_id}", reason, before=before, after=_state_of(email_id))
         return email

@@ -20,8 +20,10 @@ RESUME: Final = Action("emails.resume_kind", MAY_ACT, wants_reason=True)
 def pause(actor: Actor, kind: str, *, why: str) -> bool:
     """Have no e-mail of the kind begun from now on; False if it was paused."""
     PAUSE.allow(actor, why)
-    with transaction.atomic(), PAUSE.recorded(actor, kind, why, state=partial(_pause_of, kind)):
-        return operators.pause(kind, actor.name, why)
+    with transaction.atomic():
+        if is_new := operators.pause(kind, actor.name, why):
+            PAUSE.record(actor, kind, why, before=None, after=_pause_of(kind))
+        return is_new
 
 
 def resume(actor: Actor, kind: str, *, why: str) -> bool:
@@ -32,4 +34,4 @@ def resume(actor: Actor, kind: str, *, why: str) -> bool:
 
 
 def _pause_of(kind: str) -> State:
-    return PausedKind.objects.filter(kind=kind).values("who", "why").first()
+    return PausedKind.objects.select_for_update().filter(kind=kind).values("who", "why").first()

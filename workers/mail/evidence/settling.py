@@ -9,7 +9,7 @@ what an operator says.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 
 from postgres.texts import storable
-from workers.mail import addresses, resolving
+from workers.mail import addresses
 from workers.mail.evidence import files, reading
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.signs import bare
@@ -26,9 +26,9 @@ from workers.mail.models import Act, Email
 from workers.mail.phases import Phase, State
 from workers.mail.transports import relays
 
-WHO = "evidence"
 MOST = 100_000  # e-mails that are judged at once, the oldest first: some 50 MB
 LONGEST_WHY = 2_000  # characters that are kept
+Resolve = Callable[[int, Act, str], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,12 @@ class Report:
         return Counter(each.verdict.outcome for each in self.judged)
 
 
-def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool = False, who: str = WHO) -> Report:
-    """Judge all unknown e-mails by these log files, and with `apply` resolve those of which something is proven.
+def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, resolve: Resolve | None = None) -> Report:
+    """Judge all unknown e-mails by these log files, and have those resolved of which something is proven.
 
-    What was accepted becomes `sent`, what was certainly not accepted is sent again, all else stays as it is. Times
-    without a zone are in `zone`. Raises files.CannotBeRead, before anything is resolved.
+    `resolve` is called with the e-mail, the act and the reason: what was accepted becomes `sent`, what was certainly
+    not accepted is sent again, all else stays as it is. Times without a zone are in `zone`. Raises files.CannotBeRead,
+    before anything is resolved.
     """
     unknown = _unknown()
     known = relays.relays()
@@ -69,7 +70,7 @@ def settle(names: Sequence[str], vouched: Vouched, zone: tzinfo, *, apply: bool 
         logs = reading.read(opened, {bare(email.message_id) for email in unknown}, zone)
     report = Report(logs, more=len(unknown) > MOST)
     for judged in _judged(unknown[:MOST], logs, vouched):
-        report.judged.append(_resolved(judged, who) if apply else judged)
+        report.judged.append(_resolved(judged, resolve) if resolve else judged)
     return report
 
 
@@ -93,7 +94,7 @@ def _judged(unknown: Sequence[Email], logs: Logs, vouched: Vouched) -> Iterator[
             yield Judged(email.pk, email.message_id, noted, replace(verdict, why=why))
 
 
-def _resolved(judged: Judged, who: str) -> Judged:
+def _resolved(judged: Judged, resolve: Resolve) -> Judged:
     """Resolve the e-mail, if something is proven and nobody was faster; say whether it was."""
     if judged.verdict.outcome is Outcome.STILL_UNKNOWN:
         return judged
@@ -103,5 +104,5 @@ def _resolved(judged: Judged, who: str) -> Judged:
         if same.select_for_update().first() is None:
             return judged
         act = Act.ARRIVED if judged.verdict.outcome is Outcome.ACCEPTED else Act.RESEND
-        resolving.resolve(judged.id, act, who, storable(judged.verdict.why, LONGEST_WHY))
+        resolve(judged.id, act, storable(judged.verdict.why, LONGEST_WHY))
     return Judged(judged.id, judged.message_id, judged.sending_since, judged.verdict, resolved=True)

@@ -8,15 +8,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.management.base import CommandParser
 
-from workers.audit import said
+from workers.audit import acting, said
 from workers.cli import terminal
 from workers.cli.actions import Action, Answer
 from workers.cli.arguments import duration
+from workers.mail.actions import emails as actions
 from workers.mail.evidence import settling
 from workers.mail.evidence.reading import Logs
 from workers.mail.evidence.settling import Judged, Report
 from workers.mail.evidence.verdicts import CLOCK_ERROR, Outcome, Vouched
+from workers.mail.models import Act
 
+WHO = "evidence"
 DONE = {Outcome.ACCEPTED: "it is sent", Outcome.NOT_ACCEPTED: "it is sent again"}
 TO_DO = {Outcome.ACCEPTED: "it would be sent", Outcome.NOT_ACCEPTED: "it would be sent again"}
 
@@ -43,9 +46,7 @@ class Evidence(Action):
         parser.add_argument(
             "--apply", action="store_true", help="accepted ones become sent, those that were not are sent again"
         )
-        parser.add_argument(
-            "--who", type=said.name, default=settling.WHO, metavar="NAME", help="who says so, for the audit"
-        )
+        parser.add_argument("--who", type=said.name, default=WHO, metavar="NAME", help="who says so, for the audit")
         _add_vouching(parser)
         parser.add_argument(
             "--zone",
@@ -65,8 +66,14 @@ class Evidence(Action):
             relays=tuple(options["relays"] or ()),
             hosts=tuple(options["hosts"] or ()),
         )
-        report = settling.settle(files, vouched, local, apply=apply, who=who)
+        report = settling.settle(files, vouched, local, _resolve_as(acting.of_shell(who)) if apply else None)
         return Answer(text=lambda: "\n".join(_lines(report, apply=apply)), data=_data(report, apply=apply))
+
+
+def _resolve_as(actor: acting.Actor) -> settling.Resolve:
+    """Return a function that resolves. Raises acting.Refused before the logs are read."""
+    actions.RESOLVE[Act.ARRIVED].allow(actor, WHO)
+    return lambda email_id, act, why: actions.resolve(actor, email_id, act, why=why)
 
 
 def _add_vouching(parser: CommandParser) -> None:

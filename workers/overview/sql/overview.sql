@@ -130,7 +130,7 @@ FROM clock
 LEFT JOIN LATERAL (
     SELECT ended_at, why, emails
     FROM recovery_recovery
-    WHERE ended_at > now - make_interval(secs => %(recovered_within)s::float8)
+    WHERE is_loss AND ended_at > now - make_interval(secs => %(recovered_within)s::float8)
     ORDER BY ended_at DESC
     LIMIT 1
 ) AS recovery ON true

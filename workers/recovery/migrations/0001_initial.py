@@ -25,6 +25,10 @@ class Migration(migrations.Migration):
                 ("who", models.TextField(help_text="the process that found it out, or the operator")),
                 ("sites", models.PositiveIntegerField(help_text="that rest")),
                 ("emails", models.PositiveIntegerField(help_text="that became unknown")),
+                (
+                    "is_loss",
+                    models.BooleanField(default=True, help_text="no: an operator has said that nothing was lost"),
+                ),
             ],
             options={
                 "verbose_name_plural": "recoveries",

@@ -1,10 +1,11 @@
--- Make up to `batch` e-mails unknown that were due at `until`, or are held by a mailer: PostgreSQL has forgotten whether
--- they were sent. So are those that were unknown before: a person may have had one sent again in the time that is lost.
+-- Make up to `batch` e-mails unknown that were due at `until`, wait after an attempt, or are held by a mailer: PostgreSQL
+-- has forgotten whether they were sent. One that waits may have been corrected in the time that is lost, and was due then;
+-- one that was unknown may have been sent again.
 -- Returns how many. A mailer that is sending one keeps its token, and says what it learns.
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM mail_email
-    WHERE state IN ('claimed', 'sending') OR (state = 'pending' AND next_attempt_at <= %(until)s)
+    WHERE state IN ('claimed', 'sending') OR (state = 'pending' AND (next_attempt_at <= %(until)s OR attempts > 0))
         OR (state = 'unknown' AND sending_since < %(until)s)
     ORDER BY id
     LIMIT %(batch)s

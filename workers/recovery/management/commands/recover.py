@@ -1,5 +1,3 @@
-import getpass
-import os
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
@@ -8,9 +6,12 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 
 from postgres.timeline import gate
+from postgres.timeline.gate import Closed
+from postgres.timeline.seen import Seen
 from ratelimit.models import Site
+from workers.audit import acting, said
 from workers.cli.actions import ExactCommand
-from workers.recovery import recovering
+from workers.recovery import recovering, stepping
 
 
 class Command(ExactCommand):
@@ -23,7 +24,7 @@ class Command(ExactCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--why", required=True, metavar="TEXT", help="what happened, for those who read it later")
+        said.add_arguments(parser, wants_reason=True)
         parser.add_argument(
             "--since",
             type=_moment,
@@ -43,22 +44,40 @@ class Command(ExactCommand):
         if options["dry_run"]:
             self.stdout.write(
                 f"{Site.objects.count():,} sites would rest, and all e-mails become unknown that may have been sent "
-                f"since {since:%Y-%m-%d %H:%M:%S} UTC: those that are due, claimed or being sent."
+                f"since {since:%Y-%m-%d %H:%M:%S} UTC: those that are due, wait after an attempt, are claimed or being "
+                "sent."
             )
             return
-        why = "" if options["nothing_lost"] else options["why"]
-        if (closed := gate.close(why, seen)) is None:
-            raise CommandError("A process recovers from that already: `manage.py status` says when it has ended.")
-        if options["nothing_lost"]:
-            recovering.accept(options["why"], seen, _who())
+        try:
+            who = acting.of_shell(options["who"]).name
+            self._recover(seen, since, who, options["why"], nothing_lost=options["nothing_lost"])
+        except (acting.Refused, gate.LeaseLost) as error:
+            raise CommandError(str(error)) from error
+
+    def _recover(self, seen: Seen, since: datetime, who: str, said_why: str, *, nothing_lost: bool) -> None:
+        why = "" if nothing_lost else said_why
+        closed = _closed(why, seen)
+        if closed.step_s is not None:  # the gate was closed for that, and not for a loss
+            stepping.settle()
+            self.stdout.write(f"Settled: {closed.closed_because}")
+            seen = gate.look()
+            closed = _closed(why, seen)
+        if nothing_lost:
+            recovering.accept(said_why, seen, who)
             self.stdout.write("PostgreSQL's history is known now, and nothing was changed.")
             return
         both = why if closed.closed_because == why else f"{why} ({closed.closed_because})"
-        done = recovering.recover(both, seen._replace(numbered_at=since), _who())
+        done = recovering.recover(both, seen._replace(numbered_at=since), who)
         self.stdout.write(
             f"Recovered: {done.sites:,} sites rest, {done.emails:,} e-mails became unknown (`manage.py emails list`), "
             "and unread numbers are counted until reconciled."
         )
+
+
+def _closed(why: str, seen: Seen) -> Closed:
+    if (closed := gate.close(why, seen)) is None:
+        raise CommandError("A process settles that already: `manage.py status` says when it has ended.")
+    return closed
 
 
 def _moment(text: str) -> datetime:
@@ -69,10 +88,3 @@ def _moment(text: str) -> datetime:
     if moment is None:
         raise ArgumentTypeError(f"{text!r} is no time: write it as 2026-11-24 03:00.")
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has a number only
-        return f"the user {os.getuid()}"

@@ -1,0 +1,35 @@
+"""What a look at PostgreSQL's history shows."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Seen(NamedTuple):
+    """The row, and what PostgreSQL says of itself. `numbered_at` is older than a number that has just grown.
+
+    `known` is what this process knew when it asked. What it learns meanwhile of others is of a later row than this.
+    """
+
+    timeline: str
+    cluster: str
+    number: int
+    numbered_at: datetime
+    is_synchronous: bool
+    closed_because: str
+    actual_timeline: str
+    actual_cluster: str
+    clock_s: float  # PostgreSQL's, since 1970
+    steps: int  # of that clock, that were settled
+    known: int  # the highest number that a process has seen: 0 where none is known
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the database is in another cluster than before, or was created anew."""
+        return self.cluster != self.actual_cluster
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is the history that is known."""
+        return (self.timeline, self.cluster) == (self.actual_timeline, self.actual_cluster) and (
+            self.number >= self.known and not self.closed_because
+        )

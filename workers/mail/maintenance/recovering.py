@@ -1,0 +1,44 @@
+"""What becomes of e-mails where PostgreSQL has forgotten whether they were sent: a part of a recovery."""
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final, NamedTuple
+
+from postgres import statements
+from postgres.timeline import gate
+from postgres.timeline.gate import Clock
+
+BATCH: Final = 1_000
+CLOCK_ERROR: Final = timedelta(minutes=1)  # of the latest clock that is known
+
+_query = partial(statements.run, "workers.mail.maintenance")
+
+
+class Batch(NamedTuple):
+    """How many e-mails became unknown."""
+
+    unknown: int
+
+
+def make_unknown(*, since: datetime, **_signal: object) -> int:
+    """Make all e-mails unknown that may have been sent `since` then.
+
+    Those are due, wait after an attempt, are claimed or being sent, or unknown already, as one may have been sent
+    again. What is due is judged by the latest clock: that of a snapshot may be behind the one by which e-mails were
+    sent. Returns how many. What a living mailer has in hand it still settles, when it learns that the e-mail was
+    accepted.
+    """
+    reply = f"PostgreSQL has forgotten what happened since {since:%Y-%m-%d %H:%M:%S} UTC: this may have been sent."
+    made, last = 0, BATCH
+    until = _latest() + CLOCK_ERROR
+    while last == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
+        [(last,)] = _query("make_unknown", {"until": until, "reply": reply, "batch": BATCH}, row=Batch)
+        made += last
+    return made
+
+
+def _latest() -> datetime:
+    """Return the latest moment that PostgreSQL's clock says, or said it would be now, or this host's."""
+    [clock] = statements.run("postgres.timeline", "clock", {}, row=Clock)
+    now = datetime.fromtimestamp(clock.clock_s, UTC)
+    return max(now, datetime.now(UTC), gate.latest_expected() or now)
