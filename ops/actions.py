@@ -72,7 +72,10 @@ class SetSite(Reason):
     grace = Duration(label="Grace", required=False, help_text="How late a start may be, 15ms to 1d; empty: as fits.")
     covers_subdomains = forms.BooleanField(label="Hosts below it share its rate", required=False)
     obeys_robots = forms.NullBooleanField(label="Obeys robots.txt", help_text="Unknown: as WEIR_OBEY_ROBOTS says.")
-    seen = forms.CharField(widget=forms.HiddenInput)
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
+    )
     field_order = ("rate", "burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "why", "seen")
 
 

@@ -17,7 +17,7 @@ from postgres import bounded
 from ratelimit import site_names
 from ratelimit.models import Site
 from ratelimit.site_settings import SiteBusy
-from ratelimit.sites import UnknownSite
+from ratelimit.sites import UnknownSite, unknown_site
 from workers.audit import acting
 from workers.audit.models import Door
 from workers.fetches.actions import fetches as actions_of_fetches
@@ -78,8 +78,10 @@ def _answer(
 
 def _settings(what: str, host: str) -> Mapping[str, Any]:
     """Return what the form begins with."""
-    if what != "set" or (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
+    if what != "set":
         return {}
+    if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
+        raise unknown_site(host)
     grace = f"{site.grace.total_seconds():g}" if site.grace else ""
     return {**sites.settings_of(site), "grace": grace, "seen": acting.version(sites.settings_of(site))}
 

@@ -30,8 +30,12 @@ class Entry(models.Model):
     action = models.CharField(max_length=40, help_text="what was done, such as sites.pause")
     target = models.CharField(max_length=300, help_text="what it was done to: a host, a number, a filter")
     why = models.TextField(blank=True, help_text="the reason that the actor has given")
-    before = models.JSONField(null=True, encoder=DjangoJSONEncoder, help_text="what the target was; null: not there")
-    after = models.JSONField(null=True, encoder=DjangoJSONEncoder, help_text="what it became; null: it is gone")
+    before = models.JSONField(
+        null=True, encoder=DjangoJSONEncoder, help_text="what the target was; null: not there, or not kept"
+    )
+    after = models.JSONField(
+        null=True, encoder=DjangoJSONEncoder, help_text="what it became; null: it is gone, or not kept"
+    )
     correlation_id = models.CharField(
         max_length=correlation.LONGEST, blank=True, default="", help_text="the web request, as in log lines"
     )

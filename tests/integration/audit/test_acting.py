@@ -1,6 +1,7 @@
 """What operators change is in the audit trail, and what is in it stays as it is."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -11,8 +12,11 @@ from django.core.management.base import CommandError
 from django.db import DataError, IntegrityError, connection
 from django.db.models.functions import Now
 
+from notifications.inbox import notify
+from notifications.models import UnreadCount
 from ratelimit import site_settings
 from ratelimit.models import PAUSED_FOREVER, Site
+from tests.integration.conftest import InThreads
 from workers.audit import acting, retention
 from workers.audit.acting import Actor
 from workers.audit.models import Door, Entry
@@ -21,9 +25,10 @@ from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
 from workers.fetches.retrying import MoreThanExpected
 from workers.mail.actions import addresses, emails, kinds
-from workers.mail.models import Act, Email
+from workers.mail.models import Act, Email, PausedKind
 from workers.orders import shipping
 from workers.orders.models import Order
+from workers.unread import actions as unread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -104,6 +109,8 @@ def test_only_one_who_may(site: str) -> None:
         lambda: addresses.suppress(stranger, "kim@example.com", why="Asked."),
         lambda: addresses.release(stranger, "0", why="Asked."),
         lambda: addresses.forget(stranger, "kim@example.com", why="Asked."),
+        lambda: unread.reconcile_user(stranger, 1),
+        lambda: unread.reconcile_users(stranger, None),
     ):
         with pytest.raises(acting.NotPermitted, match="eve lacks the permission"):
             change()
@@ -216,3 +223,32 @@ def test_old_entries_are_deleted_and_young_ones_never(site: str, settings: LazyS
         entry.save()
     assert retention.purge() == 2
     assert Entry.objects.count() == 2
+
+
+def test_two_who_pause_a_kind_leave_one_entry(in_threads: InThreads) -> None:
+    """That of the one who did it."""
+    paused = in_threads(2, lambda number: kinds.pause(replace(ADA, name=f"ada{number}"), "order.shipped", why="Wrong."))
+    assert sorted(paused) == [False, True]
+    assert last().actor == PausedKind.objects.get().who
+    assert Entry.objects.count() == 1
+
+
+def test_a_corrected_address_is_not_in_the_trail() -> None:
+    order = Order.objects.create(number="1", customer_email="kim@example.com")
+    shipping.ship(order.pk)
+    emails.resolve(ADA, Email.objects.get().pk, Act.CORRECT, why="It is new@example.com now.", to="new@example.com")
+    assert "new@example.com" not in last().why
+
+
+def test_numbers_are_reconciled_by_hand_with_an_entry(settings: LazySettings) -> None:
+    notify(7, "news", "Hello")
+    call_command("flush_unread", verbosity=0)
+    UnreadCount.objects.update(unread_count=6)
+    settings.WEIR_OPS_READ_ONLY = True
+    with pytest.raises(CommandError, match="WEIR_OPS_READ_ONLY"):
+        call_command("reconcile_unread", "--user", "7")
+    settings.WEIR_OPS_READ_ONLY = False
+    call_command("reconcile_unread", "--user", "7", "--who", "ada", "--why", "She asked.")
+    entry = last()
+    assert (entry.actor, entry.target, entry.why) == ("ada", "user 7", "She asked.")
+    assert entry.after == {"repaired": 1, "changed_by": {"7": -5}}

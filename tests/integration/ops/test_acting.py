@@ -183,6 +183,17 @@ def test_an_email_is_resolved_with_a_reason() -> None:
     assert f"/emails/{email.pk}/resend/" in browser.get(f"/emails/{email.pk}/").content.decode()
 
 
+def test_a_site_that_is_not_there_has_no_settings_to_change() -> None:
+    browser = signed_in("ratelimit.change_site")
+    values = {"rate": "1/s", "burst": "1", "obeys_robots": "unknown"}
+    answer = browser.get("/sites/b.example/set/")
+    assert (answer.status_code, "b.example" in answer.content.decode()) == (409, True)
+    answer = browser.post("/sites/b.example/set/", values)
+    assert (answer.status_code, "Open this form anew" in answer.content.decode()) == (400, True)
+    assert browser.post("/sites/b.example/set/", {**values, "seen": "it"}).status_code == 409
+    assert not Site.objects.filter(name="b.example").exists()
+
+
 @pytest.mark.parametrize("path", [f"/sites/{HOST}/explode/", "/fetches/1/explode/", "/emails/1/explode/"])
 def test_what_there_is_not(path: str) -> None:
     assert signed_in().get(path).status_code == 404

@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
                     "before",
                     models.JSONField(
                         encoder=django.core.serializers.json.DjangoJSONEncoder,
-                        help_text="what the target was; null: not there",
+                        help_text="what the target was; null: not there, or not kept",
                         null=True,
                     ),
                 ),
@@ -48,7 +48,7 @@ class Migration(migrations.Migration):
                     "after",
                     models.JSONField(
                         encoder=django.core.serializers.json.DjangoJSONEncoder,
-                        help_text="what it became; null: it is gone",
+                        help_text="what it became; null: it is gone, or not kept",
                         null=True,
                     ),
                 ),

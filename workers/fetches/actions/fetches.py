@@ -41,7 +41,10 @@ def retry(
     Has an entry for each batch that was committed.
     """
     RETRY.allow(actor, why)
-    target = "fetches " + ", ".join(f"{name} {value}" for name, value in described.items() if value is not None)
+    said = {name: value for name, value in described.items() if value is not None}
+    target = "fetches " + ", ".join(f"{name} {value}" for name, value in said.items())
+    if set(said) == {"id"} and str(said["id"]).isdecimal():
+        target = f"fetch {said['id']}"  # as when it is cancelled
     return retrying.retry_failed(
         meant,
         limit=limit,

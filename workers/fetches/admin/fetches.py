@@ -15,6 +15,7 @@ from workers.fetches.models import Fetch, RobotsFile, State
 SHOWN = 100  # characters of a text in a list
 MOST_CANCELLED = 1_000
 MOST_RETRIED = 10_000
+MOST_NAMED = 100  # in the audit trail
 CANCELLABLE = (State.QUEUED, State.RESERVED)
 
 
@@ -75,7 +76,8 @@ class FetchAdmin(ActingAdmin[Fetch], ActionsAdmin[Fetch]):
     def retry(self, request: HttpRequest, chosen: QuerySet[Fetch]) -> None:
         """Queue those of the chosen fetches that failed again."""
         actor = self.actor(request)
-        retried = actions.retry(actor, chosen, {"chosen": "in the admin"}, limit=MOST_RETRIED)
+        ids = " ".join(map(str, chosen.order_by("pk").values_list("pk", flat=True)[:MOST_NAMED]))
+        retried = actions.retry(actor, chosen, {"id": ids}, limit=MOST_RETRIED)
         for sentence in retried.sentences():
             self.message_user(request, sentence, messages.SUCCESS if retried.queued else messages.WARNING)
         if retried.tried >= MOST_RETRIED:

@@ -3,15 +3,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.template.defaultfilters import pluralize
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from notifications import reconcile, user_keys
 from notifications.models import Doubt, UnreadCount
+from notifications.reconciliation.repairs import Repaired
 from notifications.user_keys import UserKey
+from workers.audit import acting, said
 from workers.cli.actions import ExactCommand
+from workers.unread import actions
 
 
 @dataclass(kw_only=True, slots=True)
@@ -36,6 +39,7 @@ class Command(ExactCommand):
         super().add_arguments(parser)
         parser.add_argument("--user", type=_user, metavar="ID", action="append", help="only this user; may be repeated")
         parser.add_argument("--dry-run", action="store_true", help="print what is wrong, and change nothing")
+        said.add_arguments(parser)
 
     def handle(self, *_args: object, **options: Any) -> None:
         users, dry_run = options["user"], options["dry_run"]
@@ -44,14 +48,24 @@ class Command(ExactCommand):
         console = Console(stderr=True)
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task("Users", total=len(users) if users else UnreadCount.objects.count())
-            repaired = reconcile.reconcile_users(
-                users,
-                dry_run=dry_run,
-                on_progress=lambda done: progress.advance(bar, done),
-                on_drift=lambda user_id, drift: self.stdout.write(f"user {user_id}: {drift:+,}"),
-                on_undecided=undecided.add,
-            )
+            told: dict[str, Any] = {
+                "on_progress": lambda done: progress.advance(bar, done),
+                "on_drift": lambda user_id, drift: self.stdout.write(f"user {user_id}: {drift:+,}"),
+                "on_undecided": undecided.add,
+            }
+            if dry_run:
+                repaired = reconcile.reconcile_users(users, dry_run=True, **told)
+            else:
+                repaired = _repaired(users, options, told)
         self.stdout.write("\n".join(_sentences(repaired.users, undecided, dry_run=dry_run)))
+
+
+def _repaired(users: list[UserKey] | None, options: dict[str, Any], told: dict[str, Any]) -> Repaired:
+    try:
+        actor = acting.of_shell(options["who"])
+        return actions.reconcile_users(actor, users, why=options.get("why", ""), **told)
+    except acting.Refused as error:
+        raise CommandError(str(error)) from error
 
 
 def _user(text: str) -> UserKey:
