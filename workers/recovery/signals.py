@@ -1,4 +1,4 @@
-"""The signal by which apps hear that PostgreSQL has forgotten."""
+"""The signals that apps receive where PostgreSQL has forgotten something, or its clock was stepped."""
 
 from django.dispatch import Signal
 

@@ -1,5 +1,6 @@
 """What operators change is in the audit trail, and what is in it stays as it is."""
 
+import inspect
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -55,6 +56,12 @@ def test_a_change_of_settings_says_what_they_were(site: str) -> None:
     assert entry.after
     assert (entry.before["rate"], entry.before["burst"]) == ("3/s", 1)
     assert (entry.after["rate"], entry.after["burst"]) == ("5/s", 2)
+
+
+def test_each_setting_is_in_the_trail_and_in_the_version() -> None:
+    """Or it could be changed without an entry, and past somebody who has seen another one."""
+    settings = inspect.signature(site_settings.set_rate).parameters.keys() - {"site", "rate", "within"}
+    assert settings == set(sites.SETTINGS)
 
 
 def test_a_new_site_was_not_there_before() -> None:

@@ -16,7 +16,6 @@ from workers.fetches.reports.forecast import forecast
 from workers.fetches.reports.site_list import STATES, SiteFilters, all_sites, backlogs
 from workers.fetches.reports.site_status import site_details, site_now
 
-SETTINGS = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
 TO_DEFAULT: dict[str, Any] = {"action": "store_const", "const": site_settings.DEFAULT}
 LISTED = 100
 
@@ -124,7 +123,7 @@ class Set(Action):
         said.add_arguments(parser)
 
     def run(self, *, host: str, rate: str | None, who: str | None, why: str = "", **options: Any) -> Answer:
-        settings = {name: options[name] for name in SETTINGS}
+        settings = {name: options[name] for name in actions.SETTINGS}
         try:
             actions.set_rate(acting.of_shell(who), host, rate, why=why, **settings)
         except sites.UnknownSite as error:
