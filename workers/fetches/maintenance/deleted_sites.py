@@ -171,6 +171,8 @@ def _delete(sites: Sequence[int], idle_for: float | None = None, *, within: With
                 "ratelimit", "sites/lock", {"lock": LOCK, "shared": False, "patience": f"{PATIENCE_S * 1000:.0f}ms"}
             )
             held = _query_within("hold_sites", {"sites": list(sites)}, row=LockedSite)
+            if not held:  # `within` would wait for one of them
+                return []
             above = [(row.name, ancestor) for row in held for ancestor in site_names.ancestors(row.name)]
             parameters = {
                 "sites": [row.id for row in held],
