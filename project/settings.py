@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "project.logins",
     "ratelimit",
     "notifications",
+    "notifications.web",
     "workers",
     "workers.audit",
     "workers.fetches",
@@ -246,6 +247,7 @@ WEIR_MAIL_MAX_ATTEMPTS = env.WEIR_MAIL_MAX_ATTEMPTS
 
 # --- Monitoring -----------------------------------------------------------------------------------------------------
 WEIR_METRICS_TOKEN = env.WEIR_METRICS_TOKEN  # a SecretStr, as above
+WEIR_DEMO_PAGE = not env.DATABASE_URL.get_secret_value()  # /demo/, on the embedded servers only
 WEIR_METRICS_FOR_LOOPBACK = not env.DATABASE_URL.get_secret_value()  # without a token: on the embedded servers only
 WEIR_METRICS_SITES = env.WEIR_METRICS_SITES
 WEIR_LIVENESS_DIR = env.WEIR_LIVENESS_DIR

@@ -1,5 +1,6 @@
-"""URLs: the operators' pages, the admin, and the pages that tell whether this process lives, and can work."""
+"""URLs: the operators' pages, the admin, the bell, and the pages that tell whether this process lives, and can work."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
@@ -10,7 +11,11 @@ urlpatterns = [
     path("", include("ops.urls")),
     path("sign-in/", include("project.logins.urls")),
     path("admin/", admin.site.urls),
+    path("bell/", include("notifications.web.urls")),
     path("livez", livez),
     path("readyz", readyz),
     path("healthz", healthz),
 ]
+
+if settings.WEIR_DEMO_PAGE:
+    urlpatterns += [path("demo/", include("demo.urls"))]

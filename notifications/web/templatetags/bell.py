@@ -1,0 +1,30 @@
+"""`{% bell %}`: the element <weir-bell> for the user who is signed in."""
+
+from typing import Any, Final
+
+from django import template
+from django.middleware.csrf import get_token
+from django.urls import reverse
+
+from notifications import inbox
+
+EVERY_S: Final = 5  # between two looks
+
+register = template.Library()
+
+
+@register.inclusion_tag("bell/bell.html", takes_context=True)
+def bell(context: dict[str, Any], every: int = EVERY_S) -> dict[str, Any]:
+    """Show the user's number, and list and marking where a script can run; nothing where nobody is signed in.
+
+    The browser looks again after `every` seconds. Needs the context processor `request`.
+    """
+    request = context["request"]
+    if not request.user.is_authenticated:
+        return {}
+    return {
+        "src": reverse("bell:count"),
+        "every": every,
+        "unread": inbox.unread_count(request.user.pk),
+        "csrf": get_token(request),
+    }

@@ -1,0 +1,13 @@
+"""The URLs of the bell. An app includes them where it likes: `path("bell/", include("notifications.web.urls"))`."""
+
+from django.urls import path
+
+from notifications.web import views
+
+app_name = "bell"
+urlpatterns = [
+    path("", views.count, name="count"),
+    path("page/", views.page, name="page"),
+    path("read/", views.read, name="read"),
+    path("read-all/", views.read_all, name="read-all"),
+]

@@ -1,0 +1,86 @@
+"""The bell's views: a user's own number, a page of notifications, and marking as read. JSON, for who is signed in.
+
+Nothing here tells a user of others' notifications: their ids count as ids of none.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+
+from notifications import inbox
+from notifications.models import Notification
+from notifications.web import asked
+
+View = Callable[[HttpRequest], HttpResponse]
+
+
+def _door(method: str) -> Callable[[View], View]:
+    """Have a view answer who is signed in, and this method alone; what is wrong with a request is told by a 4xx."""
+
+    def guard(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest) -> HttpResponse:
+            response = _answer(request)
+            response.headers.setdefault("Cache-Control", "private, no-store")
+            response.headers.setdefault("X-Content-Type-Options", "nosniff")
+            return response
+
+        def _answer(request: HttpRequest) -> HttpResponse:
+            if request.method != method:
+                return HttpResponseNotAllowed([method])
+            if not request.user.is_authenticated:
+                return JsonResponse({"error": "You are signed out."}, status=401)
+            try:
+                return view(request)
+            except asked.BadInput as error:
+                return JsonResponse({"error": str(error)}, status=400)
+
+        return guarded
+
+    return guard
+
+
+@_door("GET")
+def count(request: HttpRequest) -> HttpResponse:
+    """Say how many notifications are unread."""
+    return JsonResponse({"unread": inbox.unread_count(request.user.pk)})
+
+
+@_door("GET")
+def page(request: HttpRequest) -> HttpResponse:
+    """Say what the newest notifications are, or the newest before an id, and how many are unread."""
+    limit, user = asked.limit(request), request.user.pk
+    found = inbox.page(user, before=asked.before(request), limit=limit, unread_only=asked.unread_only(request))
+    following = found[-1].pk if len(found) == limit else None
+    shown = {"notifications": [_shown(each) for each in found], "before": following}
+    return JsonResponse({"unread": inbox.unread_count(user), **shown})
+
+
+@_door("POST")
+def read(request: HttpRequest) -> HttpResponse:
+    """Mark notifications as read."""
+    return _marked(request, inbox.mark_read(request.user.pk, asked.ids(request)))
+
+
+@_door("POST")
+def read_all(request: HttpRequest) -> HttpResponse:
+    """Mark all notifications as read that there are now."""
+    return _marked(request, inbox.mark_all_read(request.user.pk))
+
+
+def _marked(request: HttpRequest, changed: int) -> HttpResponse:
+    return JsonResponse({"changed": changed, "unread": inbox.unread_count(request.user.pk)})
+
+
+def _shown(row: Notification) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "kind": row.kind,
+        "title": row.title,
+        "body": row.body,
+        "url": row.url,
+        "created_at": row.created_at.isoformat(),
+        "read": row.read_at is not None,
+    }
