@@ -25,7 +25,7 @@ from uuid import uuid4
 import structlog
 
 from notifications import user_keys
-from notifications.link import calls, server_runs
+from notifications.link import calls, server_runs, watch
 from notifications.link.keys import keys
 from notifications.user_keys import UserKey
 
@@ -153,9 +153,12 @@ def _pages(epoch: int) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def drop(epoch: int) -> bool:
-    """Remove a sealed epoch that PostgreSQL has; does nothing, and returns False, where it is not there any more."""
+    """Remove a sealed epoch that PostgreSQL has; does nothing, and returns False, where it is not there any more.
+
+    It is kept for polls, which read it only (`notifications.watching`), unless it is large.
+    """
     ours = keys()
-    return bool(calls.run("drop", [ours.sealed, ours.deltas], [epoch]))
+    return bool(calls.run("drop", [ours.sealed, ours.deltas, watch.past(epoch)], [epoch]))
 
 
 def peek(user_ids: Collection[UserKey]) -> Peek:

@@ -4,7 +4,7 @@
 2. Read its deltas.
 3. Apply, one statement: note the epoch as flushed, and add its deltas to the stored numbers. A flusher that finds the
    epoch noted adds nothing; one that meets another flusher here leaves the epoch to it.
-4. Drop the epoch from Redis. Only a flusher that saw step 3 committed does this.
+4. Drop the epoch from Redis. Only a flusher that saw step 3 committed does this. The last few are kept for polls.
 
 A flusher may be killed between any two steps, or stopped for any time: the next one begins again with the first step.
 Readers add only deltas of epochs after the stored number's, so that between 3 and 4 they miss no delta and count none
@@ -21,7 +21,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from notifications import counters, user_keys
+from notifications import counters, user_keys, watching
 from postgres import bounded, statements
 
 log = structlog.get_logger(__name__)
@@ -56,6 +56,7 @@ def flush_sealed() -> FlushReport:
     errors; the sealed epoch then waits for the next flush.
     """
     counters.open_epoch(highest_epoch())
+    watching.tell()
     epochs = users = 0
     while sealed := counters.seal():
         applied = _apply(sealed.epoch)

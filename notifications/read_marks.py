@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, transaction
 
-from notifications import changes
+from notifications import changes, watching
 from notifications.models import ReadMark
 from notifications.user_keys import UserKey
 from postgres import statements
@@ -58,6 +58,7 @@ def mark_all(user_id: UserKey) -> None:
         _query_within("read_marks/lock", {"user": user_id})
         [marked] = _query_within("read_marks/set", {"user": user_id}, row=MarkedRows)
         changes.record({user_id: -marked.changed}, using=DEFAULT_DB_ALIAS)
+        transaction.on_commit(watching.changed)
 
 
 def newest_uncovered(user_id: UserKey, before: int | None, limit: int) -> list[int]:

@@ -18,4 +18,4 @@ urlpatterns = [
 ]
 
 if settings.WEIR_DEMO_PAGE:
-    urlpatterns += [path("demo/", include("demo.urls"))]
+    urlpatterns += [path("demo/", include("demo.bell.urls"))]

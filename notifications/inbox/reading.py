@@ -26,6 +26,19 @@ class KnownNumber(NamedTuple):
     counted: int | None
 
 
+class Sum(NamedTuple):
+    """A user's unread number, and the part of it that Redis has.
+
+    `incarnation` is empty where the number is not the sum of what is stored and what Redis has: rows were counted, or
+    the current transaction has changed some. `delta` is the user's in the open `epoch`, all before it is in the number.
+    """
+
+    unread: int
+    incarnation: str
+    epoch: int
+    delta: int
+
+
 class UnreadOfKind(NamedTuple):
     """How many notifications of a kind are unread."""
 
@@ -55,19 +68,35 @@ def unread_counts(user_ids: Iterable[UserKey]) -> dict[UserKey, int]:
 
 
 def _numbers(users: Collection[UserKey]) -> dict[UserKey, int]:
+    peek, rows = _look(users)
+    pending = changes.pending(using=DEFAULT_DB_ALIAS)
+    return {row.user_id: _shown(row, peek, pending[row.user_id]) for row in rows}
+
+
+def unread_sum(user_id: UserKey) -> Sum:
+    """Return how many notifications of the user are unread, as `unread_count`, and the part of it that Redis has."""
+    user = user_keys.clean(user_id)
+    peek, [row] = _look([user])
+    pending = changes.pending(using=DEFAULT_DB_ALIAS)[user]
+    epoch = max(peek.deltas, default=0)
+    is_sum = row.counted is None and not pending
+    delta = peek.after(epoch - 1, user)
+    return Sum(_shown(row, peek, pending), peek.incarnation if is_sum else "", epoch, delta)
+
+
+def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
     """Look at Redis first: an epoch that is flushed and dropped in between is in the stored number then.
 
     Where the open epoch was flushed already, that happened in between, or Redis came back older than it was. The second
     look tells the two apart: if its open epoch was flushed, too, Redis came back older, and rows are counted.
     """
-    peek, rows = _look(users)
+    peek, rows = _look_once(users)
     if peek.incarnation and rows[0].is_passed:
-        peek, rows = _look(users)
-    pending = changes.pending(using=DEFAULT_DB_ALIAS)
-    return {row.user_id: _shown(row, peek, pending[row.user_id]) for row in rows}
+        peek, rows = _look_once(users)
+    return peek, rows
 
 
-def _look(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
+def _look_once(users: Collection[UserKey]) -> tuple[counters.Peek, list[KnownNumber]]:
     try:
         peek = counters.peek(users)
     except counters.Unreachable as error:

@@ -40,7 +40,9 @@ class Unreachable(Exception):
     """Redis did not answer, or refused."""
 
 
-class _Script(NamedTuple):
+class Script(NamedTuple):
+    """A script, and the name that Redis gives it."""
+
     sha: str
     text: str
 
@@ -70,11 +72,11 @@ class Link:
 
     def run(self, name: str, keys: Collection[str], arguments: Collection[str | int]) -> Any:  # noqa: ANN401
         """Run a script, which is sent where Redis does not know it."""
-        script = _script(name)
+        sha, text = script(name)
         try:
-            return self.call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            return self.call("EVALSHA", sha, len(keys), *keys, *arguments)
         except redis.exceptions.NoScriptError:
-            return self.call("EVAL", script.text, len(keys), *keys, *arguments)
+            return self.call("EVAL", text, len(keys), *keys, *arguments)
 
     def deadline_us(self) -> int:
         """Return the time, by Redis' clock, after which nobody waits any more for what is sent now.
@@ -203,9 +205,10 @@ def _take() -> Link:
 
 
 @cache
-def _script(name: str) -> _Script:
+def script(name: str) -> Script:
+    """Return one of the scripts in `lua`."""
     text = files("notifications").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
-    return _Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
+    return Script(sha1(text.encode(), usedforsecurity=False).hexdigest(), text)
 
 
 os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's

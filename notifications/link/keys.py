@@ -23,6 +23,8 @@ class Keys(NamedTuple):
     incarnation: str
     mark: str  # what was last seen of PostgreSQL's history (postgres/timeline/gate.py)
     calls: str  # the last that added deltas: a sorted set: member = connection, score = deadline
+    watch: str  # what was last seen of PostgreSQL's part of unread numbers (notifications/watching.py)
+    past: str  # the beginning of eight names: the deltas of the last epochs that PostgreSQL has (lua/drop.lua)
 
 
 class Identity(NamedTuple):
@@ -46,6 +48,11 @@ def keys() -> Keys:
         tag = f"{{{settings.WEIR_REDIS_PREFIX}:{_identity()}}}"
         found = _known[place] = Keys(*(f"{tag}:{name}" for name in Keys._fields))
     return found
+
+
+def are_known() -> bool:
+    """Tell whether the database was asked: `keys` does not wait for it then."""
+    return bool(_known)
 
 
 def forget() -> None:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 
 import structlog
 
-from notifications import counters
+from notifications import counters, watching
 from notifications.reconciliation import doubts, drift
 from notifications.reconciliation.drift import Drift, Look
 from notifications.reconciliation.page import Page, Pages
@@ -135,9 +135,12 @@ class Repairs:
             yield from (wrong for wrong in part if wrong.user_id in repaired)
 
     def _note(self, judged: Judged, noted: Mapping[UserKey, datetime]) -> None:
+        if judged.repaired:
+            watching.changed()
         self.keep()
         if judged.doubtful:
             doubts.note(judged.doubtful)
+            watching.changed()
         if judged.repaired:
             shown = {str(user_id): by for user_id, by in islice(judged.repaired.items(), SHOWN)}
             log.warning("unread_drift_repaired", users=len(judged.repaired), first=shown)

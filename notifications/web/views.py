@@ -4,14 +4,14 @@ Nothing here tells a user of others' notifications: their ids count as ids of no
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
 from notifications import inbox
 from notifications.models import Notification
-from notifications.web import asked
+from notifications.web import asked, polls
 
 View = Callable[[HttpRequest], HttpResponse]
 
@@ -44,8 +44,11 @@ def _door(method: str) -> Callable[[View], View]:
 
 @_door("GET")
 def count(request: HttpRequest) -> HttpResponse:
-    """Say how many notifications are unread."""
-    return JsonResponse({"unread": inbox.unread_count(request.user.pk)})
+    """Say how many notifications are unread, unless the browser has that number."""
+    number, known = polls.Number.now(request.user.pk), polls.shown(request)
+    unchanged = known is not None and (known.user, known.unread) == (number.user, number.unread)
+    body = partial(JsonResponse, {"unread": number.unread})
+    return polls.answer(request, number, unchanged=unchanged, body=body)
 
 
 @_door("GET")

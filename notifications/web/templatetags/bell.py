@@ -6,7 +6,7 @@ from django import template
 from django.middleware.csrf import get_token
 from django.urls import reverse
 
-from notifications import inbox
+from notifications.web import polls
 
 EVERY_S: Final = 5  # between two looks
 
@@ -22,9 +22,11 @@ def bell(context: dict[str, Any], every: int = EVERY_S) -> dict[str, Any]:
     request = context["request"]
     if not request.user.is_authenticated:
         return {}
+    src, number = reverse("bell:count"), polls.Number.now(request.user.pk)
     return {
-        "src": reverse("bell:count"),
+        "src": src,
         "every": every,
-        "unread": inbox.unread_count(request.user.pk),
+        "unread": number.unread,
+        "etag": polls.etag(request, number, src),
         "csrf": get_token(request),
     }

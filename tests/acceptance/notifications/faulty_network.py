@@ -48,7 +48,7 @@ class Request:
         return {int(user): int(delta) for user, delta in zip(users[::2], users[1::2], strict=True)}
 
 
-ADD = calls._script("add")
+ADD = calls.script("add")
 OWN_ARGUMENTS = 2  # of that script, before the users
 
 

@@ -1,0 +1,134 @@
+"""Polls: most of them find the number that the browser has, and cost one Redis call, no statement, and no body.
+
+A number is given with an ETag. It says, signed, whose the number is, when the session was last looked at, and what
+Redis had of it then. A poll that shows it again is answered before Django looks at the session (`unchanged_polls`), if
+
+1. it is of the same session and path, and the session was looked at less than five minutes ago;
+2. Redis is the same run, with the same incarnation, and PostgreSQL's part has not changed (`notifications.watching`);
+3. the user's deltas since then come to nothing.
+
+All else goes to the view. A 304 has a new ETag, as the epochs that Redis keeps are few.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.conf import settings
+from django.core.signing import BadSignature, Signer
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import sync_and_async_middleware
+
+from notifications.inbox import reading
+from notifications.link import calls, keys, watch
+from notifications.user_keys import UserKey
+
+TRUSTED_S: Final = 300.0  # a session that was looked at: no poll tells anybody more than that nothing has changed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Number:
+    """A number that a browser has: whose, and what stood behind it. Without a `marker` one call cannot tell its age."""
+
+    user: str
+    unread: int
+    checked_at: float  # when the session was looked at, of time.time(): other processes' clocks are in step with ours
+    marker: str = ""
+    version: str = ""
+    incarnation: str = ""
+    epoch: int = 0
+    delta: int = 0
+
+    @classmethod
+    def now(cls, user_id: UserKey) -> Self:
+        """Return the user's number, who has just been found to be signed in. Raises database errors."""
+        checked_at, watched = time.time(), _watched()  # first: what changes from here on is seen by the next poll
+        found = reading.unread_sum(user_id)
+        number = cls(user=str(user_id), unread=found.unread, checked_at=checked_at)
+        if not watched or not found.incarnation:
+            return number
+        marker, version = watched
+        return replace(
+            number,
+            marker=marker,
+            version=version,
+            incarnation=found.incarnation,
+            epoch=found.epoch,
+            delta=found.delta,
+        )
+
+    def after(self, told: watch.Polled | None) -> Self | None:
+        """Return the number as it is to be shown again, if Redis has told that it has not changed."""
+        if told is None or (told.version, told.incarnation) != (self.version, self.incarnation):
+            return None
+        if told.since != self.delta or not told.delta.is_integer():
+            return None
+        return replace(self, epoch=told.epoch, delta=int(told.delta))
+
+
+def _watched() -> watch.Watched | None:
+    try:
+        return watch.watched()
+    except calls.Unreachable:
+        return None
+
+
+def answer(request: HttpRequest, number: Number, *, unchanged: bool, body: Callable[[], HttpResponse]) -> HttpResponse:
+    """Return the number, or that it is the one that the browser has."""
+    response = HttpResponse(status=304) if unchanged else body()
+    response.headers["ETag"] = etag(request, number, request.path)
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
+
+
+def etag(request: HttpRequest, number: Number, path: str) -> str:
+    """Return what stands for the number in polls of this session to this path."""
+    return f'"{_signer(request, path).sign_object(list(asdict(number).values()))}"'
+
+
+def shown(request: HttpRequest) -> Number | None:
+    """Return the number that the browser has, if it was given to this session."""
+    sent = request.headers.get("If-None-Match", "")
+    if not sent.startswith('"') or settings.SESSION_COOKIE_NAME not in request.COOKIES:
+        return None
+    try:
+        fields: list[Any] = _signer(request, request.path).unsign_object(sent.strip('"'))
+        return Number(**dict(zip(Number.__slots__, fields, strict=True)))
+    except (BadSignature, ValueError):  # of another session, or another version of this
+        return None
+
+
+def _signer(request: HttpRequest, path: str) -> Signer:
+    return Signer(salt=f"notifications.web {path} {request.COOKIES.get(settings.SESSION_COOKIE_NAME, '')}")
+
+
+def _again(request: HttpRequest) -> HttpResponse | None:
+    """Return the answer to a poll whose number has not changed, by one Redis call; None where that is not known."""
+    if "If-None-Match" not in request.headers or request.method != "GET" or not keys.are_known():
+        return None
+    number = shown(request)
+    if number is None or not number.marker or not 0 <= time.time() - number.checked_at < TRUSTED_S:
+        return None
+    try:
+        same = number.after(watch.poll(number.marker, number.user, number.epoch))
+    except calls.Unreachable:
+        return None
+    return None if same is None else answer(request, same, unchanged=True, body=HttpResponse)
+
+
+@sync_and_async_middleware
+def unchanged_polls(get_response: Any) -> Callable[..., Any]:  # noqa: ANN401  Django's
+    """Answer polls whose number has not changed, in front of sessions and all that looks at users."""
+    if not iscoroutinefunction(get_response):
+        return lambda request: _again(request) or get_response(request)
+
+    async def polled(request: HttpRequest) -> Any:  # noqa: ANN401  as above
+        if "If-None-Match" in request.headers:  # one call to Redis, which this loop does not wait for
+            found = await sync_to_async(_again, thread_sensitive=False)(request)
+            if found:
+                return found
+        return await get_response(request)
+
+    return polled
