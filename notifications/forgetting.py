@@ -25,6 +25,7 @@ from django.db import DEFAULT_DB_ALIAS, models, transaction
 from django.db.models.signals import class_prepared, pre_delete
 
 from notifications import changes, counters, user_keys
+from notifications.link import watch
 from notifications.user_keys import UserKey
 from postgres import statements
 
@@ -110,6 +111,8 @@ def _finish(users: list[UserKey]) -> int:
     _query_within("forgetting/returned", {"users": user_keys.array(users)})
     peek = counters.peek(users)
     settled = [user for user in users if not peek.of(user)]
+    if settled:
+        watch.forget_pasts()  # after the peek: what was live before it may be kept by now
     parameters = {"users": user_keys.array(settled), "oldest_live": min(peek.deltas, default=0)}
     [finished] = _query_within("forgetting/finish", parameters, row=Finished)
     return finished.forgotten

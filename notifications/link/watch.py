@@ -37,7 +37,17 @@ class Polled(NamedTuple):
 
 def past(epoch: int) -> str:
     """Return the key under which an epoch is kept that PostgreSQL has."""
-    return f"{keys().past}:{epoch % PASTS}"
+    return _pasts()[epoch % PASTS]
+
+
+def _pasts() -> list[str]:
+    return [f"{keys().past}:{place}" for place in range(PASTS)]
+
+
+def forget_pasts() -> None:
+    """Keep no epoch that PostgreSQL has, of whichever users: polls ask PostgreSQL instead."""
+    names = _pasts()
+    calls.ask(lambda link: link.call("UNLINK", *names))
 
 
 def tell(state: str | None) -> None:
@@ -73,8 +83,7 @@ def watched() -> Watched | None:
 def poll(marker: str, user: str, epoch: int) -> Polled | None:
     """Ask by one call what the user's deltas came to since this epoch was open; None where that cannot be told."""
     ours = keys()
-    of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.watch, ours.open, ours.deltas]
-    of_script += [f"{ours.past}:{place}" for place in range(PASTS)]
+    of_script = [ours.epoch, ours.sealed, ours.incarnation, ours.watch, ours.open, ours.deltas, *_pasts()]
 
     def question(link: Link) -> list[str] | None:
         try:

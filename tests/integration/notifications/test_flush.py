@@ -145,7 +145,7 @@ def test_applying_an_epoch_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(statements, "run_within", look)
     flush_sealed()
     inbox.unread_count(1)
-    assert limits == ["flush/highest_epoch 1min", "flush/apply 0", "inbox/numbers 1min"]
+    assert limits == ["flush/highest_epoch 1min", "watch/state 1min", "flush/apply 0", "inbox/numbers 1min"]
 
 
 def test_a_flusher_with_an_epoch_that_was_dropped_writes_nothing() -> None:

@@ -184,8 +184,10 @@ def has(node: Valkey, slot: int) -> bool:
 
 
 def kept(node: Valkey) -> set[str]:
-    """Return the keys of a node, without those that are there at times: of calls, and of PostgreSQL's history."""
-    return set(node.client.scan_iter()) - {keys.keys().calls, keys.keys().mark}
+    """Return the keys of a node, without those that are there at times: of calls, of PostgreSQL, and for polls."""
+    ours = keys.keys()
+    found = set(node.client.scan_iter()) - {ours.calls, ours.mark, ours.watch}
+    return {name for name in found if not name.startswith(ours.past)}
 
 
 def test_a_cluster_has_all_of_it_on_one_node(cluster: list[Valkey]) -> None:
