@@ -1,15 +1,15 @@
-// <weir-bell>: how many notifications are unread, which, and marking them as read. docs/reference/bell.md
-const make = (name, about, ...children) => {
+// <weir-bell>: the unread number, the list, marking as read. docs/reference/bell.md
+const make = (name, about, ...inside) => {
   const made = Object.assign(document.createElement(name), about);
-  made.append(...children);
+  made.append(...inside);
   return made;
 };
-const button = (textContent, onclick) => make("button", { type: "button", textContent, onclick });
+const button = (textContent, onclick, about) => make("button", { type: "button", textContent, onclick, ...about });
 
 customElements.define("weir-bell", class extends HTMLElement {
   #etag; #unread; #before; #timer; #ended; #left; #asked = 0; #told = 0; #failures = 0; #rows = new Map();
   #says = make("span", { className: "says", role: "status" });
-  #bell = button("", () => this.#open(this.#panel.hidden));
+  #bell = button("", () => this.#open(this.#panel.hidden), { part: "button", ariaExpanded: "false" });
   #note = make("p", { hidden: true });
   #all = button("Mark all as read", () => this.#mark("read-all/"));
   #none = make("p", { textContent: "There is nothing." });
@@ -20,7 +20,6 @@ customElements.define("weir-bell", class extends HTMLElement {
 
   connectedCallback() {
     if (!this.shadowRoot) {
-      Object.assign(this.#bell, { part: "button", ariaExpanded: "false" });
       this.attachShadow({ mode: "open" }).append(
         make("link", { rel: "stylesheet", href: this.getAttribute("css") }), this.#bell, this.#says, this.#panel);
       this.onkeydown = (event) => {
@@ -54,7 +53,7 @@ customElements.define("weir-bell", class extends HTMLElement {
     this.#plan();
   }
 
-  // What the server says; nothing where it says nothing new, or nothing at all.
+  // What the server says, if it says something new.
   async #ask(path, options) {
     if (this.#ended) return;
     const mine = ++this.#asked;
@@ -62,10 +61,8 @@ customElements.define("weir-bell", class extends HTMLElement {
       const answer = await fetch(this.getAttribute("src") + path,
         { cache: "no-store", redirect: "error", signal: AbortSignal.timeout(10000), ...options });
       const { status } = answer;
-      if (status === 401 || status === 403) {
-        this.#ended = true;
-        return this.#state("You are signed out: load the page again.");
-      }
+      this.#ended = status === 401 || status === 403;
+      if (this.#ended) return this.#state("You are signed out: load the page again.");
       if (status !== 304 && !answer.ok) throw status;
       const found = status !== 304 && await answer.json();
       this.#failures = 0;
@@ -77,7 +74,7 @@ customElements.define("weir-bell", class extends HTMLElement {
       return found;
     } catch {
       this.#failures += 1;
-      this.#state("The server does not answer: what you see may be old.");
+      this.#state("The server does not answer: this may be old.");
     }
   }
 
@@ -98,8 +95,7 @@ customElements.define("weir-bell", class extends HTMLElement {
     if (!rows.has(id)) {
       const onclick = () => this.#mark("read/", [id]), name = make("a", { href: url, textContent: title, onclick });
       if (!url || !/^https?:/.test(name.protocol)) name.removeAttribute("href");
-      const done = button("Mark as read", onclick);
-      done.ariaLabel = "Mark as read: " + title;
+      const done = button("Mark as read", onclick, { ariaLabel: "Mark as read: " + title });
       const time = make("time", { dateTime: created_at, textContent: new Date(created_at).toLocaleString() });
       const item = make("li", {}, name, make("p", { textContent: body }), time, " ", done);
       const next = Math.max(...[...rows.keys()].filter((other) => other < id));

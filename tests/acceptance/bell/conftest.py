@@ -1,0 +1,137 @@
+"""A web process on the test database, a browser, and users whose tabs show the bell."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import connection
+from playwright.sync_api import Browser, Page, Route, expect
+from pytest_django import DjangoDbBlocker
+
+from notifications import reconcile
+from notifications.link import calls
+from project.processes.procfile import web_answers
+from tests.acceptance.ops import browser as browsers
+from tests.acceptance.ops.browser import Witness, visiting
+from tests.acceptance.processes import Processes
+from tests.forked import Forked
+from tests.servers import database_url, redis_url
+from tests.valkeys import free_port
+from tests.waiting import wait_for
+
+HOST = "127.0.0.1"
+EVERY_S = 1
+# One poll, and the time that a busy machine takes to answer it.
+WITHIN_MS = 1_000 * EVERY_S + 2_000
+
+
+@pytest.fixture(scope="module")
+def base(
+    django_db_setup: None,  # noqa: ARG001  the database is there
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """The address of a web process; tests without a browser are skipped."""
+    if browsers.WHY_NOT:
+        pytest.skip(browsers.WHY_NOT)
+    port, log = free_port(), tmp_path_factory.mktemp("web") / "web.log"
+    with django_db_blocker.unblock(), log.open("wb") as output:
+        environment = {
+            **os.environ,
+            "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
+            "REDIS_URL": redis_url(),
+            "DJANGO_SECRET_KEY": settings.SECRET_KEY,
+            "DJANGO_SETTINGS_MODULE": "tests.acceptance.bell.bell_settings",
+            "SKIP_CHECKS": "1",
+        }
+        arguments = ["project.asgi:application", "--host", HOST, "--port", str(port), "--no-access-log"]
+        process = Forked("-m", "uvicorn", *arguments, environment=environment, output=output)
+    try:
+        wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser(base: str) -> Iterator[Browser]:  # noqa: ARG001  it is needed by nothing else
+    """A browser. Its loop runs in this thread."""
+    with pytest.MonkeyPatch.context() as patch, browsers.chromium() as running:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield running
+        connection.close()  # which this thread has while its loop runs; afterwards it has another
+
+
+@pytest.fixture
+def processes(transactional_db: None, tmp_path: Path) -> Iterator[Processes]:  # noqa: ARG001  asked for its effect
+    """Processes that are killed; Redis is empty, and trusted, before they begin."""
+    redis.Redis.from_url(settings.REDIS_URL).flushdb()
+    calls.forget()
+    report = reconcile.run_pass()
+    assert report
+    assert report.trusted
+    running = Processes(tmp_path, "tests.acceptance.notifications.unread_processes")
+    yield running
+    running.close()
+
+
+@dataclass(kw_only=True)
+class Tabs:
+    """A user, and tabs of a browser that show the user's bell."""
+
+    user: int
+    session: str
+    pages: list[Page] = field(default_factory=list)
+    witness: Witness = field(default_factory=Witness)
+    open: Callable[..., Page]
+
+
+@pytest.fixture
+def tabs(base: str, browser: Browser, processes: Processes) -> Iterator[Tabs]:  # noqa: ARG001  Redis is empty first
+    """A user who is signed in; each tab asks every second."""
+    person = get_user_model().objects.create_user("kim")
+    with ExitStack() as stack:
+
+        def opened(**options: Any) -> Page:
+            page = stack.enter_context(visiting(browser, base, made.session, **options)).new_page()
+            made.witness.watch(page)
+            page.route(re.compile(r"/demo/(\?.*)?$"), _hurry)
+            page.goto("/demo/")
+            made.pages.append(page)
+            return page
+
+        made = Tabs(user=person.pk, session=_session(person), open=opened)
+        yield made
+
+
+def _hurry(route: Route) -> None:
+    answer = route.fetch()
+    route.fulfill(response=answer, body=re.sub(r'every="\d+"', f'every="{EVERY_S}"', answer.text()))
+
+
+def _session(person: Any) -> str:
+    session = import_module(settings.SESSION_ENGINE).SessionStore()
+    session["_auth_user_id"] = str(person.pk)
+    session["_auth_user_backend"] = "django.contrib.auth.backends.ModelBackend"
+    session["_auth_user_hash"] = person.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)
+
+
+def shows(page: Page, unread: int) -> None:
+    """Expect the number, within one poll."""
+    expect(page.locator("weir-bell [part=button]")).to_have_text(f"🔔 {unread}", timeout=WITHIN_MS)

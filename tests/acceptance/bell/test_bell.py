@@ -1,0 +1,255 @@
+"""The bell in a real browser: the number in each tab is the count of the rows, whatever is done, whoever is killed."""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.sync_api import Browser, Page, expect
+
+from notifications import inbox
+from notifications.models import Notification
+from tests.acceptance.bell.conftest import EVERY_S, Tabs, shows
+from tests.acceptance.notifications.unread_processes import FLUSH_STEPS, keep_flushing, keep_reconciling
+from tests.acceptance.ops.browser import visiting
+from tests.acceptance.ops.strangers import MARKUP
+from tests.acceptance.processes import Processes
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AXE: Final = """() => axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
+    (each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`))"""
+LOOKS: Final = [("light", 360), ("dark", 1280), ("light", 2560)]
+FOCUSED: Final = "document.activeElement.shadowRoot?.activeElement?."
+
+
+def rows(user: int) -> int:
+    return Notification.objects.filter(user_id=user, read_at__isnull=True).count()
+
+
+def _read_some(user: int, chance: random.Random) -> None:
+    shown = [row.pk for row in inbox.page(user, limit=10)]
+    inbox.mark_read(user, chance.sample(shown, len(shown) // 2))
+
+
+def _unread_some(user: int, _chance: random.Random) -> None:
+    inbox.mark_unread(user, [row.pk for row in inbox.page(user, limit=3)])
+
+
+def _delete_some(user: int, _chance: random.Random) -> None:
+    Notification.objects.filter(pk__in=[row.pk for row in inbox.page(user, limit=2)]).delete()
+
+
+ACTS: Final[list[Callable[[int, random.Random], object]]] = [
+    lambda user, _chance: inbox.notify(user, "news", "Hello"),
+    lambda user, _chance: inbox.notify_many([user, user + 1], "news", "Hello, all"),
+    lambda user, chance: chance.random() < 0.3 and inbox.mark_all_read(user),
+    *(_read_some, _unread_some, _delete_some),
+]
+
+
+def test_two_tabs_show_the_count_of_the_rows(tabs: Tabs, processes: Processes) -> None:
+    """Within one poll of each change; web code notifies and marks, and flushers are killed at each of their steps."""
+    pages, chance = [tabs.open(), tabs.open()], random.Random(7)  # noqa: S311  not for secrets
+    processes.start(keep_reconciling, processes.stop)
+    for step in (*FLUSH_STEPS, ""):
+        flusher = processes.start(keep_flushing, processes.stop, step)
+        for _ in range(3):
+            for _ in range(chance.randrange(1, 12)):
+                chance.choice(ACTS)(tabs.user, chance)
+            inbox.notify(tabs.user, "news", "So that there is something to flush")
+            expected = rows(tabs.user)
+            for page in pages:
+                shows(page, expected)
+        if step:
+            processes.gone(flusher)
+    processes.finish()
+    assert tabs.witness.seen == []
+
+
+def test_what_is_marked_in_one_tab_is_read_in_the_other(tabs: Tabs) -> None:
+    """The number falls at once here, and with the next poll there; the list there, which is open, follows."""
+    for number in range(3):
+        inbox.notify(tabs.user, "news", f"Number {number}", url="/demo/")
+    first, second = tabs.open(), tabs.open()
+    for page in (first, second):
+        page.locator("weir-bell [part=button]").click()
+        expect(page.get_by_role("listitem")).to_have_count(3)
+    first.get_by_role("button", name="Mark as read: Number 1").click()
+    shows(first, 2)
+    shows(second, 2)
+    expect(second.get_by_role("button", name="Mark as read: Number 1")).to_have_count(0)
+    second.get_by_role("button", name="Mark all as read").click()
+    shows(second, 0)
+    shows(first, 0)
+    expect(first.get_by_role("button", name=re.compile("^Mark"))).to_have_count(0)
+    inbox.notify(tabs.user, "news", "Number 3")
+    expect(first.get_by_role("listitem").first).to_contain_text("Number 3")
+    expect(first.get_by_role("listitem")).to_have_count(4)
+    assert rows(tabs.user) == 1
+    assert tabs.witness.seen == []
+
+
+def test_a_link_marks_what_it_leads_to(tabs: Tabs) -> None:
+    """A click goes there, and the notification is read."""
+    inbox.notify(tabs.user, "news", "Your order", url="/demo/?order=7")
+    page = tabs.open()
+    page.locator("weir-bell [part=button]").click()
+    page.get_by_role("link", name="Your order").click()
+    page.wait_for_url("**/demo/?order=7")
+    shows(page, 0)
+    assert rows(tabs.user) == 0
+
+
+def test_by_keyboard_alone(tabs: Tabs) -> None:
+    """Open, mark, close: the focus stays where a person expects it, and changes are announced."""
+    inbox.notify(tabs.user, "news", "Hello")
+    page = tabs.open()
+    page.locator("weir-bell [part=button]").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("weir-bell [part=button]")).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("listitem")).to_have_count(1)
+    for _ in range(2):  # "Mark all as read", and the one of the item
+        page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED + "ariaLabel") == "Mark as read: Hello"
+    page.keyboard.press("Enter")
+    shows(page, 0)
+    expect(page.get_by_role("status")).to_have_text("0 unread notifications")
+    page.wait_for_function(FOCUSED + "ariaLabel === 'Notifications'")  # the button has gone, not the focus
+    page.keyboard.press("Escape")
+    assert page.evaluate(FOCUSED + "part.value") == "button"
+    expect(page.locator("weir-bell [part=panel]")).to_be_hidden()
+    inbox.notify(tabs.user, "news", "One more")
+    expect(page.get_by_role("status")).to_have_text("1 unread notification")
+
+
+def findings(page: Page) -> list[str]:
+    found: list[str] = []
+    page.evaluate(AXE_SCRIPT)
+    for scheme, width in LOOKS:
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 900})
+        found += [f"{scheme}, {width} px: {each}" for each in page.evaluate(AXE)]
+        if (over := page.evaluate("document.scrollingElement.scrollWidth - innerWidth")) > 0:
+            found.append(f"{over} px too wide at {width} px")
+    return found
+
+
+def test_axe_finds_nothing(tabs: Tabs) -> None:
+    """In both tabs, closed, open, and cut off; narrow and wide, in both colour schemes."""
+    for number in range(25):
+        inbox.notify(tabs.user, "news", f"Number {number} {MARKUP}", body=MARKUP, url="/demo/")
+    closed, opened = tabs.open(), tabs.open()
+    opened.locator("weir-bell [part=button]").click()
+    expect(opened.get_by_role("listitem")).to_have_count(20)
+    opened.get_by_role("button", name="Older").click()
+    expect(opened.get_by_role("listitem")).to_have_count(25)
+    expect(opened.get_by_role("button", name="Older")).to_have_count(0)
+    assert tabs.witness.seen == []  # axe writes styles, which the page's policy forbids
+    assert findings(closed) == []
+    assert findings(opened) == []
+    opened.context.set_offline(True)
+    expect(opened.get_by_role("status")).to_contain_text("does not answer", timeout=15_000)
+    assert findings(opened) == []
+
+
+STRANGE: Final = {
+    "javascript:alert(1)": None,
+    "JaVaScRiPt:alert(1)": None,
+    " javascript:alert(1)": None,
+    "data:text/html,<script>alert(1)</script>": None,
+    "vbscript:x": None,
+    "https://[": None,
+    "": None,
+    "/orders/7/": "/orders/7/",
+    "https://example.com/": "https://example.com/",
+    "//example.com/": "//example.com/",
+}
+
+
+def test_what_strangers_wrote_is_text(tabs: Tabs) -> None:
+    """It makes no element, and no link but to a page."""
+    for url in STRANGE:
+        inbox.notify(tabs.user, "news", MARKUP, body=MARKUP, url=url)
+    page = tabs.open()
+    page.locator("weir-bell [part=button]").click()
+    expect(page.get_by_role("listitem")).to_have_count(len(STRANGE))
+    inside = """document.querySelector("weir-bell").shadowRoot.querySelectorAll"""
+    links: Any = page.evaluate(f"""[...{inside}("li > :first-child")].map((each) => each.getAttribute("href"))""")
+    assert links[::-1] == list(STRANGE.values())
+    assert MARKUP[:40] in page.get_by_role("listitem").first.inner_text()
+    made = page.evaluate(
+        """document.querySelector("weir-bell").shadowRoot.querySelectorAll("img, script, iframe").length"""
+    )
+    assert made == 0
+    assert tabs.witness.seen == []
+
+
+def asks(page: Page) -> list[str]:
+    """Return a list to which the page's requests of the bell are added."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/bell/" in request.url else None)
+    return asked
+
+
+HIDE: Final = """(hidden) => { Object.defineProperty(document, "hidden", {get: () => hidden, configurable: true});
+    document.dispatchEvent(new Event("visibilitychange")); }"""
+
+
+def test_a_hidden_tab_does_not_ask(tabs: Tabs) -> None:
+    """It asks at once when it is shown again."""
+    page = tabs.open()
+    page.evaluate(HIDE, True)
+    asked = asks(page)
+    page.wait_for_timeout(3_000 * EVERY_S)
+    assert [url for url in asked if not url.endswith(".js")] == []
+    inbox.notify(tabs.user, "news", "Hello")
+    with page.expect_response("**/bell/"):
+        page.evaluate(HIDE, False)
+    shows(page, 1)
+
+
+def test_what_has_not_changed_is_not_sent(tabs: Tabs, processes: Processes) -> None:
+    """The first poll of a page, too, is answered 304; a change by 200."""
+    processes.start(keep_flushing, processes.stop)
+    page = tabs.open()
+    for _ in range(3):
+        with page.expect_response("**/bell/") as told:
+            pass
+        assert told.value.status == 304
+    inbox.notify(tabs.user, "news", "Hello")
+    with page.expect_response(lambda response: response.url.endswith("/bell/") and response.status == 200):
+        shows(page, 1)
+    processes.finish()
+
+
+def test_a_server_that_is_away(tabs: Tabs) -> None:
+    """The bell says so, and goes on by itself."""
+    page = tabs.open()
+    page.context.set_offline(True)
+    expect(page.get_by_role("status")).to_contain_text("does not answer", timeout=15_000)
+    inbox.notify(tabs.user, "news", "Hello")
+    page.context.set_offline(False)
+    expect(page.locator("weir-bell [part=button]")).to_have_text("🔔 1", timeout=20_000)
+    expect(page.locator("weir-bell [part=button]")).to_have_attribute("title", "")
+
+
+def test_who_is_signed_out_is_told_so(tabs: Tabs) -> None:
+    """And no more is asked."""
+    page = tabs.open()
+    page.context.clear_cookies()
+    expect(page.get_by_role("status")).to_contain_text("You are signed out", timeout=15_000)
+    asked = asks(page)
+    page.wait_for_timeout(3_000 * EVERY_S)
+    assert asked == []
+
+
+def test_without_script_the_number_is_there(tabs: Tabs, base: str, browser: Browser) -> None:
+    """As it was when the page was made."""
+    inbox.notify(tabs.user, "news", "Hello")
+    with visiting(browser, base, tabs.session, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto("/demo/")
+        expect(page.locator("weir-bell")).to_have_text("1 unread")
