@@ -12,7 +12,7 @@ customElements.define("weir-bell", class extends HTMLElement {
   #bell = button("", () => this.#open(this.#panel.hidden), { part: "button", ariaExpanded: "false" });
   #note = make("p", { hidden: true });
   #all = button("Mark all as read", () => this.#mark("read-all/"));
-  #none = make("p", { textContent: "There is nothing." });
+  #none = make("p", { textContent: "Nothing yet." });
   #list = make("ul");
   #older = button("Older", () => this.#page(this.#before));
   #panel = make("section", { hidden: true, part: "panel", tabIndex: -1, ariaLabel: "Notifications" },
