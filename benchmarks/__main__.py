@@ -23,6 +23,7 @@ MODULES = {
     "estimate": "benchmarks.reservations.estimate",
     "forecast": "benchmarks.fetches.forecast",
     "unread": "benchmarks.unread",
+    "bell": "benchmarks.bell",
     "once": "benchmarks.once",
 }
 # Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; once_5m takes 10 GB, and pages

@@ -12,6 +12,7 @@ from typing import Protocol
 from django.core.management import call_command
 from django.db import connection
 from django.db.models.functions import Now
+from django.urls import reverse
 
 from demo import home as demo_home
 from demo import inboxes, shipments
@@ -39,8 +40,8 @@ class Screen(Protocol):
     def note(self, text: str) -> None:
         """Say what is going on."""
 
-    def invite(self, link: str) -> None:
-        """Show the link to the operators' pages, for as long as they are there."""
+    def invite(self, link: str, bell: str) -> None:
+        """Show the link to the operators' pages, and to the page with the bell, for as long as they are there."""
 
     def show(self, view: View) -> None:
         """Show the state."""
@@ -101,7 +102,8 @@ class Run:
         self.observer = Observer(workload.sites, web_sites.log, users, shipped)
         workload.set_rates()
         note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
-        self._screen.invite(links.make(f"http://127.0.0.1:{port}"))
+        base = f"http://127.0.0.1:{port}"
+        self._screen.invite(links.make(base), base + reverse("demo:bell"))
         self._watch(self.observer, users, shipped)
 
     def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:
@@ -162,6 +164,7 @@ class Run:
 def _make_tables() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("sync_schedule", stdout=StringIO())
+    links.operator()  # is the first user, one of those who are notified: see USER_IDS
     reconcile.run_pass()  # before the first pass unread numbers come from the rows, which would prove nothing
 
 

@@ -168,9 +168,10 @@ class LiveScreen:
         self._note = Text(text, style=QUIET)
         self._redraw()
 
-    def invite(self, link: str) -> None:
-        """Write the link below the picture, in one line that a terminal can open."""
-        self._invitation = Text.assemble("See it in a browser: ", (link, FIGURE), no_wrap=True, overflow="ignore")
+    def invite(self, link: str, bell: str) -> None:
+        """Write the links below the picture, each in one line that a terminal can open."""
+        lines = "See it in a browser: ", (link, FIGURE), "\nand then its bell:    ", (bell, FIGURE)
+        self._invitation = Text.assemble(*lines, no_wrap=True, overflow="ignore")
 
     def show(self, view: View) -> None:
         """Draw the state."""
@@ -202,9 +203,9 @@ class Lines:
         """Write a line."""
         self._console.print(text, soft_wrap=True)
 
-    def invite(self, link: str) -> None:
-        """Write the link, which works once, within a minute."""
-        self.note(f"See it in a browser: {link}")
+    def invite(self, link: str, bell: str) -> None:
+        """Write the link, which works once, within a minute, and one that needs it."""
+        self.note(f"See it in a browser: {link} and then its bell: {bell}")
 
     def show(self, view: View) -> None:
         """Write the state in one line, unless the last such line is too recent."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
+from django.urls import NoReverseMatch, reverse
 
 from project.logins import links
 from project.processes import folder, interrupts, procfile, up
@@ -61,6 +62,7 @@ class Command(ExactCommand):
         self._say(self.style.SUCCESS("Weir is running. Ctrl-C stops it."))
         for name, text in (
             ("pages", f"{links.make(base)} (once, within a minute; later: {python} sign_in_link)"),
+            *_bell(base),
             ("admin", f"{base}/admin/ (make a user: {python} createsuperuser)"),
             ("fetch", f"{python} fetch https://example.com"),
             ("mail", _mail(running.mail)),
@@ -71,6 +73,14 @@ class Command(ExactCommand):
         ):
             self._say(f"  {name:<8} {text}")
         self._say("")
+
+
+def _bell(base: str) -> list[tuple[str, str]]:
+    """Return the line about the demo's page with the bell, where there is one."""
+    try:
+        return [("bell", f"{base}{reverse('demo:bell')} (what your users see; sign in first)")]
+    except NoReverseMatch:
+        return []
 
 
 def _contact() -> list[tuple[str, str]]:
