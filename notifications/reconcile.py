@@ -28,7 +28,7 @@ from datetime import timedelta
 import structlog
 from django.db.models.functions import Now
 
-from notifications import counters, flush, user_keys
+from notifications import counters, flush, user_keys, watching
 from notifications.models import Reconciliation
 from notifications.reconciliation import changed, doubts, full_scan
 from notifications.reconciliation.lease import Lease, Lost
@@ -144,6 +144,7 @@ def distrust() -> None:
     going on has lost its lease, and changes nothing more: its full scan began before.
     """
     Reconciliation.objects.update(trusted=False, server_run="", scanned_until=None, lease_until=Now())
+    watching.changed()
 
 
 def _pages_of(user_ids: Iterable[UserKey]) -> Pages:

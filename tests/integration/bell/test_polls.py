@@ -10,7 +10,7 @@ import pytest
 import redis
 from django.conf import LazySettings, settings
 from django.contrib.auth import get_user_model
-from django.db import transaction
+from django.db import connection, transaction
 
 from notifications import counters, flush, inbox, read_marks, reconcile, watching
 from notifications.inbox import writing
@@ -326,6 +326,16 @@ def test_no_poll_is_answered_while_postgresql_has_forgotten(monkeypatch: pytest.
     monkeypatch.setattr(gate._memory, "number", 10**15)
     flushed()
     assert not watch.watched()
+
+
+def test_after_a_recovery_the_rows_are_counted_at_once(kim: Tab) -> None:
+    """PostgreSQL has forgotten two rows, and that their user's number was flushed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM notifications_notification WHERE id <> (SELECT min(id) FROM notifications_notification)"
+        )
+    reconcile.distrust()
+    assert (kim.poll(), kim.unread) == (200, 1)
 
 
 def test_a_session_is_looked_at_again_after_five_minutes(
