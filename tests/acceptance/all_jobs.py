@@ -1,7 +1,9 @@
 """All three jobs on a PostgreSQL of a test's own, which the cluster and this process use."""
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
@@ -17,6 +19,7 @@ from notifications.models import Notification
 from postgres.timeline import gate
 from tests import own_servers
 from tests.acceptance.conftest import Cluster
+from workers.fetches.enqueue import request_fetches
 from workers.orders import shipping
 from workers.orders.models import Order
 
@@ -67,20 +70,47 @@ def mails(cluster: Cluster) -> Iterator[MailServer]:
         yield running
 
 
-def ship(count: int, *, treated: str = "plain") -> None:
-    """Place and ship so many orders, each with an e-mail; `treated`: as demo.fakes.mail_server says.
+def ship(count: int, *, treated: str = "plain") -> list[int]:
+    """Place and ship so many orders, each with an e-mail to an address of its own; returns the orders.
 
-    What PostgreSQL refuses is tried once more, as a user would: around a step of its clock it ends sessions that are
-    idle in a transaction for far less than the time that they have.
+    `treated`: as demo.fakes.mail_server says. What PostgreSQL refuses is tried once more, as a user would: around a
+    step of its clock it ends sessions that are idle in a transaction for far less than the time that they have.
     """
+    shipped = []
     for _ in range(count):
-        number = Order.objects.count()
-        order = Order.objects.create(number=str(number), customer_email=f"{treated}.{number}@customers.example")
+        number = uuid.uuid4().hex
+        order = Order.objects.create(number=number, customer_email=f"{treated}.{number}@customers.example")
         try:
             shipping.ship(order.pk)
         except OperationalError:
             connection.close()
             shipping.ship(order.pk)
+        shipped.append(order.pk)
+    return shipped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committed:
+    """What web code has committed, noted outside of PostgreSQL: a COMMIT whose reply was lost is not in it."""
+
+    fetches: set[int] = field(default_factory=set)
+    orders: set[int] = field(default_factory=set)  # each has an e-mail
+    notifications: set[tuple[str, int]] = field(default_factory=set)  # title and user
+
+    def fetch(self, urls: Iterable[str], *, priority: int = 0) -> None:
+        """Ask for pages."""
+        self.fetches.update(fetch.pk for fetch in request_fetches(urls, max_attempts=100, priority=priority))
+
+    def ship(self, count: int, *, treated: str = "plain") -> None:
+        """Ship so many orders."""
+        for _ in range(count):
+            self.orders.update(ship(1, treated=treated))
+
+    def notify(self) -> None:
+        """Notify all users, with a title that no other notification has."""
+        title = f"Hello {uuid.uuid4().hex}"
+        inbox.notify_many([*USERS], "news", title)
+        self.notifications.update((title, user) for user in USERS)
 
 
 def shown_wrong(users: range = USERS) -> dict[int, tuple[int, int]]:

@@ -15,11 +15,11 @@ from django.db import Error, connection
 from demo.fakes import site_log, sites
 from demo.fakes.mail_server import ACCEPTED, MailServer
 from notifications import inbox
-from notifications.models import FlushedEpoch, Notification, Reconciliation
-from tests.acceptance.all_jobs import USERS, ship, shown_wrong
+from notifications.models import FlushedEpoch, Reconciliation
+from tests.acceptance import judging
+from tests.acceptance.all_jobs import USERS, Committed, shown_wrong
 from tests.acceptance.conftest import CELERY, Cluster, early, set_rates, states
 from tests.waiting import comes_true, in_time, wait_for
-from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch
 from workers.mail.models import Email
 from workers.mail.phases import State
@@ -34,12 +34,10 @@ NAMES: Final = ("ticks", "maintenance", "worker", "fetcher-1", "fetcher-2", "bea
 
 @dataclass(kw_only=True)
 class Web:
-    """A thread that does what web code does: it notifies, ships, and asks for fetches. It counts what was committed."""
+    """A thread that does what web code does: it notifies, ships, and asks for fetches. It notes what was committed."""
 
     running: sites.Sites
-    notified: int = 0
-    shipped: int = 0
-    asked: int = 0
+    committed: Committed = field(default_factory=Committed)
     refused: int = 0  # times that the database was away
     broken: list[BaseException] = field(default_factory=list)
     _ends: threading.Event = field(default_factory=threading.Event)
@@ -73,14 +71,11 @@ class Web:
     def _write(self) -> None:
         number = time.time_ns()
         urls = [self.running.url(place, f"/ok/{number}") for place in range(len(self.running.hosts))]
-        request_fetches(urls[number % 3 :: 3], max_attempts=100)
-        self.asked += len(urls[number % 3 :: 3])
-        inbox.notify_many([*USERS], "news", "Hello")
-        self.notified += len(USERS)
+        self.committed.fetch(urls[number % 3 :: 3])
+        self.committed.notify()
         if number % 2:
             inbox.mark_all_read(1 + number % len(USERS))
-        ship(1)
-        self.shipped += 1
+        self.committed.ship(1)
 
 
 def seconds_until_each_goes_on(mails: MailServer, began_at: datetime) -> dict[str, float]:
@@ -127,14 +122,14 @@ class Outcome:
         """Say it in one line."""
         return (
             f"{self.requests} requests, {self.early} early; {self.emails} e-mails, {self.twice} twice, {self.unknown} "
-            f"unknown; {self.lost.total()} lost; {len(self.drift)} numbers wrong"
+            f"unknown; lost: {dict(self.lost)}; {len(self.drift)} numbers wrong"
         )
 
     def check(self) -> None:
         """State what Weir promises."""
         assert self.early == 0
         assert self.twice == 0
-        assert +self.lost == Counter()
+        assert self.lost == Counter()
         assert self.drift == {}
 
 
@@ -145,22 +140,14 @@ def outcome(running: sites.Sites, mails: MailServer, web: Web, intervals: Mappin
     wait_for(lambda: not Email.objects.filter(state__in=waits).exists(), 120, "all e-mails to end")
     comes_true(lambda: shown_wrong() == {}, 60)
     arrivals, _ = site_log.read_arrivals(running.log)
-    received = mails.received()
-    unknown = Email.objects.filter(state=State.UNKNOWN).count()
-    lost = Counter(
-        {
-            "fetches": web.asked - states()["done"],
-            "notifications": web.notified - Notification.objects.count(),
-            "e-mails": web.shipped - len(received) - unknown,
-        }
-    )
+    accepted = judging.accepted(mails)
     return Outcome(
         requests=len(arrivals),
         early=early(arrivals, intervals),
-        emails=len(received),
-        twice=sum(times - 1 for times in received.values()),
-        unknown=unknown,
-        lost=+lost,
+        emails=len(accepted),
+        twice=judging.twice(accepted),
+        unknown=Email.objects.filter(state=State.UNKNOWN).count(),
+        lost=judging.lost(web.committed, arrivals, accepted),
         drift=shown_wrong(),
     )
 

@@ -12,15 +12,12 @@ from django.db.models import Count
 
 from demo.fakes import site_log, sites
 from demo.fakes.mail_server import MailServer
-from notifications import inbox
 from notifications.models import Notification, UnreadCount
-from tests.acceptance import all_jobs
-from tests.acceptance.all_jobs import USERS
+from tests.acceptance import all_jobs, judging
+from tests.acceptance.all_jobs import USERS, Committed
 from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states
 from tests.waiting import wait_for
-from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch
-from workers.fetches.models import State as FetchState
 from workers.mail.models import Email
 from workers.mail.phases import State
 
@@ -55,7 +52,7 @@ class Load:
     mails: MailServer
     ahead_s: float = AHEAD_S
     restarts: list[str] = field(default_factory=list)
-    urls: list[str] = field(default_factory=list)
+    committed: Committed = field(default_factory=Committed)
     _numbers: "count[int]" = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -68,16 +65,14 @@ class Load:
         waiting = dict(Fetch.objects.unfinished().values_list("site__name").annotate(Count("pk")))
         for host in self.running.hosts:
             missing = int(self.ahead_s / self.intervals[host]) - waiting.get(f"{host}:{self.running.port}", 0)
-            request_fetches(self._urls(missing, [host]), max_attempts=100)
-        all_jobs.ship(EMAILS)
-        inbox.notify_many([*USERS], "news", "Hello")
+            self.committed.fetch(self._urls(missing, [host]))
+        self.committed.ship(EMAILS)
+        self.committed.notify()
 
     def _urls(self, count: int, hosts: Sequence[str]) -> list[str]:
-        """Return so many new URLs of each of these sites, which are asked for."""
+        """Return so many new URLs of each of these sites."""
         places = [self.running.hosts.index(host) for host in hosts for _ in range(count)]
-        urls = [self.running.url(place, f"/ok/{next(self._numbers)}") for place in places]
-        self.urls += urls
-        return urls
+        return [self.running.url(place, f"/ok/{next(self._numbers)}") for place in places]
 
     def wait_until_calm(self) -> None:
         """Wait until every site is asked, and everything else has been done."""
@@ -90,7 +85,7 @@ class Load:
         connection.close()  # it may have ended with the server
         last = Email.objects.order_by("-pk")[0].pk
         fresh = self._urls(1, self.running.hosts)
-        request_fetches(fresh, max_attempts=100, priority=1)
+        self.committed.fetch(fresh, priority=1)
         paths = {urlsplit(url).path for url in fresh}
         self.top_up()
         done: dict[str, float] = {}
@@ -143,12 +138,11 @@ class Load:
 
     def twice(self) -> int:
         """Return how many e-mails the mail server has accepted more than once."""
-        return sum(times > 1 for times in self.mails.received().values())
+        return judging.twice(judging.accepted(self.mails))
 
-    def lost(self) -> int:
-        """Return how many fetches did not end well, and how many e-mails were neither sent nor are unknown."""
-        fetches = len(self.urls) - states()[FetchState.DONE]
-        return fetches + Email.objects.exclude(state__in=[State.SENT, State.UNKNOWN]).count()
+    def lost(self) -> Counter[str]:
+        """Return what is missing of all that was asked for, once it has ended."""
+        return judging.lost(self.committed, self.arrivals(), judging.accepted(self.mails))
 
     def end(self) -> None:
         """Wait until everything that was asked for has ended."""

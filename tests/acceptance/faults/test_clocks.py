@@ -111,7 +111,7 @@ def in_hand(load: Load) -> None:
     load.top_up()
     load.wait_until_calm()
     load.top_up()
-    all_jobs.ship(10, treated="late-300")
+    load.committed.ship(10, treated="late-300")
     wait_for(Email.objects.filter(state=State.SENDING).exists, 20, "an e-mail that is being sent")
     wait_for(Fetch.objects.filter(state__in=["reserved", "running"]).exists, 20, "fetches in hand")
 
@@ -124,10 +124,11 @@ def end(load: Load, goes_on: dict[str, GoesOn]) -> None:
         print(f"| {name} | {after.fetches_s:.1f} s, {after.emails_s:.1f} s, {after.numbers_s:.1f} s |")
     unknown = Email.objects.filter(state=State.UNKNOWN).count()
     print(
-        f"{len(load.arrivals())} requests, {load.early()} early; {load.lost()} lost; {load.twice()} e-mails twice of "
-        f"{load.mails.received().total()}, {unknown} unknown; {drift()} numbers wrong; restarts: {load.restarts}"
+        f"{len(load.arrivals())} requests, {load.early()} early; lost: {dict(load.lost())}; "
+        f"{load.twice()} e-mails twice of {load.mails.received().total()}, {unknown} unknown; {drift()} numbers wrong; "
+        f"restarts: {load.restarts}"
     )
-    assert (load.early(), load.lost(), load.twice(), drift(), unknown) == (0, 0, 0, 0, 0)
+    assert (load.early(), load.lost(), load.twice(), drift(), unknown) == (0, {}, 0, 0, 0)
     assert list(Recovery.objects.values_list("since", "why", "who")) == []
     assert {name: after for name, after in goes_on.items() if after.slowest_s > GOES_ON_WITHIN_S} == {}
 
