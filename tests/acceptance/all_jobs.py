@@ -15,15 +15,17 @@ from demo.fakes import mail_server
 from demo.fakes.mail_server import MailServer
 from notifications import inbox
 from notifications.link import calls, keys
-from notifications.models import Notification
 from postgres.timeline import gate
 from tests import own_servers
 from tests.acceptance.conftest import Cluster
 from workers.fetches.enqueue import request_fetches
+from workers.mail.models import Email
+from workers.mail.phases import State
 from workers.orders import shipping
 from workers.orders.models import Order
 
 USERS: Final = range(1, 31)
+ON_THE_WAY: Final = (State.PENDING, State.CLAIMED, State.SENDING)
 
 
 @contextmanager
@@ -70,6 +72,11 @@ def mails(cluster: Cluster) -> Iterator[MailServer]:
         yield running
 
 
+def emails_ended() -> bool:
+    """Tell whether no mailer has anything to do with any e-mail any more, but for those that are `unknown`."""
+    return not Email.objects.filter(state__in=ON_THE_WAY).exists()
+
+
 def ship(count: int, *, treated: str = "plain") -> list[int]:
     """Place and ship so many orders, each with an e-mail to an address of its own; returns the orders.
 
@@ -111,9 +118,3 @@ class Committed:
         title = f"Hello {uuid.uuid4().hex}"
         inbox.notify_many([*USERS], "news", title)
         self.notifications.update((title, user) for user in USERS)
-
-
-def shown_wrong(users: range = USERS) -> dict[int, tuple[int, int]]:
-    """Return the users who are shown another number than that of their unread rows, with both."""
-    shown, rows = inbox.unread_counts(users), Notification.objects.filter(user_id__in=users).numbers()
-    return {user: (shown[user], rows[user]) for user in users if rows[user] != shown[user]}

@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.db import connection
 from honcho.environ import parse_procfile
 
-from demo.fakes import judge, site_log, sites
+from demo.fakes import site_log, sites
 from demo.fakes.children import die_with_parent
 from project import embedded
 from project.checkout import CHECKOUT
@@ -190,16 +190,10 @@ def used_share(arrivals: list[site_log.Arrival], intervals: Mapping[str, float],
     return sum(seen[host] * interval for host, interval in intervals.items()) / (window_s * len(intervals))
 
 
-def early(arrivals: list[site_log.Arrival], intervals: Mapping[str, float]) -> int:
-    """Return how many requests reached a site sooner after the last than its interval, by the site's own log."""
-    return sum(judged.early_starts for judged in judge.verdicts(arrivals, intervals).values())
-
-
 __all__ = [
     "FINAL",
     "Cluster",
     "all_ended",
-    "early",
     "set_rates",
     "states",
     "used_share",

@@ -1,24 +1,40 @@
-"""What became of all jobs, by the lists of others: the sites, the mail server, the rows: nothing is lost or sent twice.
+"""What became of all jobs, by the lists of others (sites, mail server, rows): nothing early, lost, sent twice or wrong.
 
 Promises are judged by identity, never by totals: where one is lost and another is there that nobody counted, as its
 COMMIT went through and the reply was lost in a fault, the totals are right.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import urlsplit
 
+from django.db import connection
+
+from demo.fakes import judge
 from demo.fakes.mail_server import ACCEPTED, Event, MailServer
 from demo.fakes.site_log import Arrival
+from notifications import inbox
 from notifications.models import Notification
-from tests.acceptance.all_jobs import Committed
+from tests.acceptance.all_jobs import USERS, Committed
 from workers.fetches.models import Fetch
 from workers.fetches.models import State as FetchState
 from workers.mail.models import Email
 from workers.mail.phases import State
 from workers.orders.models import SHIPPED
 
+STORED_WRONG = """
+    SELECT count(*) FROM (
+        SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) AS unread
+        FROM notifications_notification GROUP BY user_id
+    ) AS rows FULL JOIN notifications_unreadcount AS stored USING (user_id)
+    WHERE coalesce(stored.unread_count, 0) <> coalesce(rows.unread, 0)
+"""
 SUBMITTED = (State.SENT, State.UNKNOWN)  # the mail server has it, or may have it
+
+
+def early(arrivals: Iterable[Arrival], intervals: Mapping[str, float]) -> int:
+    """Return how many requests reached a site sooner after the last than its interval, by the site's own log."""
+    return sum(judged.early_starts for judged in judge.verdicts(arrivals, intervals).values())
 
 
 def accepted(mails: MailServer) -> list[Event]:
@@ -26,12 +42,14 @@ def accepted(mails: MailServer) -> list[Event]:
     return [event for event in mails.events() if event.event == ACCEPTED]
 
 
-def twice(events: Collection[Event]) -> int:
-    """Return how many e-mails were accepted more than once: with the same Message-ID, or for the same recipient."""
-    return max(
-        sum(times > 1 for times in Counter(same).values())
-        for same in ([event.message_id for event in events], [event.recipient for event in events])
-    )
+def twice(events: Iterable[Event]) -> set[str]:
+    """Return the recipients of e-mails that were accepted more than once: by the Message-ID, or by the recipient."""
+    seen, found = set[str](), set[str]()
+    for event in events:
+        if {event.message_id, event.recipient} & seen:
+            found.add(event.recipient)
+        seen |= {event.message_id, event.recipient}
+    return found
 
 
 def lost(committed: Committed, arrivals: Iterable[Arrival], events: Collection[Event]) -> Counter[str]:
@@ -64,11 +82,11 @@ def _submitted(orders: Collection[int]) -> int:
     return Email.objects.filter(kind=SHIPPED, key__in=map(str, orders), state__in=SUBMITTED).count()
 
 
-def contradictions(events: Iterable[Event]) -> dict[str, int]:
-    """Return how many e-mails ended otherwise than the mail server's list says, once all have ended."""
+def contradictions(events: Iterable[Event]) -> Counter[str]:
+    """Return how many e-mails ended otherwise than the mail server's list says, once all have ended; no zeros."""
     taken = {event.message_id for event in events}
     ends = dict(Email.objects.values_list("message_id", "state"))
-    return {
+    found = {
         "e-mails sent, and not accepted": sum(
             state == State.SENT and message_id not in taken for message_id, state in ends.items()
         ),
@@ -76,3 +94,18 @@ def contradictions(events: Iterable[Event]) -> dict[str, int]:
             ends.get(message_id) not in SUBMITTED for message_id in taken
         ),
     }
+    return +Counter(found)
+
+
+def shown_wrong(users: range = USERS) -> dict[int, tuple[int, int]]:
+    """Return the users who are shown another number than that of their unread rows, with both."""
+    shown, rows = inbox.unread_counts(users), Notification.objects.filter(user_id__in=users).numbers()
+    return {user: (shown[user], rows[user]) for user in users if rows[user] != shown[user]}
+
+
+def stored_wrong() -> int:
+    """Return how many users' number in PostgreSQL is not that of their unread rows: right soon after the last write."""
+    with connection.cursor() as cursor:
+        cursor.execute(STORED_WRONG)
+        [wrong] = cursor.fetchone()
+    return int(wrong)

@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 
 from demo.fakes.mail_server import ACCEPTED, Event
 from demo.fakes.site_log import Arrival
-from notifications.models import Notification
+from notifications.models import Notification, UnreadCount
 from tests.acceptance import judging
-from tests.acceptance.all_jobs import Committed
+from tests.acceptance.all_jobs import USERS, Committed
 from tests.acceptance.conftest import ALLOW_NETS
 from workers.fetches.models import Fetch
 from workers.fetches.models import State as FetchState
@@ -71,7 +71,7 @@ def accepted(email: Email) -> Event:
 
 def test_nothing_is_lost(run: Run) -> None:
     assert run.lost() == {}
-    assert judging.twice(run.accepted) == 0
+    assert judging.twice(run.accepted) == set()
 
 
 def lose_fetch(_run: Run) -> None:
@@ -132,6 +132,16 @@ def test_each_loss_is_found(run: Run, breaks: Callable[[Run], None], found: dict
 
 def test_an_email_is_sent_twice_by_its_message_id_or_its_recipient(run: Run) -> None:
     first = run.accepted[0]
-    assert judging.twice([*run.accepted, first, first]) == 1
-    assert judging.twice([*run.accepted, replace(first, message_id="<other>")]) == 1
-    assert judging.twice([*run.accepted, replace(first, recipient="other@customers.example")]) == 1
+    elsewhere = replace(first, recipient="other@customers.example")
+    assert judging.twice([*run.accepted, first, first]) == {first.recipient}
+    assert judging.twice([*run.accepted, replace(first, message_id="<other>")]) == {first.recipient}
+    assert judging.twice([*run.accepted, elsewhere]) == {elsewhere.recipient}
+
+
+def test_a_stored_number_is_wrong_where_it_is_not_that_of_the_rows(run: Run) -> None:
+    """Also that of a user who has no rows."""
+    assert judging.stored_wrong() == len({user for _, user in run.committed.notifications})
+    UnreadCount.objects.bulk_create(UnreadCount(user_id=user, unread_count=1, epoch=0) for user in USERS)
+    assert judging.stored_wrong() == 0
+    Notification.objects.filter(user_id=USERS[0]).delete()
+    assert judging.stored_wrong() == 1

@@ -17,8 +17,8 @@ from demo.fakes.mail_server import ACCEPTED, MailServer
 from notifications import inbox
 from notifications.models import FlushedEpoch, Reconciliation
 from tests.acceptance import judging
-from tests.acceptance.all_jobs import USERS, Committed, shown_wrong
-from tests.acceptance.conftest import CELERY, Cluster, early, set_rates, states
+from tests.acceptance.all_jobs import USERS, Committed, emails_ended
+from tests.acceptance.conftest import CELERY, Cluster, all_ended, set_rates, states
 from tests.waiting import comes_true, in_time, wait_for
 from workers.fetches.models import Fetch
 from workers.mail.models import Email
@@ -135,20 +135,19 @@ class Outcome:
 
 def outcome(running: sites.Sites, mails: MailServer, web: Web, intervals: Mapping[str, float]) -> Outcome:
     """Wait until all is done that web code asked for, and return what has become of it."""
-    wait_for(lambda: not Fetch.objects.unfinished().exists(), 240, f"all fetches to end: {states()}")
-    waits = State.PENDING, State.CLAIMED, State.SENDING
-    wait_for(lambda: not Email.objects.filter(state__in=waits).exists(), 120, "all e-mails to end")
-    comes_true(lambda: shown_wrong() == {}, 60)
+    wait_for(all_ended, 240, f"all fetches to end: {states()}")
+    wait_for(emails_ended, 120, "all e-mails to end")
+    comes_true(lambda: judging.shown_wrong() == {}, 60)
     arrivals, _ = site_log.read_arrivals(running.log)
     accepted = judging.accepted(mails)
     return Outcome(
         requests=len(arrivals),
-        early=early(arrivals, intervals),
+        early=judging.early(arrivals, intervals),
         emails=len(accepted),
-        twice=judging.twice(accepted),
+        twice=len(judging.twice(accepted)),
         unknown=Email.objects.filter(state=State.UNKNOWN).count(),
         lost=judging.lost(web.committed, arrivals, accepted),
-        drift=shown_wrong(),
+        drift=judging.shown_wrong(),
     )
 
 

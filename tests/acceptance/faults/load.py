@@ -12,10 +12,9 @@ from django.db.models import Count
 
 from demo.fakes import site_log, sites
 from demo.fakes.mail_server import MailServer
-from notifications.models import Notification, UnreadCount
-from tests.acceptance import all_jobs, judging
-from tests.acceptance.all_jobs import USERS, Committed
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states
+from tests.acceptance import judging
+from tests.acceptance.all_jobs import Committed, emails_ended
+from tests.acceptance.conftest import Cluster, all_ended, set_rates, states
 from tests.waiting import wait_for
 from workers.fetches.models import Fetch
 from workers.mail.models import Email
@@ -78,7 +77,7 @@ class Load:
         """Wait until every site is asked, and everything else has been done."""
         since_ns = time.time_ns()
         self.wait_for(lambda: self.all_asked(since_ns), "calm")
-        self.wait_for(lambda: not waiting_emails(), "e-mails")
+        self.wait_for(emails_ended, "e-mails")
 
     def goes_on(self, since_ns: int) -> GoesOn:
         """Wait until each job has done something that was asked for after this moment."""
@@ -92,7 +91,7 @@ class Load:
         looks: dict[str, Callable[[], object]] = {
             "fetches_s": lambda: paths <= {arrival.path for arrival in self.arrivals()},
             "emails_s": lambda: Email.objects.filter(pk__gt=last, state=State.SENT).count() == EMAILS,
-            "numbers_s": lambda: not stored_wrong(),
+            "numbers_s": lambda: not judging.stored_wrong(),
         }
 
         def all_done() -> bool:
@@ -134,11 +133,11 @@ class Load:
 
     def early(self) -> int:
         """Return how many requests came too early, by the sites' log."""
-        return early(self.arrivals(), self.intervals)
+        return judging.early(self.arrivals(), self.intervals)
 
     def twice(self) -> int:
         """Return how many e-mails the mail server has accepted more than once."""
-        return judging.twice(judging.accepted(self.mails))
+        return len(judging.twice(judging.accepted(self.mails)))
 
     def lost(self) -> Counter[str]:
         """Return what is missing of all that was asked for, once it has ended."""
@@ -147,26 +146,14 @@ class Load:
     def end(self) -> None:
         """Wait until everything that was asked for has ended."""
         self.wait_for(all_ended, f"all fetches to end: {states()}")
-        self.wait_for(lambda: not waiting_emails(), "the e-mails")
-        self.wait_for(lambda: not stored_wrong(), "the numbers")
-
-
-def waiting_emails() -> bool:
-    """Tell whether an e-mail is to be sent, or in a mailer's hand."""
-    return Email.objects.exclude(state__in=[State.SENT, State.UNKNOWN]).exists()
-
-
-def stored_wrong() -> int:
-    """Return how many users' stored numbers are not those of their rows."""
-    rows = Counter(Notification.objects.filter(read_at=None).values_list("user_id", flat=True))
-    stored = dict(UnreadCount.objects.values_list("user_id", "unread_count"))
-    return sum(rows[user] != stored.get(user, 0) for user in USERS)
+        self.wait_for(emails_ended, "the e-mails")
+        self.wait_for(lambda: not judging.stored_wrong(), "the numbers")
 
 
 def drift() -> int | None:
     """Return for how many users the number that is shown is not that of the rows; None where PostgreSQL is away."""
     try:
-        return len(all_jobs.shown_wrong())
+        return len(judging.shown_wrong())
     except Error:
         connection.close()
         return None

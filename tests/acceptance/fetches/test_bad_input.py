@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from demo.fakes import judge, site_log, sites
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates
+from tests.acceptance.conftest import Cluster, all_ended, set_rates
+from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State

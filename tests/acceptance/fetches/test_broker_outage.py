@@ -9,7 +9,8 @@ import redis
 
 from demo.fakes import site_log, sites
 from project import embedded
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for_progress
+from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
+from tests.acceptance.judging import early
 from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State

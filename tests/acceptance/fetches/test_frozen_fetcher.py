@@ -15,7 +15,8 @@ from django.db.models import F
 
 from demo.fakes import site_log, sites
 from project.processes.supervisor import descendants
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, wait_for_progress
+from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
+from tests.acceptance.judging import early
 from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State

@@ -15,7 +15,8 @@ from django.db.models import Q
 
 from demo.fakes import judge, site_log, sites
 from ratelimit.models import Slot
-from tests.acceptance.conftest import Cluster, all_ended, early, set_rates, states, used_share
+from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, used_share
+from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import State

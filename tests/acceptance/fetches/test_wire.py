@@ -20,7 +20,8 @@ import pytest
 from demo.fakes import judge, site_log, sites
 from ratelimit.models import Slot
 from tests.acceptance import networks
-from tests.acceptance.conftest import CELERY, Cluster, all_ended, early, set_rates, states, used_share
+from tests.acceptance.conftest import CELERY, Cluster, all_ended, set_rates, states, used_share
+from tests.acceptance.judging import early
 from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State

@@ -1,8 +1,7 @@
 """What the outside saw, and what the rows say of what was committed: nothing early, lost, wrong or twice."""
 
-import bisect
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from demo.fakes import judge, mail_server, site_log
 from notifications import counters
 from notifications.models import Notification, Reconciliation
 from notifications.reconciliation import drift
-from tests.acceptance.all_jobs import shown_wrong
+from tests.acceptance import judging
 from tests.acceptance.great_run.crowd import ON_THE_WAY, USERS
 from tests.acceptance.great_run.stage import Stage
 from tests.waiting import comes_true
@@ -54,9 +53,9 @@ class Judge:
     """Looks at everything once a minute; `violations` has what it found, with the time."""
 
     stage: Stage
-    times: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    accepted: Counter[str] = field(default_factory=Counter)  # by Message-ID
-    recipients: Counter[str] = field(default_factory=Counter)  # of those that were accepted
+    arrivals: list[site_log.Arrival] = field(default_factory=list)
+    accepted: list[mail_server.Event] = field(default_factory=list)
+    twice: set[str] = field(default_factory=set)  # recipients
     violations: list[str] = field(default_factory=list)
     early: int = 0
     looked_at: int = 0
@@ -76,9 +75,8 @@ class Judge:
 
     def _look_at_sites(self) -> None:
         arrivals, self._sites_offset = site_log.read_arrivals(self.stage.sites.log, self._sites_offset)
-        for arrival in arrivals:
-            bisect.insort(self.times[arrival.host], arrival.at_ns)
-        early = sum(judge.early_starts(times, self.stage.intervals[host]) for host, times in self.times.items())
+        self.arrivals += arrivals
+        early = judging.early(self.arrivals, self.stage.intervals)
         if early > self.early:
             self._found(f"early: {early}: {self._shortest()}")
         self.early = early
@@ -87,19 +85,17 @@ class Judge:
         """Return the gaps that are too short, with the time at which each ended."""
         return [
             f"{_clock(later / NANOSECONDS)} {host} {(later - earlier) / NANOSECONDS:.6f} s instead of {interval} s"
-            for host, interval in self.stage.intervals.items()
-            for earlier, later in pairwise(self.times[host])
-            if later - earlier < round(interval * NANOSECONDS)
+            for host, times in judge.times_by_host(self.arrivals).items()
+            for earlier, later in pairwise(times)
+            if later - earlier < round((interval := self.stage.intervals[host]) * NANOSECONDS)
         ]
 
     def _look_at_mails(self) -> None:
         events, self._mails_offset = self.stage.mails.events_since(self._mails_offset)
-        for event in events:
-            if event.event == mail_server.ACCEPTED:
-                self.accepted[event.message_id] += 1
-                self.recipients[event.recipient] += 1
-                if max(self.accepted[event.message_id], self.recipients[event.recipient]) > 1:
-                    self._found(f"twice: {event}")
+        self.accepted += [event for event in events if event.event == mail_server.ACCEPTED]
+        if (twice := judging.twice(self.accepted)) > self.twice:
+            self._found(f"twice: {twice - self.twice}")
+        self.twice = twice
 
     def _since(self) -> int:
         """Return the number of a transaction that began `BACK_S` before the last look."""
@@ -144,22 +140,17 @@ class Judge:
     def line(self) -> str:
         """Return the figures of now."""
         unread = self.stage.asked(Notification.objects.filter(read_at=None).count)
-        requests = sum(map(len, self.times.values()))
         return (
-            f"{requests} requests, {self.early} early, longest standstill {self.standstill_s():.1f} s; "
-            f"{self.accepted.total()} e-mails accepted, {self.twice()} twice, {self.emails()}; "
+            f"{len(self.arrivals)} requests, {self.early} early, longest standstill {self.standstill_s():.1f} s; "
+            f"{len(self.accepted)} e-mails accepted, {len(self.twice)} twice, {self.emails()}; "
             f"fetches {self.fetches()}; {unread} unread rows, {self.repaired()} numbers repaired by reconcile; "
             f"ended by themselves {dict(self.stage.restarts)}"
         )
 
     def standstill_s(self) -> float:
         """Return the longest time in which no site was asked."""
-        times = sorted(at for times in self.times.values() for at in times)
+        times = sorted(arrival.at_ns for arrival in self.arrivals)
         return max((later - earlier for earlier, later in pairwise(times)), default=0) / NANOSECONDS
-
-    def twice(self) -> int:
-        """Return how many e-mails were accepted more than once."""
-        return max(sum(count > 1 for count in self.accepted.values()), sum(c > 1 for c in self.recipients.values()))
 
     def fetches(self) -> dict[str, int]:
         return self.stage.asked(lambda: dict(Fetch.objects.values_list("state").annotate(Count("pk"))))
@@ -176,7 +167,7 @@ class Judge:
 
         Where Redis is not trusted, rows are counted for what is shown, and only the stored number can be wrong.
         """
-        shown = self.stage.asked(lambda: shown_wrong(USERS))
+        shown = self.stage.asked(lambda: judging.shown_wrong(USERS))
         try:
             stored = self.stage.asked(lambda: drift.look(USERS))
         except counters.Unreachable as error:
@@ -199,31 +190,19 @@ class Judge:
         """Return what must be 0 of everything, once all is at rest."""
         return {
             "early": self.early,
-            "twice": self.twice(),
+            "twice": len(self.twice),
             **{f"{what} unfinished": count for what, count in self.unfinished().items()},
             **{f"{what} vanished": count for what, count in self.vanished().items()},
-            **self.contradictions(),
+            **self.stage.asked(lambda: judging.contradictions(self.accepted)),
             "wrong numbers": len(self.wrong()),
         }
 
     def work(self) -> dict[str, int]:
         """Return how much of each job there was to judge."""
         return {
-            "requests": sum(map(len, self.times.values())),
-            "e-mails": self.accepted.total(),
+            "requests": len(self.arrivals),
+            "e-mails": len(self.accepted),
             "notifications": self.stage.asked(Notification.objects.count),
-        }
-
-    def contradictions(self) -> dict[str, int]:
-        """Return how many e-mails ended otherwise than the mail server's list says, once all have ended."""
-        ends = self.stage.asked(lambda: dict(Email.objects.values_list("message_id", "state")))
-        return {
-            "sent, and not accepted": sum(
-                state == State.SENT and not self.accepted[message_id] for message_id, state in ends.items()
-            ),
-            "accepted, and neither sent nor unknown": sum(
-                ends.get(message_id) not in {State.SENT, State.UNKNOWN} for message_id in self.accepted
-            ),
         }
 
     def failed(self) -> Counter[str]:

@@ -23,8 +23,9 @@ from project.checkout import CHECKOUT
 from project.doctor.themes import rights
 from tests import own_servers
 from tests.acceptance import all_jobs, past, web_process
-from tests.acceptance.all_jobs import USERS, ship, shown_wrong
+from tests.acceptance.all_jobs import USERS, ship
 from tests.acceptance.conftest import Cluster, all_ended, set_rates, states
+from tests.acceptance.judging import shown_wrong
 from tests.own_servers import Server
 from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetches

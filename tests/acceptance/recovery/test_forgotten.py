@@ -14,9 +14,9 @@ from notifications import inbox
 from notifications.models import Reconciliation
 from postgres.timeline.models import KnownTimeline
 from tests import own_servers
-from tests.acceptance import all_jobs
-from tests.acceptance.all_jobs import USERS, ship, shown_wrong
-from tests.acceptance.conftest import Cluster, early, set_rates, wait_for_progress
+from tests.acceptance import all_jobs, judging
+from tests.acceptance.all_jobs import USERS, ship
+from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
 from tests.own_servers import Server, beside
 from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetches
@@ -46,7 +46,7 @@ def mails(cluster: Cluster) -> Iterator[MailServer]:
 
 def all_right() -> bool:
     """Assert that each user is shown the number of the rows; at every moment."""
-    assert shown_wrong() == {}
+    assert judging.shown_wrong() == {}
     return True
 
 
@@ -143,17 +143,17 @@ def test_nothing_is_granted_twice(
         ship(3)
         wait_for(lambda: Email.objects.filter(state=State.SENT).count() == 3, 30, "the new e-mails")
         wait_for(Reconciliation.objects.filter(trusted=True).exists, 60, "Redis to be trusted")
-        assert shown_wrong() == {}
+        assert judging.shown_wrong() == {}
     arrivals, _ = site_log.read_arrivals(running.log)
     [recovery] = Recovery.objects.all()
     unknown = Email.objects.filter(state=State.UNKNOWN, phase=Phase.FORGOTTEN).count()
     print(
         f"\n{kind.__name__}: recovered after {recovered_s:.1f} s, fetches after {going_s:.1f} s; "
-        f"{len(arrivals)} requests, {early(arrivals, intervals)} early; "
+        f"{len(arrivals)} requests, {judging.early(arrivals, intervals)} early; "
         f"{mails.received().total()} e-mails, {unknown} unknown; {recovery.why}"
     )
-    assert early(arrivals, intervals) == 0
-    assert set(mails.received().values()) == {1}
+    assert judging.early(arrivals, intervals) == 0
+    assert judging.twice(judging.accepted(mails)) == set()
     assert unknown == recovery.emails == 20
 
 
@@ -186,8 +186,9 @@ def test_a_synchronous_standby_forgets_nothing(cluster: Cluster, server: Server,
         ship(3)
         wait_for(lambda: not Email.objects.exclude(state=State.SENT).exists(), 60, "the e-mails")
     arrivals, _ = site_log.read_arrivals(running.log)
-    print(f"\nknown after {known_s:.1f} s, fetches after {going_s:.1f} s; {early(arrivals, intervals)} early")
-    assert early(arrivals, intervals) == 0
-    assert set(mails.received().values()) == {1}
+    print(f"\nknown after {known_s:.1f} s, fetches after {going_s:.1f} s; {judging.early(arrivals, intervals)} early")
+    assert judging.early(arrivals, intervals) == 0
+    assert judging.twice(judging.accepted(mails)) == set()
+    assert judging.contradictions(judging.accepted(mails)) == {}
     assert not Recovery.objects.exists()
     assert Reconciliation.objects.get().trusted

@@ -12,7 +12,8 @@ from demo.fakes import judge, site_log, sites
 from project.celery import app
 from ratelimit import site_settings, slots
 from ratelimit.models import Slot
-from tests.acceptance.conftest import Cluster, early, set_rates
+from tests.acceptance.conftest import Cluster, set_rates
+from tests.acceptance.judging import early
 from tests.acceptance.throttled.throttled_tasks import use_slots, visit
 from tests.waiting import wait_for
 from workers.throttled.models import PostponedTask

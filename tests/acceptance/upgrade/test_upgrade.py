@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from demo.fakes import mail_server, site_log, sites
-from demo.fakes.mail_server import ACCEPTED, MailServer
+from demo.fakes.mail_server import MailServer
 from demo.fakes.sites import Sites
 from project import embedded
 from project.checkout import CHECKOUT
 from tests import own_servers, upgrade_from
-from tests.acceptance.conftest import ALLOW_NETS, early
+from tests.acceptance import judging
+from tests.acceptance.conftest import ALLOW_NETS
 from tests.acceptance.upgrade.releases import CODE, WEB, Fleet, Release
 from tests.own_servers import Server
 from tests.waiting import wait_for
@@ -32,7 +33,7 @@ LOOKS = ("status", "sites list --json", "fetches list", "emails list", "emails s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class Upgrade:
     """What all stands on: servers, sites, and two versions."""
 
     server: Server
@@ -72,7 +73,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def upgrade(tmp_path: Path) -> Iterator[Upgrade]:
     """Servers of the test's own, empty, and the code of both versions."""
     code, broker = tmp_path / "before", tmp_path / "broker"
     for folder in (code, broker):
@@ -98,33 +99,33 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
             Release(name=name, folder=folder, servers=servers) for name, folder in (("N", code), ("N1", CHECKOUT))
         )
         try:
-            yield Stage(server=server, sites=running, mails=mails, before=before, now=now, fleet=fleet)
+            yield Upgrade(server=server, sites=running, mails=mails, before=before, now=now, fleet=fleet)
         finally:
             fleet.stop()
 
 
 @pytest.mark.faults
-def test_an_upgrade_and_the_way_back_stop_nothing(stage: Stage) -> None:
-    """No request is early, nothing is lost, no number is wrong, no e-mail goes twice; and no job stands still."""
-    fleet = stage.fleet
-    assert stage.before.imported() == {stage.before.folder}
-    assert stage.now.imported() == {CHECKOUT}
-    stage.before.release()
-    fleet.start(stage.before, *ORDER)
-    stage.hold("all of N")
-    stage.now.release()
-    stage.hold("all of N, migrated")
-    stage.replace_all(stage.now, [(kind,) for kind in ORDER] if AT_LENGTH else [ORDER])
+def test_an_upgrade_and_the_way_back_stop_nothing(upgrade: Upgrade) -> None:
+    """No request is early, nothing is lost, no number is wrong, no e-mail is sent twice; and no job stands still."""
+    fleet = upgrade.fleet
+    assert upgrade.before.imported() == {upgrade.before.folder}
+    assert upgrade.now.imported() == {CHECKOUT}
+    upgrade.before.release()
+    fleet.start(upgrade.before, *ORDER)
+    upgrade.hold("all of N")
+    upgrade.now.release()
+    upgrade.hold("all of N, migrated")
+    upgrade.replace_all(upgrade.now, [(kind,) for kind in ORDER] if AT_LENGTH else [ORDER])
     if AT_LENGTH:
-        look(stage.before)
-        stage.before.release()
-        stage.replace_all(stage.before, [(kind,) for kind in reversed(ORDER)])
-        stage.replace_all(stage.now, [ORDER])
+        look(upgrade.before)
+        upgrade.before.release()
+        upgrade.replace_all(upgrade.before, [(kind,) for kind in reversed(ORDER)])
+        upgrade.replace_all(upgrade.now, [ORDER])
     fleet.end(CODE)
-    wait_for(lambda: not unfinished(stage.server), 120, "fetches and e-mails to end")
-    wait_for(lambda: stored_wrong(stage.server) == 0, 60, "stored numbers")
+    wait_for(lambda: not unfinished(upgrade.server), 120, "fetches and e-mails to end")
+    wait_for(lambda: one(upgrade.server, judging.STORED_WRONG) == [0], 60, "stored numbers")
     fleet.end(*ORDER)
-    judge(stage)
+    judge(upgrade)
 
 
 def test_the_page_has_this_order() -> None:
@@ -139,11 +140,11 @@ def look(version: Release) -> None:
         version.manage(*command.split(), statuses={0, 1})  # 1: something needs a person
 
 
-def progress(stage: Stage) -> list[int]:
+def progress(upgrade: Upgrade) -> list[int]:
     """Return how many fetches are done, e-mails were accepted, and rounds with numbers were made, so far."""
-    [done] = one(stage.server, "SELECT count(*) FROM fetches_fetch WHERE state = 'done'")
-    [flushed] = one(stage.server, "SELECT count(*) FROM notifications_flushedepoch")
-    return [done, stage.mails.received().total(), len(stage.fleet.rounds()), flushed]
+    [done] = one(upgrade.server, "SELECT count(*) FROM fetches_fetch WHERE state = 'done'")
+    [flushed] = one(upgrade.server, "SELECT count(*) FROM notifications_flushedepoch")
+    return [done, upgrade.mails.received().total(), len(upgrade.fleet.rounds()), flushed]
 
 
 def unfinished(server: Server) -> int:
@@ -151,21 +152,6 @@ def unfinished(server: Server) -> int:
         server,
         "SELECT (SELECT count(*) FROM fetches_fetch WHERE state IN ('queued', 'reserved', 'running'))"
         " + (SELECT count(*) FROM mail_email WHERE state IN ('pending', 'claimed', 'sending'))",
-    )
-    return found
-
-
-def stored_wrong(server: Server) -> int:
-    """Return how many users' stored number is not that of their unread rows."""
-    [found] = one(
-        server,
-        """
-        SELECT count(*) FROM (
-            SELECT user_id, count(*) FILTER (WHERE read_at IS NULL) AS unread
-            FROM notifications_notification GROUP BY user_id
-        ) AS rows LEFT JOIN notifications_unreadcount AS stored USING (user_id)
-        WHERE coalesce(stored.unread_count, 0) <> rows.unread
-        """,
     )
     return found
 
@@ -179,29 +165,34 @@ def one(server: Server, statement: str) -> list[int]:
     return [int(str(number)) for number in row]
 
 
-def judge(stage: Stage) -> None:
+def judge(upgrade: Upgrade) -> None:
     """Print what the sites, the mail server and the rows say, and assert it."""
-    rounds = stage.fleet.rounds()
-    arrivals, _ = site_log.read_arrivals(stage.sites.log)
-    intervals = {name.partition(":")[0]: 1 / rate for name, rate in stage.fleet.rates.items()}
+    rounds = upgrade.fleet.rounds()
+    arrivals, _ = site_log.read_arrivals(upgrade.sites.log)
+    intervals = {name.partition(":")[0]: 1 / rate for name, rate in upgrade.fleet.rates.items()}
     asked, requests = sum(line["asked"] for line in rounds), Counter((a.host, a.path) for a in arrivals)
-    fetches, emails = by_state(stage.server, "fetches_fetch"), by_state(stage.server, "mail_email")
+    fetches, emails = by_state(upgrade.server, "fetches_fetch"), by_state(upgrade.server, "mail_email")
     wrong = [line["wrong"] for line in rounds if line["wrong"]]
-    accepted = [event.at_ns / 1e9 for event in stage.mails.events() if event.event == ACCEPTED]
+    accepted = judging.accepted(upgrade.mails)
+    sent = {str(row[0]) for row in upgrade.server.query("SELECT message_id FROM mail_email WHERE state = 'sent'")}
+    early = judging.early(arrivals, intervals)
     print(
-        f"\n{asked} URLs, {len(arrivals)} requests, {early(arrivals, intervals)} early, {fetches}; {len(rounds)} "
+        f"\n{asked} URLs, {len(arrivals)} requests, {early} early, {fetches}; {len(rounds)} "
         f"rounds of web code, {len(wrong)} with a wrong number; {len(accepted)} e-mails accepted, {emails}\n"
         "stood still at most: "
-        f"fetches {stage.longest_gap([arrival.at_ns / 1e9 for arrival in arrivals])}, "
-        f"e-mails {stage.longest_gap(accepted)}, web code {stage.longest_gap([line['at'] for line in rounds])}"
+        f"fetches {upgrade.longest_gap([arrival.at_ns / 1e9 for arrival in arrivals])}, "
+        f"e-mails {upgrade.longest_gap([event.at_ns / 1e9 for event in accepted])}, "
+        f"web code {upgrade.longest_gap([line['at'] for line in rounds])}"
     )
-    assert early(arrivals, intervals) == 0
+    assert early == 0
     assert fetches == {"done": asked}
     assert set(requests.values()) == {1}
+    assert len(requests) == asked
     assert wrong == []
     assert emails == {"sent": len(rounds)}
-    assert set(stage.mails.received().values()) == {1}
-    assert said(stage.fleet) == {}
+    assert {event.message_id for event in accepted} == sent
+    assert judging.twice(accepted) == set()
+    assert said(upgrade.fleet) == {}
 
 
 def said(fleet: Fleet) -> dict[str, list[str]]:
