@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.acceptance.great_run.stage import NAMES, Stage, kind_of
 
-PREFORK = ("worker", "ticks", "maintenance", "mailer")
 SESSION = b"postgres: postgres weir "
 FORGETS = 0.3  # of the kills of Valkey: it has nothing any more when it starts
 # How often each is killed, compared with the others. A session that is killed has the whole server recover.

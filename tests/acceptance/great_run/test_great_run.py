@@ -12,8 +12,8 @@ from tests.acceptance.conftest import Cluster
 from tests.acceptance.great_run import stage as stages
 from tests.acceptance.great_run.judging import Judge
 from tests.acceptance.great_run.kills import Kills
+from tests.acceptance.great_run.schedule import FaultSchedule
 from tests.acceptance.great_run.stage import Stage
-from tests.acceptance.great_run.trouble import Trouble
 from tests.home import HOME
 
 pytestmark = [pytest.mark.alone, pytest.mark.faults]
@@ -36,21 +36,21 @@ def test_nothing_is_early_lost_wrong_or_twice(cluster: Cluster) -> None:
     LOG.unlink(missing_ok=True)
     with stages.running(cluster, SITES, chance) as stage:
         stage.start_all()
-        kills, trouble, judge = Kills(stage, chance), Trouble(stage, chance), Judge(stage=stage)
+        kills, faults, judge = Kills(stage, chance), FaultSchedule(stage, chance), Judge(stage=stage)
         tell(f"WEIR_FAULTS_SEED={SEED}: {KILLS} kills in {SECONDS:g} s")
         began = time.monotonic()
-        run(stage, kills, trouble, judge)
+        run(stage, kills, faults, judge)
         ran_s = time.monotonic() - began
         rest_s = come_to_rest(stage, judge)
         found, work = judge.found(), judge.work()
         for name in stages.NAMES:
             stage.look_at_log(name)
         tell(table(kills.counts, "kind"))
-        tell(table(trouble.counts, "fault"))
+        tell(table(faults.counts, "fault"))
         tell(table(stage.errors, "error in logs"))
         tell(table(judge.failed(), "failed"))
         tell(
-            f"{kills.counts.total()} kills and {trouble.counts.total()} faults in {ran_s:.0f} s; "
+            f"{kills.counts.total()} kills and {faults.counts.total()} faults in {ran_s:.0f} s; "
             f"{judge.committed()}; at rest after {rest_s:.1f} s; {judge.line()}; {found}; left over {stage.left_over()}"
         )
     assert judge.violations == []
@@ -59,7 +59,7 @@ def test_nothing_is_early_lost_wrong_or_twice(cluster: Cluster) -> None:
     assert min(work.values()) > 0, work
 
 
-def run(stage: Stage, kills: Kills, trouble: Trouble, judge: Judge) -> None:
+def run(stage: Stage, kills: Kills, faults: FaultSchedule, judge: Judge) -> None:
     """Kill at random moments, and have one fault after the other, until time and kills are over.
 
     Servers are spared during a fault: where one was never killed, the run goes on for some time.
@@ -73,21 +73,21 @@ def run(stage: Stage, kills: Kills, trouble: Trouble, judge: Judge) -> None:
         or (not all(kills.counts.values()) and now < began + SECONDS + CATCHES_UP_S)
     ):
         stage.tend()
-        trouble.turn()
+        faults.turn()
         if now >= kill_at:
-            kills.one(spare_servers=trouble.current is not None)
+            kills.one(spare_servers=faults.current is not None)
             kill_at += kills.pause(pause_s)
-        if now >= look_at and not trouble.current:
+        if now >= look_at and not faults.current:
             judge.look()
             tell(f"{now - began:.0f} s: {kills.counts.total()} kills; {judge.line()}; {load()}")
             look_at += MINUTE_S
         if now >= lull_at:
-            trouble.end()
+            faults.end()
             tell(f"{now - began:.0f} s: all numbers are right {lull(stage, judge):.1f} s after the last kill")
             lull_at += LULL_EVERY_S
             kill_at = max(kill_at, time.monotonic() - CATCHES_UP_S)
         time.sleep(TURN_S)
-    trouble.end()
+    faults.end()
 
 
 def lull(stage: Stage, judge: Judge) -> float:

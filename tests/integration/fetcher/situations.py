@@ -20,7 +20,7 @@ BEGIN = (
 END = "<!-- Made until here. -->"
 
 
-class Fault(Enum):
+class Blame(Enum):
     """Who is to blame."""
 
     SITE = "the site's"
@@ -56,7 +56,7 @@ class Situation:
     """One row of the table."""
 
     what: str
-    fault: Fault
+    blame: Blame
     becomes: Becomes
     counts: bool  # whether an attempt is counted
     slot: Slot
@@ -80,43 +80,43 @@ class Situation:
 
 def _site(what: str, error: str, slot: Slot = Slot.USED, **more: Any) -> Situation:
     """It is the site's fault: the fetch is tried again, and an attempt is counted."""
-    return Situation(what=what, fault=Fault.SITE, becomes=Becomes.AGAIN, counts=True, slot=slot, error=error, **more)
+    return Situation(what=what, blame=Blame.SITE, becomes=Becomes.AGAIN, counts=True, slot=slot, error=error, **more)
 
 
-def _final(what: str, error: str, fault: Fault = Fault.SITE, slot: Slot = Slot.USED, **more: Any) -> Situation:
+def _final(what: str, error: str, blame: Blame = Blame.SITE, slot: Slot = Slot.USED, **more: Any) -> Situation:
     """The next attempt would end the same."""
     fields = {"counts": True, **more}
-    return Situation(what=what, fault=fault, becomes=Becomes.FAILED, slot=slot, error=error, **fields)
+    return Situation(what=what, blame=blame, becomes=Becomes.FAILED, slot=slot, error=error, **fields)
 
 
 def _refused(what: str, error: str) -> Situation:
     """It is seen when the fetch is asked for."""
-    return _final(what, error, Fault.FETCH, Slot.NONE, counts=False, besides="when it is asked for")
+    return _final(what, error, Blame.FETCH, Slot.NONE, counts=False, besides="when it is asked for")
 
 
 def _done(what: str, **more: Any) -> Situation:
-    return Situation(what=what, fault=Fault.NOBODY, becomes=Becomes.DONE, counts=True, slot=Slot.USED, **more)
+    return Situation(what=what, blame=Blame.NOBODY, becomes=Becomes.DONE, counts=True, slot=Slot.USED, **more)
 
 
-def _back(what: str, fault: Fault, slot: Slot = Slot.FREE, **more: Any) -> Situation:
+def _back(what: str, blame: Blame, slot: Slot = Slot.FREE, **more: Any) -> Situation:
     """The fetch goes back to the queue, and no attempt is counted."""
-    return Situation(what=what, fault=fault, becomes=Becomes.BACK, counts=False, slot=slot, **more)
+    return Situation(what=what, blame=blame, becomes=Becomes.BACK, counts=False, slot=slot, **more)
 
 
 def _died(what: str, **more: Any) -> Situation:
     """Whether the request was written, nobody knows: an attempt counts, or a fetch that ends its fetcher never ends."""
     error = "its fetcher died, or could not store the result, before the lease ran out"
     return Situation(
-        what=what, fault=Fault.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error, **more
+        what=what, blame=Blame.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error, **more
     )
 
 
 def _ran_out(what: str, **more: Any) -> Situation:
-    return _back(what, Fault.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher rests", **more})
+    return _back(what, Blame.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher rests", **more})
 
 
 def _offline(what: str, **more: Any) -> Situation:
-    return _back(what, Fault.OURS, log="no_site_is_reached", besides="the fetcher rests", **more)
+    return _back(what, Blame.OURS, log="no_site_is_reached", besides="the fetcher rests", **more)
 
 
 def _frozen(what: str) -> Situation:
@@ -154,7 +154,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _offline("no name server answers for any site (EAI_AGAIN)"),
         _offline("no name server answers in time for any site"),
-        _back("look-ups of other names have all threads of the resolver", Fault.OURS, log="hosts_not_looked_up"),
+        _back("look-ups of other names have all threads of the resolver", Blame.OURS, log="hosts_not_looked_up"),
         _ran_out("the resolver has run out of memory (EAI_MEMORY)"),
         _ran_out("the resolver cannot open what it needs (EAI_SYSTEM)"),
     ],
@@ -191,17 +191,17 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _refused("the address is forbidden", FORBIDDEN),
         _refused("the port of an address is forbidden", PORT),
-        _final("the port of a name is forbidden, and networks are allowed", PORT, Fault.FETCH, Slot.FREE),
-        _final("the name resolves to forbidden addresses only", f"… resolves to {FORBIDDEN}", Fault.FETCH, Slot.FREE),
+        _final("the port of a name is forbidden, and networks are allowed", PORT, Blame.FETCH, Slot.FREE),
+        _final("the name resolves to forbidden addresses only", f"… resolves to {FORBIDDEN}", Blame.FETCH, Slot.FREE),
         _back(
             "the connection takes longer than its slot can wait, for the first time",
-            Fault.NOBODY,
+            Blame.NOBODY,
             besides="the next one is opened earlier",
         ),
         _site("it does so though it was opened as early as it took before", TOO_SLOW, Slot.FREE),
         _back(
             "five attempts in a row could not connect, and this fetch waits for its slot",
-            Fault.SITE,
+            Blame.SITE,
             site_rests=True,
         ),
     ],
@@ -228,42 +228,42 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _back(
             "too many requests of the process, or to the site, wait for their answers",
-            Fault.NOBODY,
+            Blame.NOBODY,
             proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_site_that_hangs_uses_up_its_share_only",
         ),
         _back(
             "too many requests to the IP address, at whatever sites, wait for their answers "
             "(`WEIR_FETCH_MAX_PER_ADDRESS`)",
-            Fault.NOBODY,
+            Blame.NOBODY,
         ),
     ],
     "Before the request is written": [
-        _back("the message comes after its slots have passed", Fault.OURS),
+        _back("the message comes after its slots have passed", Blame.OURS),
         _back(
             "the fetcher cannot ask PostgreSQL whether its slots still stand",
-            Fault.OURS,
+            Blame.OURS,
             log="watch_waits_for_database",
             proof="tests/integration/fetcher/test_fetcher_recalls.py::test_a_fetcher_that_cannot_ask_starts_nothing",
         ),
-        _back("the site is paused", Fault.NOBODY),
-        _back("the site gets another rate", Fault.NOBODY),
-        _back("the host gets a site of its own", Fault.NOBODY, besides="it follows its host"),
-        _back("the site refuses another fetch (429)", Fault.SITE, site_rests=True),
+        _back("the site is paused", Blame.NOBODY),
+        _back("the site gets another rate", Blame.NOBODY),
+        _back("the host gets a site of its own", Blame.NOBODY, besides="it follows its host"),
+        _back("the site refuses another fetch (429)", Blame.SITE, site_rests=True),
         Situation(
             what="the fetch is cancelled, and another one waits for the site",
-            fault=Fault.FETCH,
+            blame=Blame.FETCH,
             becomes=Becomes.CANCELLED,
             counts=False,
             slot=Slot.PASSED_ON,
         ),
         Situation(
             what="the fetch is cancelled, and no other one waits",
-            fault=Fault.FETCH,
+            blame=Blame.FETCH,
             becomes=Becomes.CANCELLED,
             counts=False,
             slot=Slot.EMPTY,
         ),
-        _back("the fetcher stops (SIGTERM)", Fault.OURS),
+        _back("the fetcher stops (SIGTERM)", Blame.OURS),
         _done("the site closes the connection that waits for the slot", besides="another connection is opened"),
     ],
     "Answers": [
@@ -272,7 +272,7 @@ TABLE: dict[str, list[Situation]] = {
         _done("304 that was not asked for"),
         Situation(
             what="a redirect",
-            fault=Fault.NOBODY,
+            blame=Blame.NOBODY,
             becomes=Becomes.ON,
             counts=False,
             slot=Slot.USED,
@@ -298,7 +298,7 @@ TABLE: dict[str, list[Situation]] = {
         _site("a new connection is closed without an answer", CLOSED),
         _back(
             "a kept connection is closed without an answer",
-            Fault.NOBODY,
+            Blame.NOBODY,
             slot=Slot.USED,
             besides="counts the next time, in this process",
         ),
@@ -310,13 +310,13 @@ TABLE: dict[str, list[Situation]] = {
         _site("a header is longer than 64 KiB", "ClientResponseError: …Got more than 65536 bytes…"),
         _final("the headers are larger than 256 KiB together", HEADERS),
         _site("the answer is not HTTP", "ClientResponseError: …Bad status line…"),
-        _back("the fetcher stops (SIGTERM) before the answer", Fault.OURS, slot=Slot.USED),
+        _back("the fetcher stops (SIGTERM) before the answer", Blame.OURS, slot=Slot.USED),
     ],
     "robots.txt": [
-        _final("robots.txt disallows it", "robots.txt of … disallows it", Fault.FETCH, Slot.FREE, counts=False),
-        _back("robots.txt is not known yet", Fault.NOBODY, error="waits for …/robots.txt"),
+        _final("robots.txt disallows it", "robots.txt of … disallows it", Blame.FETCH, Slot.FREE, counts=False),
+        _back("robots.txt is not known yet", Blame.NOBODY, error="waits for …/robots.txt"),
         _done("robots.txt answers 404"),
-        _final("our settings forbid to connect to its origin", FORBIDDEN, Fault.FETCH, Slot.FREE),
+        _final("our settings forbid to connect to its origin", FORBIDDEN, Blame.FETCH, Slot.FREE),
         _site(
             "robots.txt answers 500, three times",
             "robots.txt of … cannot be read: the site answered 500 (attempt 3 of 3)",
@@ -329,7 +329,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
     ],
     "Processes, messages and servers": [
-        _back("the message is lost", Fault.OURS),
+        _back("the message is lost", Blame.OURS),
         _done("the message comes twice", besides="the request is written once"),
         _died("the fetcher is killed before the request is written"),
         _died("the fetcher is killed before the answer is stored"),
@@ -339,7 +339,7 @@ TABLE: dict[str, list[Situation]] = {
         _frozen(f"{FROZEN} before the answer is stored"),
         Situation(
             what="the process `ticks` is down",
-            fault=Fault.OURS,
+            blame=Blame.OURS,
             becomes=Becomes.WAITS,
             counts=False,
             slot=Slot.NONE,
@@ -347,11 +347,11 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _done("PostgreSQL goes away while the result is stored", log="store_waits_for_database"),
         _final(
-            "PostgreSQL refuses the result", "the database refused the result: …", Fault.OURS, log="outcome_refused"
+            "PostgreSQL refuses the result", "the database refused the result: …", Blame.OURS, log="outcome_refused"
         ),
         _done("the broker is away when `on_done` is called", log="broker_unreachable", besides="sweep calls it"),
         _final(
-            "aiohttp did not wait for the slot: it is of another version", "the request was not paced: …", Fault.OURS
+            "aiohttp did not wait for the slot: it is of another version", "the request was not paced: …", Blame.OURS
         ),
     ],
 }
@@ -372,7 +372,7 @@ def chapters() -> str:
 def _table(rows: list[Situation]) -> str:
     head = "| Situation | Fault | The fetch is | Attempt | Slot | Besides |\n|---|---|---|---|---|---|\n"
     return head + "".join(
-        f"| {row.what} | {row.fault.value} | {row.becomes.value} | {'counted' if row.counts else 'no'} "
+        f"| {row.what} | {row.blame.value} | {row.becomes.value} | {'counted' if row.counts else 'no'} "
         f"| {row.slot.value} | {row.words} |\n"
         for row in rows
     )

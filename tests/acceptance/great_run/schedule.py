@@ -18,7 +18,7 @@ HOLD_S = (1.0, 6.0)
 TAKEN_WITHIN_S = 5.0
 
 
-class Trouble:
+class FaultSchedule:
     """Has a fault begin and end when it is time; `counts` has how often each was there."""
 
     def __init__(self, stage: Stage, chance: random.Random) -> None:
