@@ -12,14 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import honcho.environ
 import psutil
-import psycopg
 import pytest
 import redis
 
@@ -30,6 +28,7 @@ from project.embedded.daemon import Daemon
 from project.embedded.postgres import postgres_daemon, postgres_folder
 from project.embedded.valkey import valkey_daemon
 from tests.acceptance import networks
+from tests.acceptance.faults.faults import execute, fault
 from tests.waiting import TooLateError
 
 POSTGRES_CABLE, BROKER_CABLE = 10, 11
@@ -41,22 +40,6 @@ READY = {
     **dict.fromkeys(("worker", "ticks", "maintenance", "fetcher", "mailer"), "ready."),
     "beat": "beat_holds_lease",
 }
-
-
-class Hit(Protocol):
-    """Processes and servers that faults can hit, wherever they run."""
-
-    def signal(self, kind: str, number: signal.Signals) -> None:
-        """Send a signal to a process and its children."""
-
-    def broker(self) -> redis.Redis:
-        """Return a client of the broker."""
-
-    def postgres_processes(self) -> list[psutil.Process]:
-        """Return PostgreSQL's processes, the first one first."""
-
-    def query(self, *statements: str) -> None:
-        """Have PostgreSQL do something, whatever its sessions may do by default."""
 
 
 @dataclass(kw_only=True)
@@ -104,6 +87,13 @@ class Chain:
         self.valkey_process = self._server("valkey", [*self.separate.sites.enter, *daemon.command, *network])
         self.wait_for(daemon.answers, 30, "Valkey")
 
+    def kill_postgres(self) -> None:
+        """End it with SIGKILL."""
+        for process in self.postgres_processes():
+            process.kill()
+        assert self.postgres_process
+        self.postgres_process.wait()
+
     def postgres_processes(self) -> list[psutil.Process]:
         """Return PostgreSQL's processes, the first one first."""
         assert self.postgres_process
@@ -112,10 +102,7 @@ class Chain:
 
     def query(self, *statements: str) -> None:
         """Have PostgreSQL do something, whatever its sessions may do by default."""
-        with psycopg.connect(host=str(self.sockets), user="postgres", dbname="weir", autocommit=True) as local:
-            local.execute("SET default_transaction_read_only = off")
-            for statement in statements:
-                local.execute(statement.encode())
+        execute(self.sockets, *statements)
 
     def broker(self) -> redis.Redis:
         """Return a client of the broker."""
@@ -206,12 +193,20 @@ class Chain:
         """Send a signal to a process and its children."""
         os.killpg(self.processes[kind].pid, number)
 
-    def limit_fetcher(self, which: int, soft: int) -> int:
-        """Set a soft limit of the running fetcher; returns the one that it had."""
-        process = psutil.Process(self.processes["fetcher"].pid)
+    def pid(self, kind: str) -> int:
+        """Return that of a process."""
+        return self.processes[kind].pid
+
+    @contextmanager
+    def limited_fetcher(self, which: int, soft: int) -> Iterator[None]:
+        """Have the running fetcher, also one that is started meanwhile, have another soft limit within a block."""
+        process = psutil.Process(self.pid("fetcher"))
         before, hard = process.rlimit(which)
         process.rlimit(which, (soft, hard))
-        return int(before)
+        try:
+            yield
+        finally:
+            psutil.Process(self.pid("fetcher")).rlimit(which, (before, hard))
 
     def wait_for(self, condition: Callable[[], object], seconds: float, what: str) -> None:
         """Return as soon as the condition is true; starts what has ended meanwhile."""
@@ -273,114 +268,34 @@ def running(folder: Path, home: Path, hosts_file: Path) -> Iterator[Chain]:
 # --- faults -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """Something that is wrong between `begin` and `end`."""
-
-    name: str
-    begin: Callable[[], object]
-    end: Callable[[], object]
-    path: str = ""  # of the pages that are asked for meanwhile, instead of small ones
-
-
-def cable(chain: Chain, to: str) -> Fault:
+@fault("fetcher's cable to {1}")
+def cable(chain: Chain, to: str) -> Iterator[None]:
     """Pull the fetcher's cable to something, and put it back."""
-    pulled = chain.cables[to]
-    return Fault(name=f"fetcher's cable to {to}", begin=pulled.pull, end=pulled.put_back)
+    chain.cables[to].pull()
+    try:
+        yield
+    finally:
+        chain.cables[to].put_back()
 
 
-def frozen(chain: Hit, kind: str) -> Fault:
-    """Stop a process, and have it go on."""
-    return Fault(
-        name=f"{kind} stopped (SIGSTOP)",
-        begin=lambda: chain.signal(kind, signal.SIGSTOP),
-        end=lambda: chain.signal(kind, signal.SIGCONT),
-    )
+@fault("fetcher without descriptors")
+def few_descriptors(chain: Chain) -> Iterator[None]:
+    """Let the fetcher open no file and no connection."""
+    with chain.limited_fetcher(resource.RLIMIT_NOFILE, 20):
+        yield
 
 
-def redis_full(chain: Hit) -> Fault:
-    return Fault(
-        name="Redis is full",
-        begin=lambda: chain.broker().config_set("maxmemory", 1),
-        end=lambda: chain.broker().config_set("maxmemory", 0),
-    )
+@fault("fetcher without memory", path=f"/big/{LARGE}")
+def little_memory(chain: Chain) -> Iterator[None]:
+    """Let the fetcher have no more memory than it has."""
+    used = psutil.Process(chain.pid("fetcher")).memory_info().vms
+    with chain.limited_fetcher(resource.RLIMIT_AS, used):
+        yield
 
 
-def redis_read_only(chain: Hit) -> Fault:
-    """Make Redis a replica of one that is not there, as after a fail-over."""
-    return Fault(
-        name="Redis is read-only",
-        begin=lambda: chain.broker().slaveof("127.0.0.1", 1),
-        end=lambda: chain.broker().slaveof(),
-    )
-
-
-def postgres_frozen(chain: Hit) -> Fault:
-    stopped: list[psutil.Process] = []
-
-    def begin() -> None:
-        stopped[:] = chain.postgres_processes()
-        for process in stopped:
-            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-                process.suspend()
-
-    def end() -> None:
-        for process in reversed(stopped):
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
-
-    return Fault(name="PostgreSQL stopped (SIGSTOP)", begin=begin, end=end)
-
-
-def postgres_killed(chain: Chain) -> Fault:
-    def begin() -> None:
-        for process in chain.postgres_processes():
-            process.kill()
-        assert chain.postgres_process
-        chain.postgres_process.wait()
-
-    return Fault(name="PostgreSQL killed (SIGKILL)", begin=begin, end=chain.start_postgres)
-
-
-def postgres_read_only(chain: Hit) -> Fault:
-    """Have new transactions of all sessions be able to read only."""
-    reload = "SELECT pg_reload_conf()"
-    return Fault(
-        name="PostgreSQL is read-only",
-        begin=lambda: chain.query("ALTER SYSTEM SET default_transaction_read_only = on", reload),
-        end=lambda: chain.query("ALTER SYSTEM RESET default_transaction_read_only", reload),
-    )
-
-
-def few_descriptors(chain: Chain) -> Fault:
-    before: list[int] = []
-    return Fault(
-        name="fetcher without descriptors",
-        begin=lambda: before.append(chain.limit_fetcher(resource.RLIMIT_NOFILE, 20)),
-        end=lambda: chain.limit_fetcher(resource.RLIMIT_NOFILE, before[-1]),
-    )
-
-
-def little_memory(chain: Chain) -> Fault:
-    before: list[int] = []
-
-    def begin() -> None:
-        used = psutil.Process(chain.processes["fetcher"].pid).memory_info().vms
-        before.append(chain.limit_fetcher(resource.RLIMIT_AS, used))
-
-    return Fault(
-        name="fetcher without memory",
-        begin=begin,
-        end=lambda: chain.limit_fetcher(resource.RLIMIT_AS, before[-1]),
-        path=f"/big/{LARGE}",
-    )
-
-
-def split(chain: Chain, site: str, rate: str) -> Fault:
+@fault("{1} is split off")
+def split(chain: Chain, host: str, port: int, rate: str) -> Iterator[None]:
     """Give a host below a site that covers it a site of its own; that stays."""
-
-    def begin() -> None:
-        command = [sys.executable, "manage.py", "sites", "set", site, rate]
-        subprocess.run(command, cwd=CHECKOUT, env=chain.environment("web"), check=True, capture_output=True)
-
-    return Fault(name=f"{site.partition(':')[0]} is split off", begin=begin, end=lambda: None)
+    command = [sys.executable, "manage.py", "sites", "set", f"{host}:{port}", rate]
+    subprocess.run(command, cwd=CHECKOUT, env=chain.environment("web"), check=True, capture_output=True)
+    yield

@@ -1,130 +1,103 @@
-"""The faults that can hit processes and servers, each as something that is wrong within a block."""
+"""The faults that can hit servers and processes, wherever they run, each as something that is wrong within a block."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
+from typing import ParamSpec, Protocol
 
 import psutil
 import psycopg
-import pytest
 import redis
 
-from demo.fakes.distance import Distance
-from project import embedded
-from tests.acceptance.conftest import Cluster
-from tests.acceptance.faults.load import Load
-from tests.own_servers import NAME, Server
+from tests.own_servers import NAME
 from tests.waiting import wait_for
 
-PAGE = 4096  # bytes: not even one is left where a disk is full
+Parameters = ParamSpec("Parameters")
+TAKEN_WITHIN_S = 20.0
+ROUNDS = 5  # sessions that were ended leave one after the other
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Something that is wrong as long as the block of `happens` lasts, which is `lasts_s`."""
+    """Something that is wrong as long as the block of `happens` lasts."""
 
     name: str
-    happens: Callable[[], AbstractContextManager[object]]
+    happens: Callable[[], AbstractContextManager[None]]
     lasts_s: float = 15.0
+    path: str = ""  # of the pages that are asked for meanwhile, instead of small ones
 
 
-@dataclass(frozen=True, kw_only=True)
-class Host:
-    """The servers, and the processes that use them."""
+class Target(Protocol):
+    """Processes and servers that faults can hit."""
 
-    load: Load
-    server: Server
-    disk: Path  # a small file system, of PostgreSQL alone
-    lines: tuple[Distance, Distance] | None = None  # to PostgreSQL and the broker
+    @property
+    def sockets(self) -> Path:
+        """Return the folder of PostgreSQL's socket."""
 
-    def valkey(self) -> redis.Redis:
+    def pid(self, kind: str) -> int:
+        """Return that of a process."""
+
+    def broker(self) -> redis.Redis:
         """Return a client of the broker, which also has the unread numbers."""
-        return redis.Redis(unix_socket_path=str(embedded.valkey_socket(self.load.cluster.broker_home)))
+
+    def postgres_processes(self) -> list[psutil.Process]:
+        """Return PostgreSQL's processes, the first one first."""
+
+    def query(self, *statements: str) -> None:
+        """Have PostgreSQL do something, as `execute`."""
 
 
-@contextmanager
-def disk_full(host: Host) -> Iterator[None]:
-    """Fill PostgreSQL's file system, and free it again; PostgreSQL may have ended, and is started then."""
-    filler = host.disk / "filler"
-    with filler.open("wb", buffering=0) as file, suppress(OSError):
-        while file.write(b"\0" * PAGE):
-            pass
-    with pytest.raises(psycopg.errors.DiskFull):
-        host.server.query("CREATE TABLE page AS SELECT repeat(n::text, 9) FROM generate_series(1, 9999) AS n")
-    try:
-        yield
-    finally:
-        filler.unlink()
-        if host.server.process and host.server.process.poll() is not None:
-            host.load.restarts.append("PostgreSQL ended")
-            host.server.kill()
-            host.server.start()
+class KillableTarget(Target, Protocol):
+    """One whose PostgreSQL can be killed."""
+
+    def kill_postgres(self) -> None:
+        """End it with SIGKILL."""
+
+    def start_postgres(self) -> None:
+        """Start it again, and wait until it answers."""
 
 
-@contextmanager
-def connections_used_up(host: Host) -> Iterator[None]:
-    """Take all connections, also those that the processes had, and those for superusers."""
-    with ExitStack() as taken:
+def fault(
+    name: str, *, lasts_s: float = 15.0, path: str = ""
+) -> Callable[[Callable[Parameters, Iterator[None]]], Callable[Parameters, Fault]]:
+    """Make a function that returns a Fault of one that yields while something is wrong.
 
-        def take() -> None:
-            with suppress(psycopg.OperationalError):
-                while True:
-                    taken.enter_context(psycopg.connect(host=str(host.server.folder), user="postgres", dbname=NAME))
+    `name` is formatted with the positional arguments: `{1}` is what follows the target.
+    """
 
-        own = taken.enter_context(
-            psycopg.connect(host=str(host.server.folder), user="postgres", dbname=NAME, autocommit=True)
-        )
-        own.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-        for _ in range(5):
-            take()
-        assert not host.server.answers()
-        yield
+    def decorate(goes_wrong: Callable[Parameters, Iterator[None]]) -> Callable[Parameters, Fault]:
+        happens = contextmanager(goes_wrong)
 
+        @wraps(goes_wrong)
+        def made(*arguments: Parameters.args, **options: Parameters.kwargs) -> Fault:
+            return Fault(
+                name=name.format(*arguments),
+                happens=partial(happens, *arguments, **options),
+                lasts_s=lasts_s,
+                path=path,
+            )
 
-@contextmanager
-def postgres_read_only(host: Host) -> Iterator[None]:
-    """Have new transactions of all sessions be able to read only."""
-    reload = "SELECT pg_reload_conf()"
-    for statement in ("ALTER SYSTEM SET default_transaction_read_only = on", reload):
-        host.server.query(statement)
-    try:
-        yield
-    finally:
-        with psycopg.connect(host=str(host.server.folder), user="postgres", dbname=NAME, autocommit=True) as session:
-            session.execute("SET default_transaction_read_only = off")
-            session.execute("ALTER SYSTEM RESET default_transaction_read_only")
-            session.execute(reload.encode())
+        return made
+
+    return decorate
 
 
-@contextmanager
-def postgres_killed(host: Host) -> Iterator[None]:
-    """End PostgreSQL with SIGKILL, and start it again."""
-    host.server.kill()
-    try:
-        yield
-    finally:
-        host.server.start()
-
-
-@contextmanager
-def redis_full(host: Host) -> Iterator[None]:
-    """Have no room for anything in Redis."""
-    with host.valkey() as client:
-        client.config_set("maxmemory", 1)
-        try:
-            yield
-        finally:
-            client.config_set("maxmemory", 0)
+def execute(sockets: Path, *statements: str) -> None:
+    """Have PostgreSQL do something as superuser, whatever its sessions may do by default."""
+    with psycopg.connect(host=str(sockets), user="postgres", dbname=NAME, autocommit=True) as session:
+        session.execute("SET default_transaction_read_only = off")
+        for statement in statements:
+            session.execute(statement.encode())
 
 
 @contextmanager
 def stopped(*processes: psutil.Process) -> Iterator[None]:
-    """Stop processes, the first one first, and have them go on."""
+    """Stop processes, the first one first, and have them go on. Those that end meanwhile are left alone."""
     for process in processes:
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
     try:
         yield
     finally:
@@ -134,66 +107,100 @@ def stopped(*processes: psutil.Process) -> Iterator[None]:
 
 
 def with_children(pid: int) -> list[psutil.Process]:
-    """Return a process, and all below it."""
-    first = psutil.Process(pid)
-    return [first, *first.children(recursive=True)]
+    """Return a process, and all below it; none where it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        first = psutil.Process(pid)
+        return [first, *first.children(recursive=True)]
+    return []
 
 
-def frozen(host: Host, kind: str) -> Fault:
-    """Freeze a process of each kind, with its children."""
-    name = next(name for name in host.load.cluster.processes if name.partition("-")[0] == kind)
-    return Fault(
-        name=f"{kind} is frozen",
-        happens=lambda: stopped(*with_children(host.load.cluster.processes[name].pid)),
-    )
+def valkey_process(target: Target) -> psutil.Process:
+    """Return the broker's process."""
+    with target.broker() as client:
+        return psutil.Process(client.info("server")["process_id"])
 
 
-def frozen_valkey(host: Host) -> AbstractContextManager[None]:
-    """Freeze Redis: the kernel takes what is sent to it, and nobody answers."""
-    with host.valkey() as client:
-        return stopped(psutil.Process(client.info("server")["process_id"]))
+@fault("{1} is frozen")
+def frozen(target: Target, kind: str) -> Iterator[None]:
+    """Freeze a process, with its children."""
+    with stopped(*with_children(target.pid(kind))):
+        yield
 
 
-@contextmanager
-def killed_for_memory(host: Host, name: str, *, child: bool) -> Iterator[None]:
-    """Do what the kernel does where memory is short: SIGKILL to a process, or to one of its pool, that is at work."""
-    pid = host.load.cluster.processes[name].pid
-    if child:
-        wait_for(lambda: psutil.Process(pid).children(), 10, f"children of {name}")
-        pid = psutil.Process(pid).children()[0].pid
-    os.kill(pid, signal.SIGKILL)
-    yield
+@fault("Redis is frozen")
+def redis_frozen(target: Target) -> Iterator[None]:
+    """Have nobody answer what the kernel takes for Redis."""
+    with stopped(valkey_process(target)):
+        yield
 
 
-@contextmanager
-def hung(line: Distance) -> Iterator[None]:
-    """Have a line take what is sent, and hand over nothing."""
-    line.hangs = True
+@fault("Redis is full")
+def redis_full(target: Target) -> Iterator[None]:
+    """Have no room for anything in Redis."""
+    with target.broker() as client:
+        client.config_set("maxmemory", 1)
+        try:
+            yield
+        finally:
+            client.config_set("maxmemory", 0)
+
+
+@fault("Redis is read-only")
+def redis_read_only(target: Target) -> Iterator[None]:
+    """Make Redis a replica of one that is not there, as after a fail-over."""
+    with target.broker() as client:
+        client.slaveof("127.0.0.1", 1)
+        try:
+            yield
+        finally:
+            client.slaveof()
+
+
+@fault("PostgreSQL is frozen")
+def postgres_frozen(target: Target) -> Iterator[None]:
+    """Freeze all of PostgreSQL's processes."""
+    with stopped(*target.postgres_processes()):
+        yield
+
+
+@fault("PostgreSQL killed (SIGKILL)")
+def postgres_killed(target: KillableTarget) -> Iterator[None]:
+    """End PostgreSQL, and start it again."""
+    target.kill_postgres()
     try:
         yield
     finally:
-        line.hangs = False
+        target.start_postgres()
 
 
-@contextmanager
-def slow(lines: tuple[Distance, ...], round_trip_s: float, lost_share: float) -> Iterator[None]:
-    """Have servers be far away, and packets be lost."""
-    for line in lines:
-        line.round_trip_s, line.lost_share = round_trip_s, lost_share
+@fault("PostgreSQL is read-only")
+def postgres_read_only(target: Target) -> Iterator[None]:
+    """Have new transactions of all sessions be able to read only."""
+    reload = "SELECT pg_reload_conf()"
+    target.query("ALTER SYSTEM SET default_transaction_read_only = on", reload)
     try:
         yield
     finally:
-        for line in lines:
-            line.round_trip_s, line.lost_share = 0.0, 0.0
-        print("packets lost:", [line.lost for line in lines])
+        target.query("ALTER SYSTEM RESET default_transaction_read_only", reload)
 
 
-@contextmanager
-def everything_stopped(cluster: Cluster, server: Server) -> Iterator[None]:
-    """Stop all processes, and both servers, as a suspended machine does."""
-    assert server.process
-    with redis.Redis(unix_socket_path=str(embedded.valkey_socket(cluster.broker_home))) as client:
-        valkey = psutil.Process(client.info("server")["process_id"])
-    pids = [*(process.pid for process in cluster.processes.values()), server.process.pid]
-    with stopped(valkey, *(process for pid in pids for process in with_children(pid))):
+@fault("connections are used up", lasts_s=20)
+def connections_used_up(target: Target) -> Iterator[None]:
+    """Take all connections, also those that the processes had, and those for superusers."""
+    with ExitStack() as taken:
+
+        def none_is_left() -> bool:
+            try:
+                while True:
+                    session = psycopg.connect(host=str(target.sockets), user="postgres", dbname=NAME)
+                    taken.callback(session.close)
+            except psycopg.OperationalError as error:  # perhaps PostgreSQL recovers
+                return "too many clients" in str(error)
+
+        target.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        for _ in range(ROUNDS):
+            wait_for(none_is_left, TAKEN_WITHIN_S, "all connections to be taken")
         yield

@@ -21,7 +21,7 @@ from postgres.timeline.models import KnownTimeline
 from tests import own_servers
 from tests.acceptance import all_jobs
 from tests.acceptance.conftest import Cluster
-from tests.acceptance.faults import faults
+from tests.acceptance.faults.host import Host, everything_stopped
 from tests.acceptance.faults.load import SITES, GoesOn, Load, drift
 from tests.own_servers import Server
 from tests.waiting import wait_for
@@ -146,7 +146,7 @@ def test_all_is_suspended_and_goes_on(cluster: Cluster) -> None:
         load = Load(cluster=cluster, running=running, mails=mails)
         in_hand(load)
         connection.close()
-        with faults.everything_stopped(cluster, server):
+        with everything_stopped(Host(load=load, server=server)):
             until = time.monotonic() + SUSPENDED_S
             wait_for(lambda: time.monotonic() > until, SUSPENDED_S + 5, "the time itself")
         end(load, {f"suspended for {SUSPENDED_S} s": load.goes_on(time.time_ns())})

@@ -20,7 +20,8 @@ from tests import own_servers
 from tests.acceptance import all_jobs, web_process
 from tests.acceptance.conftest import Cluster
 from tests.acceptance.faults import faults
-from tests.acceptance.faults.faults import Fault, Host
+from tests.acceptance.faults.faults import Fault
+from tests.acceptance.faults.host import Host, child_killed_for_memory, disk_full, hung, killed_for_memory, slow
 from tests.acceptance.faults.load import SITES, GoesOn, Load, drift
 from tests.waiting import wait_for
 from workers.recovery.models import Recovery
@@ -69,16 +70,15 @@ def host_of(cluster: Cluster, *, lines: bool) -> Iterator[Host]:
         stack.enter_context(all_jobs.on(cluster, str(server.folder)))
         mails = stack.enter_context(all_jobs.mails(cluster))
         running = stack.enter_context(sites.running(SITES, cluster.folder))
-        between = None
+        between = {}
         if lines:
-            valkey = embedded.valkey_socket(cluster.broker_home)
-            between = (
-                stack.enter_context(distance(server.folder / ".s.PGSQL.5432", 0.0)),
-                stack.enter_context(distance(valkey, 0.0)),
-            )
+            between = {
+                "PostgreSQL": stack.enter_context(distance(server.folder / ".s.PGSQL.5432", 0.0)),
+                "broker": stack.enter_context(distance(embedded.valkey_socket(cluster.broker_home), 0.0)),
+            }
             cluster.environment |= {
-                "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{between[0].port}/{own_servers.NAME}",
-                "REDIS_URL": f"redis://127.0.0.1:{between[1].port}/0",
+                "DATABASE_URL": f"postgresql://postgres@127.0.0.1:{between['PostgreSQL'].port}/{own_servers.NAME}",
+                "REDIS_URL": f"redis://127.0.0.1:{between['broker'].port}/0",
             }
         stack.callback(cluster.stop)
         cluster.start_together(*NAMES)
@@ -88,12 +88,12 @@ def host_of(cluster: Cluster, *, lines: bool) -> Iterator[Host]:
 def of_servers(host: Host) -> list[Fault]:
     """Return the faults of PostgreSQL and Redis."""
     return [
-        Fault(name="disk of PostgreSQL is full", happens=lambda: faults.disk_full(host)),
-        Fault(name="connections are used up", happens=lambda: faults.connections_used_up(host), lasts_s=20),
-        Fault(name="PostgreSQL is read-only", happens=lambda: faults.postgres_read_only(host)),
-        Fault(name="PostgreSQL killed (SIGKILL)", happens=lambda: faults.postgres_killed(host)),
-        Fault(name="Redis is full", happens=lambda: faults.redis_full(host)),
-        Fault(name="Redis is frozen", happens=lambda: faults.frozen_valkey(host)),
+        disk_full(host),
+        faults.connections_used_up(host),
+        faults.postgres_read_only(host),
+        faults.postgres_killed(host),
+        faults.redis_full(host),
+        faults.redis_frozen(host),
     ]
 
 
@@ -102,38 +102,14 @@ def of_processes(host: Host) -> list[Fault]:
     kinds = ("worker", "ticks", "maintenance", "fetcher", "mailer", "beat", "web")
     return [
         *(faults.frozen(host, kind) for kind in kinds),
-        *(
-            Fault(
-                name=f"a child of {name} killed (as by OOM)",
-                happens=lambda name=name: faults.killed_for_memory(host, name, child=True),  # type: ignore[misc]
-                lasts_s=5,
-            )
-            for name in ("worker", "ticks", "maintenance", "mailer")
-        ),
-        *(
-            Fault(
-                name=f"{name} killed (as by OOM)",
-                happens=lambda name=name: faults.killed_for_memory(host, name, child=False),  # type: ignore[misc]
-                lasts_s=5,
-            )
-            for name in ("ticks", "fetcher-1", "mailer", "beat")
-        ),
+        *(child_killed_for_memory(host, name) for name in ("worker", "ticks", "maintenance", "mailer")),
+        *(killed_for_memory(host, name) for name in ("ticks", "fetcher-1", "mailer", "beat")),
     ]
 
 
 def of_networks(host: Host) -> list[Fault]:
     """Return the faults of the lines between processes and servers."""
-    assert host.lines
-    database, broker = host.lines
-    return [
-        Fault(name="broker hangs half-open", happens=lambda: faults.hung(broker), lasts_s=20),
-        Fault(name="PostgreSQL hangs half-open", happens=lambda: faults.hung(database), lasts_s=20),
-        Fault(
-            name="200 ms delay, 1 % loss to both",
-            happens=lambda: faults.slow((database, broker), 0.2, 0.01),
-            lasts_s=30,
-        ),
-    ]
+    return [hung(host, "broker"), hung(host, "PostgreSQL"), slow(host)]
 
 
 def answers(url: str) -> bool:

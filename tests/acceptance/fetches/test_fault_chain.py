@@ -24,10 +24,11 @@ from pytest_django import DjangoDbBlocker
 from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
-from tests.acceptance import fault_chain as faults
-from tests.acceptance import networks
+from tests.acceptance import fault_chain, networks
 from tests.acceptance.conftest import all_ended, states
-from tests.acceptance.fault_chain import Chain, Fault
+from tests.acceptance.fault_chain import Chain
+from tests.acceptance.faults import faults
+from tests.acceptance.faults.faults import Fault
 from workers import broker_link
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
@@ -98,7 +99,7 @@ def test_work_goes_on_after_every_fault(
     """Cables, stopped processes, servers that refuse, freeze or die, ceilings, and a split, in one run."""
     settings.WEIR_FETCH_ALLOW_NETS = [networks.ALLOW_NETS]
     hosts_file = tmp_path / "hosts"
-    with faults.running(tmp_path, home, hosts_file) as chain, django_db_blocker.unblock(), database_of(chain):
+    with fault_chain.running(tmp_path, home, hosts_file) as chain, django_db_blocker.unblock(), database_of(chain):
         inside = chain.separate.sites.enter
         with sites.running(SITES + len(SHOPS), tmp_path, network=networks.SITES, inside=inside) as running:
             names = dict(zip(SHOPS, running.hosts[SITES:], strict=True))
@@ -124,16 +125,16 @@ def test_work_goes_on_after_every_fault(
 def all_faults(chain: Chain, port: int) -> list[Fault]:
     """Return the faults in their order."""
     return [
-        *(faults.cable(chain, to) for to in ("PostgreSQL", "broker", "sites")),
+        *(fault_chain.cable(chain, to) for to in ("PostgreSQL", "broker", "sites")),
         *(faults.frozen(chain, kind) for kind in ("worker", "ticks", "fetcher", "beat", "mailer")),
         faults.redis_full(chain),
         faults.redis_read_only(chain),
         faults.postgres_frozen(chain),
         faults.postgres_killed(chain),
         faults.postgres_read_only(chain),
-        faults.few_descriptors(chain),
-        faults.little_memory(chain),
-        faults.split(chain, f"{SPLIT_OFF}:{port}", SPLIT_RATE),
+        fault_chain.few_descriptors(chain),
+        fault_chain.little_memory(chain),
+        fault_chain.split(chain, SPLIT_OFF, port, SPLIT_RATE),
     ]
 
 
@@ -177,11 +178,10 @@ def went_by(chain: Chain, load: Load, fault: Fault) -> Told:
     chain.wait_for(lambda: all_asked(load, calm_ns), GIVE_UP_AFTER_S, f"calm before: {fault.name}")
     already, failed_before = len(chain.restarts), failed_attempts()
     load.top_up(fault.path)
-    fault.begin()
-    began_ns = time.time_ns()
-    until = time.monotonic() + HOLD_S
-    chain.wait_for(lambda: time.monotonic() > until, HOLD_S + 5, "the time of the fault")
-    fault.end()
+    with fault.happens():
+        began_ns = time.time_ns()
+        until = time.monotonic() + HOLD_S
+        chain.wait_for(lambda: time.monotonic() > until, HOLD_S + 5, "the time of the fault")
     connection.close()  # it may have ended with the server
     ended_ns = time.time_ns()
     errors = list(Fetch.objects.unfinished().exclude(error="").values_list("error", flat=True).distinct()[:3])

@@ -1,21 +1,19 @@
 """The faults of the great run, one at a time, each for some seconds, while processes are killed."""
 
-import os
 import random
-import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import ExitStack
 
-import psycopg
+import psutil
 
-from tests.acceptance import fault_chain
-from tests.acceptance.fault_chain import Fault
+from tests.acceptance.faults import faults
+from tests.acceptance.faults.faults import Fault, fault
 from tests.acceptance.great_run.stage import NAMES, Stage
 
 EVERY_S = 6.0  # from the end of one to the next, on average
 HOLD_S = (1.0, 6.0)
-TAKEN_WITHIN_S = 5.0
 
 
 class FaultSchedule:
@@ -27,6 +25,7 @@ class FaultSchedule:
         self._stage = stage
         self._chance = chance
         self._bag: list[Fault] = []
+        self._ending = ExitStack()  # ends the current one
         self._turn_at = time.monotonic() + EVERY_S / 2
 
     def turn(self) -> None:
@@ -40,14 +39,13 @@ class FaultSchedule:
             self._bag = every(self._stage)
             self._chance.shuffle(self._bag)
         self.current = self._bag.pop()
-        self.current.begin()
+        self._ending.enter_context(self.current.happens())
         self.counts[self.current.name] += 1
         self._turn_at = time.monotonic() + self._chance.uniform(*HOLD_S)
 
     def end(self) -> None:
         """End the fault that is there."""
-        if self.current:
-            self.current.end()
+        self._ending.close()
         self.current = None
         self._turn_at = time.monotonic() + self._chance.expovariate(1 / EVERY_S)
 
@@ -55,37 +53,27 @@ class FaultSchedule:
 def every(stage: Stage) -> list[Fault]:
     """Return all faults. The sites go on: they are the judge of what is early, by the clock of their own log."""
     return [
-        *(fault_chain.frozen(stage, name) for name in NAMES),
-        fault_chain.redis_full(stage),
-        fault_chain.redis_read_only(stage),
-        fault_chain.postgres_frozen(stage),
-        fault_chain.postgres_read_only(stage),
-        Fault(name="Redis is emptied (FLUSHALL)", begin=stage.broker().flushall, end=lambda: None),
-        _stopped("the broker hangs (SIGSTOP)", lambda: stage.valkey.pid),
-        _stopped("the mail server hangs (SIGSTOP)", lambda: stage.mails.pid),
-        _connections_used_up(stage),
+        *(faults.frozen(stage, name) for name in NAMES),
+        faults.redis_full(stage),
+        faults.redis_read_only(stage),
+        faults.redis_frozen(stage),
+        faults.postgres_frozen(stage),
+        faults.postgres_read_only(stage),
+        faults.connections_used_up(stage),
+        redis_emptied(stage),
+        mail_server_frozen(stage),
     ]
 
 
-def _stopped(name: str, pid: Callable[[], int]) -> Fault:
-    return Fault(name=name, begin=lambda: os.kill(pid(), signal.SIGSTOP), end=lambda: os.kill(pid(), signal.SIGCONT))
+@fault("Redis is emptied (FLUSHALL)")
+def redis_emptied(stage: Stage) -> Iterator[None]:
+    """Have Redis forget all it had, at once."""
+    stage.broker().flushall()
+    yield
 
 
-def _connections_used_up(stage: Stage) -> Fault:
-    """Take all sessions that PostgreSQL has left."""
-    taken: list[psycopg.Connection] = []
-
-    def begin() -> None:
-        give_up_at = time.monotonic() + TAKEN_WITHIN_S
-        while time.monotonic() < give_up_at:
-            try:
-                taken.append(psycopg.connect(host=str(stage.server.folder), user="postgres", dbname="weir"))
-            except psycopg.OperationalError as error:  # perhaps it recovers
-                if "too many clients" in str(error):
-                    return
-
-    def end() -> None:
-        for session in taken:
-            session.close()
-
-    return Fault(name="connections are used up", begin=begin, end=end)
+@fault("the mail server is frozen")
+def mail_server_frozen(stage: Stage) -> Iterator[None]:
+    """Have nobody answer what the kernel takes for the mail server."""
+    with faults.stopped(psutil.Process(stage.mails.pid)):
+        yield

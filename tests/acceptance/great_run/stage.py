@@ -4,7 +4,6 @@ import json
 import os
 import random
 import re
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from ratelimit.rates import parse_rate
 from tests import own_servers
 from tests.acceptance import all_jobs
 from tests.acceptance.conftest import Cluster
+from tests.acceptance.faults import faults
 from tests.acceptance.great_run.crowd import TABLE, Crowd, Place
 from tests.forked import Forked
 from tests.own_servers import Server
@@ -132,10 +132,9 @@ class Stage:
             self.server.kill()
             self.server.start()
 
-    def signal(self, kind: str, number: signal.Signals) -> None:
-        """Send a signal to a process and its children."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.cluster.processes[kind].pid, number)
+    def pid(self, kind: str) -> int:
+        """Return that of the process with this name."""
+        return self.cluster.processes[kind].pid
 
     def left_over(self) -> list[str]:
         """Return the command lines of those whose parent was killed long ago, and who have not ended."""
@@ -159,6 +158,11 @@ class Stage:
 
     # --- servers ------------------------------------------------------------------------------------------------------
 
+    @property
+    def sockets(self) -> Path:
+        """Return the folder of PostgreSQL's socket."""
+        return self.server.folder
+
     def broker(self) -> redis.Redis:
         """Return a client of the broker."""
         return redis.Redis(port=self.valkey.port, socket_timeout=5)
@@ -169,14 +173,7 @@ class Stage:
 
     def query(self, *statements: str) -> None:
         """Have PostgreSQL do something, whatever its sessions may do by default; wait for it where it recovers."""
-
-        def do() -> None:
-            with psycopg.connect(host=str(self.server.folder), user="postgres", autocommit=True) as session:
-                session.execute("SET default_transaction_read_only = off")
-                for statement in statements:
-                    session.execute(statement.encode())
-
-        self.asked(do)
+        self.asked(lambda: faults.execute(self.sockets, *statements))
 
     def asked(self, question: Callable[[], Answer]) -> Answer:
         """Return the answer to a question to PostgreSQL, asked again while it recovers."""
