@@ -13,11 +13,13 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from api.front import BoundedBodies
 from ops.answers import Application, GivenAgain
 from project.environment.unknown import log_unknown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-_given_again = GivenAgain(cast("Application", get_asgi_application()))
+_bounded = BoundedBodies(get_asgi_application())  # type: ignore[arg-type]  # asgiref's own types
+_given_again = GivenAgain(cast("Application", _bounded))
 application = ProxyHeadersMiddleware(_given_again, trusted_hosts=settings.WEIR_TLS_PROXIES)  # type: ignore[arg-type]  # typed closely
 log_unknown()

@@ -53,9 +53,13 @@ INSTALLED_APPS = [
     "workers.throttled",
     "workers.unread",
     "ops",
+    "api",
+    "api.tokens",
+    "ninja",  # for the files of the page /api/docs
     "demo",
 ]
 MIDDLEWARE = [
+    "api.middleware.api_answers",  # the first: it sees what the others refuse
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "notifications.web.polls.unchanged_polls",  # in front of all that looks at sessions
@@ -181,6 +185,7 @@ CELERY_TASK_ROUTES = {
     task_names.EXPIRE_NOTIFICATIONS: {"queue": "maintenance"},
     task_names.PURGE_EMAILS: {"queue": "maintenance"},
     task_names.ROLL_UP: {"queue": "maintenance"},
+    task_names.PURGE_API: {"queue": "maintenance"},
     task_names.FETCH_BATCH: {"queue": "fetch"},
     task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }

@@ -1,4 +1,4 @@
-"""URLs: the operators' pages, the admin, the bell, and the pages that tell whether this process lives, and can work."""
+"""URLs: the operators' pages, the API, the admin, the bell, and the pages that tell whether this process can work."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -9,6 +9,7 @@ from project.readiness import readyz
 
 urlpatterns = [
     path("", include("ops.urls")),
+    path("api/", include("api.urls")),
     path("sign-in/", include("project.logins.urls")),
     path("admin/", admin.site.urls),
     path("bell/", include("notifications.web.urls")),

@@ -77,6 +77,12 @@ SCHEDULE = (
         queue="maintenance",
     ),
     Entry(
+        name="weir: purge API answers",
+        task=task_names.PURGE_API,
+        every=timedelta(hours=1),
+        queue="maintenance",
+    ),
+    Entry(
         name="weir: heartbeat default",
         task=task_names.HEARTBEAT,
         every=timedelta(minutes=1),

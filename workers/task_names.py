@@ -18,6 +18,7 @@ SEND_EMAILS = "mail.send_emails"
 PURGE_EMAILS = "mail.purge"
 ROLL_UP = "history.rollup"
 PURGE_AUDIT = "audit.purge"
+PURGE_API = "api.purge"
 HEARTBEAT = "workers.heartbeat"
 
 # Those that beat sends: each run does all that is due.
@@ -36,6 +37,7 @@ TICKS = frozenset(
         PURGE_EMAILS,
         ROLL_UP,
         PURGE_AUDIT,
+        PURGE_API,
     }
 )
 OF_WEIR = TICKS | {FETCH_BATCH, HEARTBEAT}

@@ -35,7 +35,7 @@ TOP_LEVEL = {
     *("CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "Procfile", "README.md"),
     *("constraints.txt", "docker-compose.yml", "install.py", "manage.py", "pyproject.toml", "requirements.lock"),
     *("benchmarks", "demo", "deploy", "docs", "examples", "notifications"),
-    *("ops", "postgres", "project", "ratelimit", "tests", "workers"),
+    *("api", "ops", "postgres", "project", "ratelimit", "tests", "workers"),
 }
 
 

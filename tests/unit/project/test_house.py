@@ -13,7 +13,7 @@ import pytest
 from project.checkout import CHECKOUT
 from workers import task_names
 
-OURS = ("benchmarks", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+OURS = ("api", "benchmarks", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
 TEXTS = (*OURS, "docs", "tests")
 MOST_MODULES = 15
 MOST_LINES = 300

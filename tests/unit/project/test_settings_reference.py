@@ -9,7 +9,7 @@ from project.environment import reference
 from project.environment.values import Wanted
 from project.environment.variables import GROUPS, Variables
 
-PACKAGES = ("notifications", "ops", "project", "ratelimit", "workers")
+PACKAGES = ("api", "notifications", "ops", "project", "ratelimit", "workers")
 REMEDY = "run `python -m project.environment.reference` and commit what it wrote"
 
 

@@ -1,0 +1,152 @@
+"""Problems: what a program is told when its request is refused, as application/problem+json (RFC 9457).
+
+Each kind has a page, at the address that is its `type`. The text in `detail` is for people, and may change.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.http import HttpResponse
+
+MEDIA_TYPE: Final = "application/problem+json"
+PAGES: Final = "/api/problems/"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a program can tell problems apart by, and what it means."""
+
+    name: str
+    status: int
+    title: str
+    meaning: str  # with what to do next
+
+    @property
+    def type(self) -> str:
+        return f"{PAGES}{self.name}"
+
+
+MALFORMED: Final = Kind(
+    "malformed", 400, "The request cannot be read", "The body is no JSON in UTF-8, or the URL or a header is broken."
+)
+UNAUTHENTICATED: Final = Kind(
+    "unauthenticated",
+    401,
+    "A valid token is needed",
+    "Send `Authorization: Bearer TOKEN`. The token was not sent, is not known, has expired, or was revoked.",
+)
+NOT_PERMITTED: Final = Kind(
+    "not-permitted", 403, "The token may not do this", "Create a token with the scope that `detail` names."
+)
+READ_ONLY: Final = Kind(
+    "read-only", 403, "Nothing can be changed now", "WEIR_OPS_READ_ONLY is set: try again when it is not."
+)
+NOT_FOUND: Final = Kind("not-found", 404, "There is no such thing", "It never was, or has been deleted since.")
+METHOD_NOT_ALLOWED: Final = Kind(
+    "method-not-allowed", 405, "The method is not offered here", "The header Allow names those that are."
+)
+SLOW_BODY: Final = Kind("slow-body", 408, "The body came too slowly", "Send the whole body within ten seconds.")
+TOO_LATE: Final = Kind(
+    "too-late", 409, "It is too late for that", "The fetch is about to start, is in flight, or has ended."
+)
+BUSY: Final = Kind("busy", 409, "Others are changing it", "Nothing was changed: try again in a few seconds.")
+IN_PROGRESS: Final = Kind(
+    "in-progress",
+    409,
+    "A request with this Idempotency-Key is in progress",
+    "Repeat the request when Retry-After is over: then the answer is the first one's.",
+)
+MORE_THAN_EXPECTED: Final = Kind(
+    "more-than-expected", 409, "It would change more than expected", "Nothing was changed: ask with `dry_run` again."
+)
+NOT_IN_THIS_STATE: Final = Kind(
+    "not-in-this-state", 409, "Its state does not allow that", "Look at it again: `detail` says in which state it is."
+)
+CHANGED: Final = Kind(
+    "changed", 412, "It was changed meanwhile", "Get it again, and repeat the change with the new ETag."
+)
+TOO_LARGE: Final = Kind("too-large", 413, "The body is too large", "Send it in several requests.")
+UNSUPPORTED_MEDIA_TYPE: Final = Kind(
+    "unsupported-media-type", 415, "The body is of another type", "Send JSON, with `Content-Type: application/json`."
+)
+INVALID: Final = Kind(
+    "invalid", 422, "A value is wrong", "`detail` says which, or `errors` has one entry for each wrong value."
+)
+NO_REASON: Final = Kind("no-reason", 422, "A reason is needed", "Say in `why` why you do this: it is kept.")
+OTHER_REQUEST: Final = Kind(
+    "other-request",
+    422,
+    "The Idempotency-Key belongs to another request",
+    "A key is for one request and its repetitions: choose a new one for another request.",
+)
+IF_MATCH_NEEDED: Final = Kind(
+    "if-match-needed", 428, "If-Match is needed", "Get it first, and send its ETag in If-Match: no change is lost so."
+)
+TOO_MANY_REQUESTS: Final = Kind(
+    "too-many-requests", 429, "The token's rate is used up", "Try again when Retry-After is over."
+)
+FAILED: Final = Kind(
+    "failed", 500, "Something is wrong in Weir", "The log has the details, with the id that X-Correlation-ID names."
+)
+UNAVAILABLE: Final = Kind(
+    "unavailable",
+    503,
+    "It cannot be answered now",
+    "The database is away, or busy: try again when Retry-After is over.",
+)
+KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
+BY_STATUS: Final = {
+    kind.status: kind
+    for kind in (MALFORMED, NOT_PERMITTED, NOT_FOUND, METHOD_NOT_ALLOWED, TOO_LARGE, FAILED, UNAVAILABLE)
+}
+
+
+@dataclass
+class Problem(Exception):
+    """A request is refused. Nothing was changed, if the kind does not say otherwise."""
+
+    kind: Kind
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    errors: Sequence[Mapping[str, object]] = ()
+
+    def body(self) -> bytes:
+        """Return the problem as JSON."""
+        kind = self.kind
+        shown: dict[str, object] = {
+            "type": kind.type,
+            "title": kind.title,
+            "status": kind.status,
+            "detail": self.detail.encode(errors="replace").decode(),
+        }
+        return json.dumps({**shown, **({"errors": list(self.errors)} if self.errors else {})}).encode()
+
+    def response(self) -> HttpResponse:
+        """Return the answer that says so."""
+        return HttpResponse(self.body(), status=self.kind.status, content_type=MEDIA_TYPE, headers=dict(self.headers))
+
+
+# The schema of a problem, as the OpenAPI document has it.
+SCHEMA: Final = {
+    "title": "Problem",
+    "type": "object",
+    "description": "Why a request was refused (RFC 9457).",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "description": "names the kind of problem: the path of a page about it"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "for people"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "title": "WrongValue",
+                "type": "object",
+                "required": ["at", "message"],
+                "properties": {"at": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+    },
+}

@@ -1,0 +1,20 @@
+"""Pages for people: what each kind of problem means. And what is said where there is nothing."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from api.http import problems
+from api.http.problems import NOT_FOUND, Problem
+
+
+def problem(request: HttpRequest, name: str) -> HttpResponse:
+    """Show what a kind of problem means."""
+    kind = problems.KINDS.get(name)
+    return nothing(request) if kind is None else render(request, "api/problem.html", {"kind": kind})
+
+
+def nothing(request: HttpRequest) -> HttpResponse:
+    """Answer where no operation is."""
+    return Problem(
+        NOT_FOUND, f"There is nothing at {request.path}: /api/openapi.json has all that there is."
+    ).response()

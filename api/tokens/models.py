@@ -1,0 +1,36 @@
+"""Token, what a program shows to use the API."""
+
+from typing import ClassVar, Final
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+LONGEST_NAME: Final = 100
+HASH_LENGTH: Final = 64  # hexadecimal digits of SHA-256
+
+
+class Token(models.Model):
+    """A program's way in, with what it may do there. Of the secret itself only the hash is stored."""
+
+    name = models.CharField(max_length=LONGEST_NAME, unique=True, help_text="as the audit trail names the program")
+    secret_hash = models.CharField(max_length=HASH_LENGTH, unique=True, editable=False)
+    scopes = ArrayField(models.CharField(max_length=100), help_text="permissions that it has")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField(help_text="from then on it opens nothing")
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False, help_text="within a minute")
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=~Q(scopes=[]), name="token_has_scopes"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def site(self) -> str:
+        """The name of the site at whose rate its requests are taken. No URL has a host of such a name."""
+        return f"token~{self.pk}"
