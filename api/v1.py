@@ -14,7 +14,7 @@ from api.access import CHALLENGE, NEEDED
 from api.http import problems
 from api.http.bodies import StrictParser
 from api.http.problems import Kind, Problem
-from api.operations import fetches
+from api.operations import emails, fetches, notifications, retries, sites, status
 from ratelimit.site_names import InvalidSiteName
 from ratelimit.site_settings import SiteBusy
 from ratelimit.sites import SitesLocked, UnknownSite
@@ -60,7 +60,7 @@ api = Api(
     parser=StrictParser(),
     docs=Swagger({"persistAuthorization": False}),
 )
-for module in (fetches,):
+for module in (fetches, retries, sites, emails, notifications, status):
     api.add_router(PREFIX, module.router)
 
 

@@ -18,6 +18,7 @@ from api.access import Bearer
 from api.http import bodies, problems
 from api.http.problems import INVALID, MEDIA_TYPE, Kind, Problem
 from api.models import LONGEST_KEY
+from workers.audit import acting
 
 View = TypeVar("View", bound=Callable[..., Any])
 # The values that views have for headers: `if_match: str = IF_MATCH`.
@@ -86,6 +87,8 @@ def refused(kind: Kind, *errors: type[Exception]) -> Iterator[None]:
     """Refuse the request with this problem where the block raises one of the errors, whose text says why."""
     try:
         yield
+    except acting.Refused:  # which each is a problem of its own
+        raise
     except errors as error:
         raise Problem(kind, str(error)) from error
 

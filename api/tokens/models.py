@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 LONGEST_NAME: Final = 100
+SITE_PREFIX: Final = "token~"  # which no host of a URL has
 HASH_LENGTH: Final = 64  # hexadecimal digits of SHA-256
 
 
@@ -32,5 +33,5 @@ class Token(models.Model):
 
     @property
     def site(self) -> str:
-        """The name of the site at whose rate its requests are taken. No URL has a host of such a name."""
-        return f"token~{self.pk}"
+        """The name of the site at whose rate its requests are taken."""
+        return f"{SITE_PREFIX}{self.pk}"

@@ -1,0 +1,22 @@
+"""A world that programs find, and nothing that this process remembers of another one."""
+
+import pytest
+
+from api.operations import sites, status
+from ops.snapshots import Snapshot
+from tests import programs
+from tests.programs import World
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (sites, status):
+        for name, kept in vars(module).items():
+            if isinstance(kept, Snapshot):
+                monkeypatch.setattr(module, name, Snapshot())
+
+
+@pytest.fixture
+def world(transactional_db: None, messages: list[object]) -> World:  # noqa: ARG001  asked for their effect
+    """Return what there is; messages to workers go nowhere."""
+    return programs.seed()

@@ -1,0 +1,156 @@
+"""Programs: what calls the API in tests, and one valid request to each operation."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+from django.db.models.functions import Now
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from api.tokens import actions
+from api.tokens.scopes import SCOPES
+from notifications import inbox
+from ratelimit import site_settings
+from workers.audit import acting
+from workers.fetches.enqueue import request_fetch
+from workers.fetches.models import Fetch, FetchBody, RobotsFile, State
+from workers.mail.models import Email
+from workers.orders import shipping
+from workers.orders.models import Order
+
+V1: Final = "/api/v1"
+HOST: Final = "a.example"
+USER: Final = 7
+KIND: Final = "order.shipped"
+
+
+def token(*scopes: str, name: str = "shop", rate: str = "1000/s", **options: Any) -> str:
+    """Create a token as an operator does, with all scopes if none is named; returns its secret."""
+    return actions.create(acting.of_shell("pat"), name, scopes or SCOPES, rate=rate, burst=10_000, **options).secret
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that has a token, or none."""
+
+    secret: str = ""
+    browser: Client = field(default_factory=lambda: Client(raise_request_exception=False))
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, raw: bytes = b""
+    ) -> HttpResponse:
+        """Send a request, and return the answer, of any status."""
+        sent = {**({"Authorization": f"Bearer {self.secret}"} if self.secret else {}), **(headers or {})}
+        data = raw or (b"" if body is None else json.dumps(body).encode())
+        answer: HttpResponse = self.browser.generic(
+            method,
+            path if path.startswith("/api") else V1 + path,
+            data,
+            "application/json" if data else "",
+            headers=sent,
+        )
+        return answer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """A valid request to an operation, in the world that `seed` makes."""
+
+    method: str
+    path: str
+    status: int
+    body: Any = None
+    is_operators: bool = False  # whether WEIR_OPS_READ_ONLY refuses it
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What there is."""
+
+    queued: int
+    done: int
+    failed: int
+    email: int
+    notification: int
+
+    def examples(self) -> dict[str, Example]:
+        """Return a valid request to each operation, by the operation's id."""
+        site = f"/sites/{HOST}"
+        user = f"/users/{USER}/notifications"
+        why = {"why": "A test wants it."}
+        ids = {"ids": [self.notification]}
+        email = f"/emails/{self.email}"
+        kind = f"/email-kinds/{KIND}/pause"
+        notice = {"users": [USER], "kind": "news", "title": "We have moved", "url": "/news/1/"}
+        retry = {"filter": {"ids": [self.failed]}, "expected": 1}
+        settings_of_site = {"rate": "2/s", "burst": 3}
+        return {
+            "post_fetches": _get("/fetches", 202, method="POST", body={"urls": [f"https://{HOST}/new"]}),
+            "list_fetches": _get("/fetches?state=failed"),
+            "get_fetch": _get(f"/fetches/{self.queued}"),
+            "get_fetch_why": _get(f"/fetches/{self.queued}/why"),
+            "get_fetch_body": _get(f"/fetches/{self.done}/body"),
+            "cancel_fetch": _act("DELETE", f"/fetches/{self.queued}", 204),
+            "retry_fetches": _act("POST", "/fetch-retries", 200, retry),
+            "list_sites": _get("/sites?sort=backlog"),
+            "get_site": _get(site),
+            "get_forecast": _get(f"{site}/forecast?add=100&rate=5/s"),
+            "get_slots": _get(f"{site}/slots"),
+            "put_site": _act("PUT", site, 200, settings_of_site, {"If-Match": "*"}),
+            "pause_site": _act("PUT", f"{site}/pause", 204, {"for": "10m"}),
+            "resume_site": _act("DELETE", f"{site}/pause?why=done", 204),
+            "ask_robots": _act("POST", f"{site}/robots-requests", 202, why),
+            "list_emails": _get("/emails?state=unknown"),
+            "get_email": _get(email),
+            "resolve_email": _act("POST", f"{email}/resolutions", 201, {"act": "arrived", **why}),
+            "list_email_kinds": _get("/email-kinds"),
+            "pause_email_kind": _act("PUT", kind, 204, why),
+            "resume_email_kind": _act("DELETE", f"{kind}?why=right", 204),
+            "post_notification": _get("/notifications", 201, method="POST", body=notice),
+            "list_notifications": _get(user),
+            "mark_read": _get(f"{user}/read", method="POST", body=ids),
+            "mark_all_read": _get(f"{user}/read-all", method="POST"),
+            "mark_unread": _get(f"{user}/unread", method="POST", body=ids),
+            "get_unread": _get(f"/unread/{USER}"),
+            "reconcile_unread": _act("POST", f"/unread/{USER}/reconciliations", 200, why),
+            "get_status": _get("/status"),
+        }
+
+
+def seed() -> World:
+    """Make what each operation needs: a site, fetches in some states, an unknown e-mail, and a notification."""
+    site_settings.set_rate(HOST, "3/s")
+    queued, done, failed = (request_fetch(f"https://{HOST}/{name}") for name in ("queued", "done", "failed"))
+    ended = {"finished_at": Now(), "attempts": 1}
+    Fetch.objects.filter(pk=done.pk).update(state=State.DONE, status_code=200, headers=[["a", "b"]], **ended)
+    Fetch.objects.filter(pk=failed.pk).update(state=State.FAILED, error="no answer", **ended)
+    FetchBody.objects.create(fetch_id=done.pk, content=b"<html>")
+    soon = timezone.now() + timedelta(hours=1)
+    known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}
+    RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site_id": queued.site_id, **known})
+    notification = inbox.notify(USER, "news", "Hello")
+    return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk)
+
+
+def _unknown_email() -> int:
+    order = Order.objects.create(number="A-17", customer_email="kim@example.com")
+    shipping.ship(order.pk)
+    email: Email = Email.objects.get()
+    Email.objects.filter(pk=email.pk).update(
+        state="unknown", phase="content", last_reply="timed out", claim_token=uuid4(), sending_since=Now()
+    )
+    return email.pk
+
+
+def _get(path: str, status: int = 200, *, method: str = "GET", body: Any = None) -> Example:
+    return Example(method=method, path=path, status=status, body=body)
+
+
+def _act(method: str, path: str, status: int, body: Any = None, headers: Mapping[str, str] | None = None) -> Example:
+    return Example(method=method, path=path, status=status, body=body, is_operators=True, headers=headers or {})
