@@ -8,7 +8,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 from django.db.models.functions import Now
-from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -16,6 +15,7 @@ from api.tokens import actions
 from api.tokens.scopes import SCOPES
 from notifications import inbox
 from ratelimit import site_settings
+from ratelimit.models import Site
 from workers.audit import acting
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, State
@@ -43,11 +43,11 @@ class Program:
 
     def call(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None, raw: bytes = b""
-    ) -> HttpResponse:
+    ) -> Any:
         """Send a request, and return the answer, of any status."""
         sent = {**({"Authorization": f"Bearer {self.secret}"} if self.secret else {}), **(headers or {})}
         data = raw or (b"" if body is None else json.dumps(body).encode())
-        answer: HttpResponse = self.browser.generic(
+        answer: Any = self.browser.generic(
             method,
             path if path.startswith("/api") else V1 + path,
             data,
@@ -133,7 +133,8 @@ def seed() -> World:
     FetchBody.objects.create(fetch_id=done.pk, content=b"<html>")
     soon = timezone.now() + timedelta(hours=1)
     known = {"state": "allowed", "refresh_at": soon, "expires_at": soon}
-    RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site_id": queued.site_id, **known})
+    site = Site.objects.get(name=HOST)
+    RobotsFile.objects.update_or_create(origin=f"https://{HOST}", defaults={"site": site, **known})
     notification = inbox.notify(USER, "news", "Hello")
     return World(queued.pk, done.pk, failed.pk, _unknown_email(), notification.pk)
 

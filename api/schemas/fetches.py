@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Flag, Host, Moment, Next, Text, Why
+from api.schemas.values import LARGEST_ID, Answer, Body, Count, Cursor, Digits, Flag, Host, Moment, Next, Text, Why
 from workers.fetches.enqueue import MOST_ATTEMPTS, PRIORITIES
 from workers.fetches.reports.fetch_list import ROWS
 from workers.fetches.targets import MAX_LENGTH
@@ -78,7 +78,7 @@ class FetchQuery(Body):
     state: Annotated[list[FetchState], Field(description="any of these")] = []
     site: Host = ""
     error: Annotated[str, Field(max_length=1_000, description="what the error contains")] = ""
-    status: Annotated[int | None, Field(ge=100, le=999)] = None
+    status: Annotated[int | None, Digits, Field(ge=100, le=999)] = None
     url: Annotated[str, Field(max_length=MAX_LENGTH, description="with * at its end: how URLs begin")] = ""
     since: Annotated[str, Field(max_length=50, description="ended since: a time, or how long ago, such as 2h")] = ""
     until: Annotated[str, Field(max_length=50, description="ended until, written as `since`")] = ""
@@ -87,7 +87,7 @@ class FetchQuery(Body):
 class FetchListQuery(FetchQuery):
     """Which fetches are meant, and from where on."""
 
-    limit: Annotated[int, Field(ge=1, le=ROWS)] = ROWS
+    limit: Annotated[int, Digits, Field(ge=1, le=ROWS)] = ROWS
     after: Cursor = ""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from api.schemas.values import LARGEST_ID, Answer, Body, Count, Moment, Next, Text, Why
+from api.schemas.values import LARGEST_ID, Answer, Body, Count, Digits, Moment, Next, Text, Why
 from notifications.models import MOST_OF_DEDUPE_KEY
 from notifications.user_keys import MOST_TEXT
 
@@ -71,7 +71,7 @@ class NotificationQuery(Body):
     """Which notifications of a user, and from where on."""
 
     unread_only: Annotated[bool, Field(description="only those that are unread")] = False
-    limit: Annotated[int, Field(ge=1, le=MOST_OF_A_PAGE)] = 20
+    limit: Annotated[int, Digits, Field(ge=1, le=MOST_OF_A_PAGE)] = 20
     after: Annotated[str, Field(max_length=100, description="`next` of the page before")] = ""
 
 

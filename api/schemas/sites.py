@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.values import Answer, Body, Count, Cursor, Flag, Next, Seconds, Text, Why
+from api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Next, Seconds, Text, Why
 from ratelimit.models import LONGEST_GRACE, LONGEST_WRITTEN_RATE, MOST_SLOTS, SHORTEST_GRACE
 from workers.fetches.reports.forecast import MOST_ADDED
 from workers.fetches.reports.site_list import LONGEST_SEARCH
@@ -121,7 +121,7 @@ class SiteDetails(Answer):
 class ForecastQuery(Body):
     """What is supposed."""
 
-    add: Annotated[int, Field(ge=0, le=MOST_ADDED, description="so many fetches more")] = 0
+    add: Annotated[int, Digits, Field(ge=0, le=MOST_ADDED, description="so many fetches more")] = 0
     rate: Annotated[str, Field(max_length=LONGEST_WRITTEN_RATE, description="another rate: 5/s")] = ""
 
 

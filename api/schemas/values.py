@@ -38,14 +38,31 @@ def _is_aware(value: datetime) -> datetime:
     return value
 
 
+def _is_digits(value: Any) -> Any:  # noqa: ANN401  as above
+    if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+        raise ValueError("write a whole number in plain digits")
+    return value
+
+
+def _is_without_blanks(value: str) -> str:
+    if not value.isprintable() or " " in value:
+        raise ValueError("a host has no blanks and no control characters")
+    return value
+
+
 Text = StrictStr
 Count = StrictInt
 Flag = StrictBool
 Moment = Annotated[datetime, BeforeValidator(_is_text), AfterValidator(_is_aware)]
 Why = Annotated[StrictStr, Field(max_length=LONGEST_REASON, description="the reason; the audit trail keeps it")]
 Seconds = Annotated[StrictFloat | StrictInt, Field(gt=0, le=SLOWEST.total_seconds())]
-Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]  # of a path or a query: digits
-Host = Annotated[str, Field(max_length=LONGEST_HOST, description="a host, with :port where not the default")]
+Digits = BeforeValidator(_is_digits)  # of a number in a path or a query
+Id = Annotated[int, Digits, Field(ge=1, le=LARGEST_ID)]
+Host = Annotated[
+    str,
+    Field(max_length=LONGEST_HOST, description="a host, with :port where not the default"),
+    AfterValidator(_is_without_blanks),
+]
 Cursor = Annotated[
     str, Field(max_length=LONGEST_CURSOR, description="`next` of the page before; without it, the first page")
 ]

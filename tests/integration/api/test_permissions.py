@@ -53,7 +53,8 @@ def statuses(name: str, scope: str, world: World, settings: LazySettings) -> dic
     example = world.examples()[name]
 
     def ask(program: Program) -> int:
-        return program.call(example.method, example.path, example.body, headers=example.headers).status_code
+        status: int = program.call(example.method, example.path, example.body, headers=example.headers).status_code
+        return status
 
     def once(change: Callable[[], None]) -> int:
         change()
