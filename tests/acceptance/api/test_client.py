@@ -1,0 +1,108 @@
+"""A typed client that is generated from the OpenAPI document calls each operation of a real web process."""
+
+import json
+import re
+import subprocess
+import sys
+import typing
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from api.v1 import api
+from tests import programs
+from tests.acceptance import web_process
+from tests.acceptance.conftest import Cluster
+from tests.programs import V1, Example
+
+PACKAGE = "weir_client"
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Generate the client, as docs/how-to/use-the-api.md says, and import it."""
+    document = tmp_path / "openapi.json"
+    document.write_text(json.dumps(api.get_openapi_schema()))
+    generator = str(Path(sys.executable).parent / "openapi-python-client")
+    folder = tmp_path / "generated" / PACKAGE
+    line = [generator, "generate", "--path", str(document), "--meta", "none", "--output-path", str(folder)]
+    folder.parent.mkdir()
+    config = tmp_path / "config.yml"
+    config.write_text("post_hooks: []\n")  # it would format with a program that need not be there
+    done = subprocess.run([*line, "--config", str(config)], check=True, capture_output=True, text=True)
+    assert "WARNING" not in done.stdout + done.stderr, done.stdout + done.stderr
+    monkeypatch.syspath_prepend(str(folder.parent))
+    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
+        monkeypatch.delitem(sys.modules, name)
+    return import_module(PACKAGE)
+
+
+def operations() -> dict[str, tuple[str, str]]:
+    """Return the path and the tag of each operation, by its id."""
+    return {
+        words["operationId"]: (path, words["tags"][0])
+        for path, methods in api.get_openapi_schema()["paths"].items()
+        for words in methods.values()
+    }
+
+
+def arguments(call: Any, template: str, example: Example) -> dict[str, Any]:
+    """Return the example's values as the generated function takes them."""
+    types = typing.get_type_hints(call)
+    path, query = urlsplit(V1 + example.path).path, urlsplit(example.path).query
+    found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", template), path)
+    assert found is not None, (template, path)
+    values: dict[str, Any] = {
+        name: int(text) if types[name] is int else text for name, text in found.groupdict().items()
+    }
+    for name, [text] in parse_qs(query).items():
+        enums: list[Any] = [of for of in typing.get_args(types[name]) if hasattr(of, "__members__")]
+        values[name] = int(text) if text.isdecimal() else enums[0](text) if enums else text
+    if state := re.search(r"state=(\w+)", query):
+        values |= {"state": _state(types["state"], state[1])}
+    for header, value in example.headers.items():
+        values[header.lower().replace("-", "_")] = value
+    if example.body is not None:
+        values["body"] = types["body"].from_dict(example.body)
+    return values
+
+
+def _state(of: Any, text: str) -> Any:
+    """Return a state as the type of the parameter has it: an enumeration, a list of one, or a text."""
+    if typing.get_origin(of) is list:
+        return [_state(typing.get_args(of)[0], text)]
+    if hasattr(of, "__members__"):
+        return of(text)
+    for one in typing.get_args(of):
+        if typing.get_origin(one) is list or hasattr(one, "__members__"):
+            return _state(one, text)
+    return text
+
+
+def test_the_generated_client_calls_each_operation(cluster: Cluster, client: ModuleType) -> None:
+    """Of each the status is the stated one, and the answer is read into a class of its own."""
+    url = web_process.start(cluster, "web")
+    world = programs.seed()
+    to = client.AuthenticatedClient(base_url=url, token=programs.token(), raise_on_unexpected_status=True)
+    found: dict[str, int] = {}
+    for name, example in world.examples().items():
+        template, tag = operations()[name]
+        module = import_module(f"{PACKAGE}.api.{re.sub(r'[^a-z]+', '_', tag)}.{name}")
+        answer = module.sync_detailed(client=to, **arguments(module.sync_detailed, template, example))
+        found[name] = int(answer.status_code)
+        if example.status < 204 and answer.content[:1] == b"{":
+            assert answer.parsed.to_dict().keys() == json.loads(answer.content).keys()
+    assert found == {name: example.status for name, example in world.examples().items()}
+    print(f"{len(found)} operations were called by a generated client")
+
+
+def test_the_generated_client_reads_problems(cluster: Cluster, client: ModuleType) -> None:
+    """A refusal is an object, too, with its kind."""
+    url = web_process.start(cluster, "web")
+    to = client.AuthenticatedClient(base_url=url, token=programs.token())
+    answer = import_module(f"{PACKAGE}.api.fetches.get_fetch").sync(client=to, fetch_id=1)
+    assert answer.type_ == "/api/problems/not-found"

@@ -1,0 +1,129 @@
+"""What answers have beside their bodies, how long they are kept, and what pages there are."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from api import idempotency
+from api.http import problems
+from api.models import KeptAnswer
+from notifications import inbox
+from project.checkout import CHECKOUT
+from ratelimit.models import Site
+from tests.programs import HOST, USER, Program, World, token
+from workers.fetches.models import Fetch
+
+pytestmark = pytest.mark.django_db(transaction=True)
+OTHER = 8
+
+
+@pytest.fixture
+def program(world: World) -> Program:  # noqa: ARG001  made in it
+    return Program(token())
+
+
+def test_a_kept_answer_is_given_for_a_day(program: Program) -> None:
+    """After that the key is free again, also before the purge has come."""
+    key = {"Idempotency-Key": "order-17"}
+    body = {"users": [USER], "kind": "news", "title": "Hello again"}
+
+    def post() -> tuple[int, str | None]:
+        answer = program.call("POST", "/notifications", body, headers=key)
+        return answer.status_code, answer.headers.get("Idempotent-Replayed")
+
+    assert [post(), post()] == [(201, None), (201, "true")]
+    other = Program(token(name="other"))
+    assert other.call("POST", "/notifications", body, headers=key).headers.get("Idempotent-Replayed") is None
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    assert post() == (201, None)
+    assert inbox.unread_count(USER) == 4  # with the one of the world
+    assert idempotency.purge() == 1
+    assert KeptAnswer.objects.count() == 1
+
+
+def test_a_refused_request_keeps_no_answer(program: Program) -> None:
+    key = {"Idempotency-Key": "order-17"}
+    body = {"users": ["nobody"], "kind": "news", "title": "Hello"}
+    assert program.call("POST", "/notifications", body, headers=key).status_code == 422
+    assert not KeptAnswer.objects.exists()
+    assert program.call("POST", "/notifications", {**body, "users": [USER]}, headers=key).status_code == 201
+
+
+def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:
+    seen = program.call("GET", f"/sites/{HOST}")
+    version = {"If-Match": seen.headers["ETag"]}
+    changed = program.call("PUT", f"/sites/{HOST}", {"rate": "5/s"}, headers=version)
+    assert changed.status_code == 200
+    assert changed.headers["ETag"] == program.call("GET", f"/sites/{HOST}").headers["ETag"] != seen.headers["ETag"]
+    again = program.call("PUT", f"/sites/{HOST}", {"rate": "6/s"}, headers=version)
+    assert (again.status_code, Site.objects.get(name=HOST).rate) == (412, "5/s")
+    assert program.call("PUT", "/sites/new.example", {"rate": "5/s"}).status_code == 201
+    assert program.call("PUT", "/sites/new.example", {"rate": "6/s"}).status_code == 428
+
+
+def test_the_notifications_of_others_are_left_alone(program: Program) -> None:
+    """An id counts for the user that the path names, and for nobody else."""
+    theirs = inbox.notify(OTHER, "news", "For another user").pk
+    answer = program.call("POST", f"/users/{USER}/notifications/read", {"ids": [theirs]})
+    assert (answer.status_code, answer.json()) == (200, {"changed": 0})
+    assert inbox.unread_count(OTHER) == 1
+    shown = program.call("GET", f"/users/{USER}/notifications").json()["notifications"]
+    assert theirs not in {one["id"] for one in shown}
+
+
+def test_lists_go_on_where_they_ended(program: Program) -> None:
+    inbox.notify_many([USER], "news", "Another one")
+    seen, after = [], ""
+    while True:
+        page = program.call("GET", f"/users/{USER}/notifications?limit=1&after={after}").json()
+        seen += [one["title"] for one in page["notifications"]]
+        if not (after := page["next"] or ""):
+            break
+    assert seen == ["Another one", "Hello"]
+    urls, after = [], ""
+    while True:
+        page = program.call("GET", f"/fetches?limit=1&after={after}").json()
+        urls += [one["url"] for one in page["fetches"]]
+        if not (after := page["next"] or ""):
+            break
+    assert len(urls) == len(set(urls)) == Fetch.objects.count()
+
+
+def test_a_waiting_fetch_says_when_to_ask_again(program: Program, world: World) -> None:
+    assert 1 <= int(program.call("GET", f"/fetches/{world.queued}").headers["Retry-After"]) <= 3_600
+    assert "Retry-After" not in program.call("GET", f"/fetches/{world.done}").headers
+
+
+def test_a_body_is_given_as_a_file_of_bytes(program: Program, world: World) -> None:
+    """A stranger chose it: no browser shows it."""
+    answer = program.call("GET", f"/fetches/{world.done}/body")
+    assert answer.content == b"<html>"
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+
+
+def test_a_cookie_opens_nothing_and_none_is_set(program: Program, admin_client: Client) -> None:
+    """Who is signed in to the pages has no way into the API by that."""
+    assert admin_client.get("/api/v1/status").status_code == 401
+    assert not program.call("GET", "/status").cookies
+
+
+def test_the_page_about_the_document_loads_nothing_from_elsewhere() -> None:
+    page = Client().get("/api/docs")
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert re.findall(r"""(?:src|href)=["'](?!/)""", text) == []
+    assert "script-src 'self'" in page.headers["Content-Security-Policy"]
+    for path in re.findall(r"""(?:src|href)=["'](/[^"']+)""", text):
+        assert Client().get(path).status_code == 200, path
+
+
+def test_each_kind_of_problem_stands_in_the_reference() -> None:
+    page = (CHECKOUT / "docs" / "reference" / "api.md").read_text()
+    lines = [f"| `{kind.name}` | {kind.status} | {kind.title}. {kind.meaning} |" for kind in problems.KINDS.values()]
+    assert [line for line in lines if line not in page.splitlines()] == []

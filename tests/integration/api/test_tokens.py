@@ -1,0 +1,143 @@
+"""Tokens: created and revoked by command and in the admin, shown once, stored as a hash, and taken at a rate."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from api.tokens import actions
+from api.tokens.models import Token
+from ratelimit import site_settings
+from ratelimit.models import Site
+from tests.programs import Program, World, token
+from workers.audit import acting
+from workers.audit.models import Door, Entry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WHO = ("--who", "pat")
+
+
+def test_the_command_creates_shows_and_revokes(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command(
+        "tokens", "create", "shop", "--scope", "ops.view", "--expires", "30d", *WHO, "--why", "for shop", "--json"
+    )
+    secret = json.loads(capsys.readouterr().out)["token"]
+    assert Program(secret).call("GET", "/status").status_code == 200
+    call_command("tokens", "list")
+    shown = capsys.readouterr().out
+    assert "shop" in shown
+    assert secret not in shown
+    row = Token.objects.get()
+    assert secret not in str(vars(row))
+    assert timedelta(days=29) < row.expires_at - timezone.now() < timedelta(days=31)
+    assert row.last_used_at
+    call_command("tokens", "revoke", "shop", *WHO)
+    assert "nothing any more" in capsys.readouterr().out
+    assert Program(secret).call("GET", "/status").status_code == 401
+    entries = [
+        (entry.actor, entry.door, entry.action, entry.target, entry.why) for entry in Entry.objects.order_by("pk")
+    ]
+    assert entries == [
+        ("pat", "command", "tokens.create", "shop", "for shop"),
+        ("pat", "command", "tokens.revoke", "shop", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("shop",), "needs a scope"),
+        (("shop", "--scope", "ops.veiw"), "Did you mean ops.view?"),
+        (("shop", "--scope", "ops.view", "--expires", "367d"), "366"),
+        (("shop", "--scope", "ops.view", "--rate", "fast"), "is not a rate"),
+        (("taken", "--scope", "ops.view"), "There is a token 'taken' already"),
+        ((" ", "--scope", "ops.view"), "needs a name"),
+    ],
+)
+def test_the_command_refuses_what_makes_no_token(words: tuple[str, ...], said: str) -> None:
+    token("ops.view", name="taken")
+    with pytest.raises(CommandError, match=said):
+        call_command("tokens", "create", *words, *WHO)
+    assert [row.name for row in Token.objects.all()] == ["taken"]
+
+
+def test_nobody_gives_what_they_do_not_have() -> None:
+    actor = acting.Actor(name="ada", door=Door.PAGE, may={"tokens.add_token", "ops.view"}.__contains__)
+    with pytest.raises(acting.NotPermitted, match=r"lacks ratelimit\.change_site"):
+        actions.create(actor, "shop", ["ops.view", "ratelimit.change_site"])
+    assert not Token.objects.exists()
+    assert actions.create(actor, "shop", ["ops.view"]).secret
+
+
+def signed_in(*permissions: str) -> Client:
+    user = User.objects.create_user("ada", is_staff=True)
+    for permission in permissions:
+        app, codename = permission.split(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def test_the_admin_shows_a_new_token_once() -> None:
+    browser = signed_in("tokens.add_token", "tokens.view_token", "tokens.change_token", "ops.view")
+    wanted = {"name": "shop", "scopes": ["ops.view"], "days": 30, "rate": "20/s", "why": "for shop"}
+    page = browser.post("/admin/tokens/token/add/", wanted)
+    [secret] = [word for word in page.content.decode().replace("<", " ").replace(">", " ").split() if "weir_" in word]
+    assert "no-store" in page.headers["Cache-Control"]
+    assert Program(secret).call("GET", "/status").status_code == 200
+    assert secret not in browser.get("/admin/tokens/token/").content.decode()
+    chosen = {"action": "revoke", "_selected_action": [Token.objects.get().pk]}
+    browser.post("/admin/tokens/token/", chosen)
+    assert Program(secret).call("GET", "/status").status_code == 401
+    assert list(Entry.objects.order_by("pk").values_list("action", "door")) == [
+        ("tokens.create", "admin"),
+        ("tokens.revoke", "admin"),
+    ]
+
+
+def test_the_admin_refuses_scopes_that_the_user_lacks() -> None:
+    browser = signed_in("tokens.add_token", "tokens.view_token")
+    wanted = {"name": "shop", "scopes": ["ops.view"], "days": 30, "rate": "20/s"}
+    assert "nobody can give" in browser.post("/admin/tokens/token/add/", wanted).content.decode()
+    assert "is not a rate" in browser.post("/admin/tokens/token/add/", {**wanted, "rate": "x"}).content.decode()
+    assert not Token.objects.exists()
+    assert signed_out().post("/admin/tokens/token/add/", wanted).status_code == 302
+
+
+def signed_out() -> Client:
+    return Client()
+
+
+def test_a_token_is_taken_at_its_rate() -> None:
+    """Beyond it, 429 says when to come again; other tokens do not notice."""
+    made = actions.create(acting.of_shell("pat"), "shop", ["ops.view"], rate="1/m", burst=4)
+    other = Program(token("ops.view", name="other"))
+    answers = [Program(made.secret).call("GET", "/status") for _ in range(6)]
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses[:2], statuses[4:]) == ([200, 200], [429, 429])
+    assert answers[-1].json()["type"] == "/api/problems/too-many-requests"
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60
+    assert other.call("GET", "/status").status_code == 200
+    site_settings.set_rate(made.token.site, "100/s", burst=100)
+    assert Program(made.secret).call("GET", "/status").status_code == 200
+    site_settings.pause(made.token.site)
+    assert Program(made.secret).call("GET", "/status").headers["Retry-After"] == "3600"
+    assert Site.objects.get(name=made.token.site).is_kept
+
+
+def test_what_a_program_changes_has_its_entry(world: World) -> None:
+    """With the token's name, the API as the door, and the reason."""
+    program = Program(token())
+    acts = {name: example for name, example in world.examples().items() if example.is_operators}
+    for example in acts.values():
+        program.call(example.method, example.path, example.body, headers=example.headers)
+    found = set(Entry.objects.filter(actor="shop", door="api").values_list("action", flat=True))
+    assert found == {
+        *("fetches.cancel", "fetches.retry", "sites.set", "sites.pause", "sites.resume", "sites.ask_robots"),
+        *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user"),
+    }
