@@ -25,6 +25,7 @@ MODULES = {
     "unread": "benchmarks.unread",
     "bell": "benchmarks.bell",
     "once": "benchmarks.once",
+    "api": "benchmarks.api",
 }
 # Those that run only where they are named: unread_10m takes an hour, and 70 GB of disk; once_5m takes 10 GB, and pages
 # 8 GB; tabs takes ten minutes.
