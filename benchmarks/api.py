@@ -1,12 +1,13 @@
 """The HTTP API: what asking for URLs over it costs, against calling `request_fetches` in the same process.
 
-One web process, as the Procfile starts it, and programs that keep their connections. Both sides take turns.
+One web process, as the Procfile starts it, and programs that keep their connections. The sides take turns. A request
+takes a connection to PostgreSQL of its own, which costs some 15 ms; where two programs ask at once, one works meanwhile.
 """
 
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -44,11 +45,10 @@ def measure(folder: Path) -> list[Figure]:
     connection.close()
     with web.running(folder / "api.log", {}) as running:
         caller = partial(Caller, running.port, created.secret)
-        many = caller()
-        direct = lambda: rounds.rate(URLS, lambda: request_fetches(_urls(URLS)))  # noqa: E731
-        over_http = lambda: rounds.rate(URLS, lambda: many.post(_urls(URLS)))  # noqa: E731
-        rounds.take_turns(2, direct, over_http)
-        turns = rounds.take_turns(ROUNDS, direct, over_http)
+        programs = [caller(), caller()]
+        sides = (_directly, partial(_over_http, programs[:1]), partial(_over_http, programs))
+        rounds.take_turns(2, *sides)
+        turns = rounds.take_turns(ROUNDS, *sides)
         posts_ms = _in_parallel(lambda: _one_after_the_other(caller(), lambda it: it.post(_urls(1))))
         [fetch] = caller().post(_urls(1))["fetches"]
         gets_ms = _in_parallel(lambda: _one_after_the_other(caller(), lambda it: it.get(f"/fetches/{fetch['id']}")))
@@ -57,6 +57,8 @@ def measure(folder: Path) -> list[Figure]:
         Figure(name="api_direct", value=rounds.middle(turns, 0), unit="fetches/s"),
         Figure(name="api_post_1000", value=rounds.middle(turns, 1), unit="fetches/s"),
         Figure(name="api_post_1000_of_direct", value=rounds.ratio(turns, 1, 0), unit="x"),
+        Figure(name="api_post_1000_by_two", value=rounds.middle(turns, 2), unit="fetches/s"),
+        Figure(name="api_post_1000_by_two_of_direct", value=rounds.ratio(turns, 2, 0), unit="x"),
         *_figures("api_single_post", posts_ms),
         *_figures("api_get", gets_ms),
     ]
@@ -82,6 +84,20 @@ class Caller:
         if answer.status >= http.client.BAD_REQUEST:
             raise RuntimeError(f"{answer.status}: {content.decode()}")
         return json.loads(content)
+
+
+def _directly() -> float:
+    return rounds.rate(URLS, lambda: request_fetches(_urls(URLS)))
+
+
+def _over_http(programs: Sequence[Caller]) -> float:
+    """Return the rate of programs that each ask once, at the same time."""
+
+    def ask() -> None:
+        with ThreadPoolExecutor(len(programs)) as pool:
+            list(pool.map(lambda program: program.post(_urls(URLS)), programs))
+
+    return rounds.rate(URLS * len(programs), ask)
 
 
 def _one_after_the_other(caller: Caller, ask: Callable[[Caller], object]) -> list[float]:

@@ -65,7 +65,7 @@ def post_fetches(request: HttpRequest, wanted: NewFetches, idempotency_key: str 
         options = wanted.model_dump(exclude={"urls"})
         with refused(BUSY, SitesLocked), refused(INVALID, ValueError):
             found = request_fetches(wanted.urls, **options)
-        return 202, AcceptedFetches(fetches=[_accepted(fetch) for fetch in found])
+        return 202, AcceptedFetches.model_construct(fetches=[_accepted(fetch) for fetch in found])
 
     return once(request, idempotency_key, ask)
 

@@ -35,6 +35,7 @@ OF_TOOLS = frozenset(
         "WEIR_TEST_HOME",
         "WEIR_TEST_PGBOUNCER",
         "WEIR_TEST_REDIS_URL",
+        "WEIR_WRITE_TABLES",
     }
 )
 
