@@ -1,7 +1,7 @@
 """The HTTP API: what asking for URLs over it costs, against calling `request_fetches` in the same process.
 
 One web process, as the Procfile starts it, and programs that keep their connections. The sides take turns. A request
-takes a connection to PostgreSQL of its own, which costs some 15 ms; where two programs ask at once, one works meanwhile.
+takes a connection to PostgreSQL of its own, which costs some 15 ms; of two programs at once, one is served meanwhile.
 """
 
 import http.client
