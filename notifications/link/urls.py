@@ -48,9 +48,19 @@ def kind_of(url: str) -> str:
     return scheme.partition("+")[2] if scheme in SCHEMES else ""
 
 
+def split(url: str) -> SplitResult:
+    """Return the parts of a URL that may name several hosts, as urlsplit does.
+
+    Newer Pythons refuse `a.example,[::1]:5432`, as no host. Raises ValueError for what is wrong elsewhere.
+    """
+    scheme, separator, rest = url.partition("://")
+    end = min((rest.find(sign) for sign in "/?#" if sign in rest), default=len(rest))
+    return urlsplit(f"{scheme}{separator}{rest[end:]}")._replace(netloc=rest[:end])
+
+
 def parse(url: str) -> Servers:
     """Return what such a URL names. Raises ValueError, which says what is wrong without a word of the URL."""
-    kind, parts = kind_of(url), urlsplit(url)
+    kind, parts = kind_of(url), split(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if at and ":" not in login:
         raise ValueError("its password must stand behind a colon")

@@ -82,7 +82,7 @@ def refusal(url: str, redis_url: str) -> str | None:
 
 def split_url(url: str) -> SplitResult:
     """Return the parts of a URL. Celery takes several brokers, separated by semicolons: the parts of the first."""
-    return urlsplit(url.partition(";")[0])
+    return several.split(url.partition(";")[0])
 
 
 def database(url: str) -> dict[str, Any]:
@@ -219,11 +219,11 @@ def _database_fault(url: str) -> str | None:
 def _database_parts(url: str) -> SplitResult:
     """Split the URL, whose password may hold # [ or ] as they are where nothing else is meant by them."""
     with suppress(ValueError):
-        if (parts := urlsplit(url)).path:
+        if (parts := several.split(url)).path:
             return parts
     scheme, _, rest = url.partition("://")
     login, at, place = rest.rpartition("@")
-    return urlsplit(f"{scheme}://{quote(login, safe=':/?&=%')}{at}{place}")
+    return several.split(f"{scheme}://{quote(login, safe=':/?&=%')}{at}{place}")
 
 
 def _hosts(parts: SplitResult) -> list[tuple[str, str]]:
@@ -243,7 +243,7 @@ def _folder_and_name(path: str) -> tuple[str, str]:
 def _raw_secrets(url: str) -> list[str]:
     before_host = url.partition("://")[2].rpartition("@")[0] or url.rpartition("@")[0]
     try:
-        query = parse_qsl(urlsplit(url).query)
+        query = parse_qsl(several.split(url).query)
     except ValueError:
         query = []
     return [before_host.partition(":")[2], *(text for key, text in query if key in {"password", "sentinel_password"})]

@@ -30,13 +30,14 @@ _EMBEDDING = (IPv6Network("64:ff9b::/96"), IPv6Network("::/96"))
 # ISATAP (RFC 5214) marks such addresses in any network: the bits before them are these, whatever the universal bit.
 _ISATAP = 0x00005EFE
 _UNIVERSAL_BIT = 0x02000000
-# Networks that some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), 6to4 and its relays, which
-# are gone (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890) as a whole, and the
-# address under which every virtual machine of Azure reaches its host.
+# Networks that some version of Python's ipaddress takes for global: local NAT64 (RFC 8215), IPv4-mapped (RFC 4291),
+# 6to4 and its relays, which are gone (RFC 7526), documentation (RFC 9637), the block of protocol assignments (RFC 6890)
+# as a whole, and the address under which every virtual machine of Azure reaches its host.
 _NOT_GLOBAL = tuple(
     ip_network(text)
     for text in (
-        "64:ff9b:1::/48", "2002::/16", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32",
+        "64:ff9b:1::/48", "::ffff:0:0/96", "2002::/16", "3fff::/20",
+        "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32",
     )
 )  # fmt: skip
 

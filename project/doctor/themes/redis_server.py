@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
@@ -177,7 +176,7 @@ def _checks_of_broker() -> list[Check]:
     """Return the checks of a broker that is another server; what is not Redis, or on a Unix socket, is connected to."""
     url = _own_broker()
     broker = Check(name="broker", ask=_send, needs=() if url else (SERVER,), provides=BROKER, within_s=5)
-    if urlsplit(url).scheme not in REDIS_SCHEMES:
+    if url.partition("://")[0] not in REDIS_SCHEMES:
         return [broker]
     server = _Server(url)
 
