@@ -16,4 +16,4 @@ class Size:
     changing_per_s: int  # of the users who ask
 
 
-LONG = Size(users=1_000, without_etag=200, every_s=5, idle_s=5, side_s=10, others_per_s=20, changing_per_s=10)
+LONG = Size(users=1_000, without_etag=200, every_s=5, idle_s=3, side_s=6, others_per_s=20, changing_per_s=10)
