@@ -48,6 +48,11 @@ class Valkey:
     def place(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def is_redis_6(self) -> bool:
+        """Tell whether it is a Redis older than 7.0, which differs in scripts and in rights."""
+        return str(self.client.info("server")["redis_version"]).startswith("6.")
+
     def start(self) -> None:
         """Start the server, and wait until it answers."""
         options = ("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", "")

@@ -83,6 +83,8 @@ def test_a_right_that_is_missing_is_told_and_loses_nothing(server: Valkey) -> No
 
 def test_the_stated_rights_leave_the_server_alone(server: Valkey) -> None:
     """None lets an application stop the server, nor read other keys than its own."""
+    if server.is_redis_6:
+        pytest.skip("Redis 6.2 has no ACL DRYRUN")
     for kind in WITH:
         set_user(server, rights(kind))
         name = "weir"
@@ -97,6 +99,8 @@ def test_a_start_is_recognised_without_info(kept_by: str, tmp_path: Path, eventu
     """Scripts are not persisted, nor sent to replicas; the keys, the incarnation among them, are."""
     with valkeys(tmp_path / "valkeys") as started:
         server = started.start(*PERSISTENCE.get(kept_by, ()))
+        if server.is_redis_6 and kept_by != "RDB":
+            pytest.skip("Redis 6.2 keeps scripts in an AOF and sends them to replicas: its users need +info")
         with redis_at(url := set_user(server, rights(WITH[0]))):
             reconciled()
             run = Reconciliation.objects.get().server_run

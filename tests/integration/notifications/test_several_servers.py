@@ -156,7 +156,7 @@ def cluster(servers: Valkeys, eventually: Eventually) -> list[Valkey]:
     nodes = [servers.start(*CLUSTER) for _ in range(3)]
     bounds = [place * SLOTS // 3 for place in range(4)]
     for number, node in enumerate(nodes):
-        node.client.execute_command("CLUSTER ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
+        node.client.execute_command("CLUSTER ADDSLOTS", *range(bounds[number], bounds[number + 1]))
         node.client.execute_command("CLUSTER MEET", "127.0.0.1", nodes[0].port)
     for node in nodes:
         eventually(
