@@ -54,13 +54,15 @@ async def _body(headers: dict[bytes, bytes], receive: Receive) -> bytes:
     if not length.isdigit():
         raise Problem(MALFORMED, "Content-Length is no number.")
     parts: list[bytes] = []
+    came = 0
     size = int(length) if len(length) < len(str(MOST_BYTES)) + 1 else MOST_BYTES + 1
     while size <= MOST_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
         parts.append(message.get("body", b""))
-        size = max(size, sum(map(len, parts)))
+        came += len(parts[-1])
+        size = max(size, came)
         if not message.get("more_body"):
             break
     if size > MOST_BYTES:

@@ -49,5 +49,5 @@ def _as_problem(response: HttpResponse) -> HttpResponse:
     kind = problems.BY_STATUS.get(response.status_code)
     if kind is None or response.headers.get("Content-Type") == MEDIA_TYPE:
         return response
-    kept = {name: response.headers[name] for name in ("Allow", "X-Correlation-ID") if name in response.headers}
+    kept = {name: response.headers[name] for name in ("Allow", "X-Request-ID") if name in response.headers}
     return Problem(kind, kind.meaning, kept).response()

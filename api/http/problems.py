@@ -88,7 +88,7 @@ TOO_MANY_REQUESTS: Final = Kind(
     "too-many-requests", 429, "The token's rate is used up", "Try again when Retry-After is over."
 )
 FAILED: Final = Kind(
-    "failed", 500, "Something is wrong in Weir", "The log has the details, with the id that X-Correlation-ID names."
+    "failed", 500, "Something is wrong in Weir", "The log has the details, with the id that X-Request-ID names."
 )
 UNAVAILABLE: Final = Kind(
     "unavailable",

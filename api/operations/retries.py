@@ -53,7 +53,7 @@ def retry_fetches(request: HttpRequest, wanted: Retry) -> Retried:
 
 def _meant(wanted: RetryFilter) -> tuple[dict[str, Any], QuerySet[Fetch]]:
     """Return the filter in words, and the fetches that it names. Raises Problem for one that names all there are."""
-    given = {name: value for name, value in wanted.model_dump().items() if value not in ("", None, [])}
+    given = {name: value for name, value in wanted.model_dump().items() if value not in ("", None)}
     if not given:
         raise Problem(INVALID, "`filter` must say which fetches are meant.")
     ids = given.pop("ids", None)

@@ -105,10 +105,9 @@ def put_site(
     before = Site.objects.filter(name=name).first()
     version = etags.require(if_match, None if before is None else sites.settings_of(before))
     with refused(INVALID, ValueError):
-        sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
-    after = Site.objects.get(name=name)
-    response.headers["ETag"] = etags.etag(sites.settings_of(after))
-    return Status(201 if before is None else 200, schemas.SiteWithSettings(name=name, settings=_settings_of(after)))
+        after = sites.set_rate(actor(request), host, wanted.rate, why=wanted.why, seen=version, **_settings(wanted))
+    response.headers["ETag"] = etags.etag(after)
+    return Status(201 if before is None else 200, schemas.SiteWithSettings(name=name, settings=_shown(after)))
 
 
 @operation(router, "PUT", "/sites/{host}/pause", scope=scopes.CHANGE_SITES, answers={204: None}, refusals=CHANGES)
@@ -162,15 +161,9 @@ def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:
     }
 
 
-def _settings_of(site: Site) -> schemas.SiteSettings:
-    return schemas.SiteSettings.model_construct(
-        rate=site.rate,
-        burst=site.burst,
-        max_concurrency=site.max_concurrency,
-        grace_s=_seconds(site.grace),
-        covers_subdomains=site.covers_subdomains,
-        obeys_robots=site.obeys_robots,
-    )
+def _shown(settings: Mapping[str, Any]) -> schemas.SiteSettings:
+    of_answer = {name: value for name, value in settings.items() if name != "grace"}
+    return schemas.SiteSettings.model_construct(**of_answer, grace_s=_seconds(settings["grace"]))
 
 
 def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
@@ -197,7 +190,7 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
     site = of.at.site
     return schemas.SiteDetails.model_construct(
         name=site.name,
-        settings=_settings_of(site),
+        settings=_shown(sites.settings_of(site)),
         state=of.at.state,
         effective_interval_s=site.effective_interval.total_seconds(),
         crawl_delay_s=_seconds(site.crawl_delay),

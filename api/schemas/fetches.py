@@ -150,7 +150,9 @@ class FetchWhy(Answer):
 class RetryFilter(Body):
     """Which of the failed fetches are meant: those that meet all of it, and no others."""
 
-    ids: Annotated[list[Annotated[Count, Field(ge=1, le=LARGEST_ID)]], Field(max_length=MOST_URLS)] = []
+    ids: Annotated[
+        list[Annotated[Count, Field(ge=1, le=LARGEST_ID)]] | None, Field(min_length=1, max_length=MOST_URLS)
+    ] = None
     site: Annotated[Text, Field(max_length=300)] = ""
     error: Annotated[Text, Field(max_length=1_000)] = ""
     status: Annotated[Count | None, Field(ge=100, le=999)] = None

@@ -1,6 +1,6 @@
 """What the values of requests and answers are made of: strict, so that a mistake is refused and not guessed at."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -44,7 +44,10 @@ def _is_text(value: Any) -> Any:  # noqa: ANN401  what came
 def _is_aware(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time needs a time zone, such as Z")
-    return value
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a time must be in the years 1 to 9999, in UTC") from error
 
 
 def _is_digits(value: Any) -> Any:  # noqa: ANN401  as above

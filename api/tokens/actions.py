@@ -11,6 +11,7 @@ from api.tokens import scopes as known
 from api.tokens import secret as secrets
 from api.tokens.models import LONGEST_NAME, Token
 from ratelimit import site_settings
+from ratelimit.models import MOST_SLOTS
 from ratelimit.rates import parse_rate
 from workers.audit.acting import Action, Actor, NotPermitted, State
 from workers.cursors import is_text
@@ -56,8 +57,12 @@ def create(
     wanted = known.checked(scopes)
     if lacking := [scope for scope in wanted if not actor.may(scope)]:
         raise NotPermitted(f"{actor.name} lacks {', '.join(lacking)}: nobody can give what they do not have.")
-    _check(name, life)
+    check_name(name)
+    if not timedelta(0) < life <= LONGEST_LIFE:
+        raise ValueError(f"A token lives for {LONGEST_LIFE.days} days at most.")
     parse_rate(rate)
+    if not 0 < burst <= MOST_SLOTS:
+        raise ValueError(f"A burst is from 1 to {MOST_SLOTS:,} requests.")
     secret = secrets.new()
     token = Token(name=name.strip(), secret_hash=secrets.hash_of(secret), scopes=wanted, expires_at=Now() + life)
     try:
@@ -88,12 +93,11 @@ def revoke(actor: Actor, name: str, *, why: str = "") -> bool:
     return True
 
 
-def _check(name: str, life: timedelta) -> None:
+def check_name(name: str) -> None:
+    """Raise ValueError for what is no name of a token."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not is_text(name) or not name.isprintable():
         raise ValueError(f"A token needs a name of 1 to {LONGEST_NAME} characters that can be printed.")
-    if not timedelta(0) < life <= LONGEST_LIFE:
-        raise ValueError(f"A token lives for {LONGEST_LIFE.days} days at most.")
 
 
 def _shown(token: Token) -> State:

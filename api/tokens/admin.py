@@ -42,6 +42,10 @@ class NewToken(forms.ModelForm):  # type: ignore[type-arg]  # it cannot be subsc
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"].strip()
+        try:
+            actions.check_name(name)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
         if Token.objects.filter(name=name).exists():
             raise forms.ValidationError("There is a token of this name already, or was.")
         return name

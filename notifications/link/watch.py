@@ -64,8 +64,8 @@ def _tell(link: Link, key: str, state: str) -> None:
     if kept and link.call("SCRIPT", "EXISTS", _poll(kept)[0])[0]:
         return
     marker = _random()  # never an old one: what it stood for is over
-    link.call("SCRIPT", "LOAD", _poll(marker)[1])
-    link.run("watch", [key], [state, _random(), marker])
+    if link.run("watch", [key], [state, _random(), marker]):  # scripts stay: a full server gets none for nothing
+        link.call("SCRIPT", "LOAD", _poll(marker)[1])
 
 
 def bump() -> None:

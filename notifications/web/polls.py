@@ -21,6 +21,7 @@ from django.core.signing import BadSignature, Signer
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import sync_and_async_middleware
 
+from notifications import user_keys
 from notifications.inbox import reading
 from notifications.link import calls, keys, watch
 from notifications.user_keys import UserKey
@@ -46,7 +47,7 @@ class Number:
         """Return the user's number, who has just been found to be signed in. Raises database errors."""
         checked_at, watched = time.time(), _watched()  # first: what changes from here on is seen by the next poll
         found = reading.unread_sum(user_id)
-        number = cls(user=str(user_id), unread=found.unread, checked_at=checked_at)
+        number = cls(user=str(user_keys.clean(user_id)), unread=found.unread, checked_at=checked_at)
         if not watched or not found.incarnation:
             return number
         marker, version = watched

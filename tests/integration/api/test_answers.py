@@ -12,8 +12,10 @@ from api.http import problems
 from api.models import KeptAnswer
 from notifications import inbox
 from project.checkout import CHECKOUT
+from ratelimit import site_settings
 from ratelimit.models import Site
 from tests.programs import HOST, USER, Program, World, token
+from workers.fetches import strays
 from workers.fetches.models import Fetch
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,3 +129,45 @@ def test_each_kind_of_problem_stands_in_the_reference() -> None:
     page = (CHECKOUT / "docs" / "reference" / "api.md").read_text()
     lines = [f"| `{kind.name}` | {kind.status} | {kind.title}. {kind.meaning} |" for kind in problems.KINDS.values()]
     assert [line for line in lines if line not in page.splitlines()] == []
+
+
+def test_an_answer_tells_what_was_set_and_not_what_others_set_since(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the next request would undo theirs, with their ETag."""
+    path = "/sites/new.example"
+    seen = program.call("PUT", path, {"rate": "3/s"}).headers["ETag"]
+    follow_all = strays.follow_all
+
+    def set_by_another(after: int) -> None:
+        monkeypatch.setattr(strays, "follow_all", follow_all)
+        site_settings.set_rate("new.example", "77/s")
+        follow_all(after)
+
+    monkeypatch.setattr(strays, "follow_all", set_by_another)
+    answer = program.call("PUT", path, {"rate": "5/s"}, headers={"If-Match": seen})
+    assert (answer.status_code, answer.json()["settings"]["rate"]) == (200, "5/s")
+    late = program.call("PUT", path, {"rate": "6/s"}, headers={"If-Match": answer.headers["ETag"]})
+    assert late.status_code == 412
+    assert Site.objects.get(name="new.example").rate == "77/s"
+
+
+def test_no_ids_are_no_filter(program: Program) -> None:
+    """A program whose list came out empty does not retry a whole site."""
+    answer = program.call("POST", "/fetch-retries", {"filter": {"ids": [], "site": HOST}, "dry_run": True})
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00"])
+def test_a_time_that_no_calendar_has_is_refused(program: Program, moment: str) -> None:
+    answer = program.call("POST", "/fetches", {"urls": [f"https://{HOST}/"], "not_before": moment})
+    assert answer.status_code == 422
+
+
+def test_an_error_names_the_id_of_its_log_lines(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr("api.operations.fetches.fetch_way", fail)
+    answer = program.call("GET", "/fetches/1")
+    assert (answer.status_code, bool(answer.headers.get("X-Request-ID"))) == (500, True)

@@ -3,7 +3,8 @@
 All raise acting.Refused where the actor may not, and what ratelimit.site_settings raises.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -31,15 +32,26 @@ SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "ob
 
 def set_rate(
     actor: Actor, host: str, rate: str | None = None, *, why: str = "", seen: str | None = None, **settings: Any
-) -> None:
-    """Create a site, or change its settings, as site_settings.set_rate does; `seen` is the version to be changed."""
+) -> Mapping[str, object]:
+    """Create a site, or change its settings, as site_settings.set_rate does; `seen` is the version to be changed.
+
+    Returns the settings that it has then: what others change afterwards is not in them.
+    """
     SET.allow(actor, why)
     name = site_names.canonical(host)
-    within = partial(SET.recorded, actor, name, why, state=partial(_settings_of, name), seen=seen)
+    set_to: list[Mapping[str, object]] = []
+
+    @contextmanager
+    def within() -> Iterator[None]:
+        with SET.recorded(actor, name, why, state=partial(_settings_of, name), seen=seen):
+            yield
+        set_to[:] = [_settings_of(name) or {}]
+
     site_settings.set_rate(host, rate, **settings, within=within)
     strays.follow_all(0)
-    crawl_delays.settle([Site.objects.get(name=name).pk])  # it may obey again
+    crawl_delays.settle(Site.objects.filter(name=name).values_list("pk", flat=True))  # it may obey again
     publish(task_names.DISPATCH)  # fetches whose slots were recalled get new ones at once
+    return set_to[0]
 
 
 def pause(actor: Actor, host: str, duration: timedelta | None = None, *, why: str = "") -> None:
