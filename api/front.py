@@ -1,7 +1,7 @@
 """In front of Django: bodies of requests to the API are bounded in size and in time, before anything is done with them.
 
-Django reads a body to its end, however long and slow it is, before it asks who has sent it. Here one that has no token
-is not read at all, and all others in MOST_BYTES and MOST_S.
+Django reads a body to its end, however long and slow it is, before it asks who has sent it. Here one without an
+Authorization header is not read at all, and all others in MOST_BYTES and MOST_S.
 """
 
 import asyncio

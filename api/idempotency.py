@@ -73,7 +73,7 @@ def _lock(token: Token, key: str) -> None:
     number = int.from_bytes(digest[:8], signed=True)
     [(is_ours,)] = statements.run_within("api", "lock_key", {"key": number}, row=Lock)
     if not is_ours:
-        raise Problem(IN_PROGRESS, "The first request with this key has not ended yet.", {"Retry-After": "1"})
+        raise Problem(IN_PROGRESS, "The first request with this key has not ended yet.")
 
 
 def _hash_of(request: HttpRequest) -> str:

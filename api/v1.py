@@ -24,7 +24,6 @@ from workers.mail.kinds import UnknownKind
 log = structlog.get_logger(__name__)
 
 PREFIX: Final = "/v1"
-RETRY_S: Final = "5"
 DESCRIPTION: Final = (
     "Fetches at the rates of their sites, notifications with exact unread numbers, and e-mails that are sent once. "
     "Each request needs a token: `Authorization: Bearer TOKEN`."
@@ -103,4 +102,4 @@ def _not_found(_request: HttpRequest, error: Http404) -> HttpResponse:
 @api.exception_handler(DatabaseError)
 def _unavailable(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
     log.warning("api_unavailable", error=str(error))
-    return Problem(problems.UNAVAILABLE, problems.UNAVAILABLE.meaning, {"Retry-After": RETRY_S}).response()
+    return Problem(problems.UNAVAILABLE, problems.UNAVAILABLE.meaning).response()

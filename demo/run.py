@@ -12,10 +12,9 @@ from typing import Protocol
 from django.core.management import call_command
 from django.db import connection
 from django.db.models.functions import Now
-from django.urls import reverse
 
+from demo import bell, inboxes, shipments
 from demo import home as demo_home
-from demo import inboxes, shipments
 from demo.fakes import mail_server, sites
 from demo.killer import Killer
 from demo.observer import Observer, View
@@ -40,7 +39,7 @@ class Screen(Protocol):
     def note(self, text: str) -> None:
         """Say what is going on."""
 
-    def invite(self, link: str, bell: str) -> None:
+    def invite(self, link: str, bell: str | None) -> None:
         """Show the link to the operators' pages, and to the page with the bell, for as long as they are there."""
 
     def show(self, view: View) -> None:
@@ -103,7 +102,7 @@ class Run:
         workload.set_rates()
         note(f"{workload.enqueue(plan.duration_s):,} URLs wait to be fetched.")
         base = f"http://127.0.0.1:{port}"
-        self._screen.invite(links.make(base), base + reverse("demo:bell"))
+        self._screen.invite(links.make(base), bell.address(base))
         self._watch(self.observer, users, shipped)
 
     def _start_servers(self, stack: ExitStack) -> tuple[sites.Sites, mail_server.MailServer]:

@@ -168,10 +168,11 @@ class LiveScreen:
         self._note = Text(text, style=QUIET)
         self._redraw()
 
-    def invite(self, link: str, bell: str) -> None:
+    def invite(self, link: str, bell: str | None) -> None:
         """Write the links below the picture, each in one line that a terminal can open."""
-        lines = "See it in a browser: ", (link, FIGURE), "\nand then its bell:    ", (bell, FIGURE)
-        self._invitation = Text.assemble(*lines, no_wrap=True, overflow="ignore")
+        self._invitation = Text.assemble("See it in a browser: ", (link, FIGURE), no_wrap=True, overflow="ignore")
+        if bell:
+            self._invitation.append("\nand then its bell:    ").append(bell, FIGURE)
 
     def show(self, view: View) -> None:
         """Draw the state."""
@@ -203,9 +204,9 @@ class Lines:
         """Write a line."""
         self._console.print(text, soft_wrap=True)
 
-    def invite(self, link: str, bell: str) -> None:
+    def invite(self, link: str, bell: str | None) -> None:
         """Write the link, which works once, within a minute, and one that needs it."""
-        self.note(f"See it in a browser: {link} and then its bell: {bell}")
+        self.note(f"See it in a browser: {link}{f' and then its bell: {bell}' if bell else ''}")
 
     def show(self, view: View) -> None:
         """Write the state in one line, unless the last such line is too recent."""

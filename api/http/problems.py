@@ -22,6 +22,9 @@ class Kind:
     status: int
     title: str
     meaning: str  # with what to do next
+    retry_after_s: int = (
+        0  # what Retry-After says, unless the problem knows better; 0: nothing, as waiting helps nobody
+    )
 
     @property
     def type(self) -> str:
@@ -51,12 +54,13 @@ SLOW_BODY: Final = Kind("slow-body", 408, "The body came too slowly", "Send the 
 TOO_LATE: Final = Kind(
     "too-late", 409, "It is too late for that", "The fetch is about to start, is in flight, or has ended."
 )
-BUSY: Final = Kind("busy", 409, "Others are changing it", "Nothing was changed: try again in a few seconds.")
+BUSY: Final = Kind("busy", 409, "Others are changing it", "Nothing was changed: try again when Retry-After is over.", 2)
 IN_PROGRESS: Final = Kind(
     "in-progress",
     409,
     "A request with this Idempotency-Key is in progress",
     "Repeat the request when Retry-After is over: then the answer is the first one's.",
+    1,
 )
 MORE_THAN_EXPECTED: Final = Kind(
     "more-than-expected", 409, "It would change more than expected", "Nothing was changed: ask with `dry_run` again."
@@ -95,6 +99,7 @@ UNAVAILABLE: Final = Kind(
     503,
     "It cannot be answered now",
     "The database is away, or busy: try again when Retry-After is over.",
+    5,
 )
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}
 BY_STATUS: Final = {
@@ -105,7 +110,7 @@ BY_STATUS: Final = {
 
 @dataclass
 class Problem(Exception):
-    """A request is refused. Nothing was changed, if the kind does not say otherwise."""
+    """A request is refused: nothing was changed."""
 
     kind: Kind
     detail: str
@@ -125,7 +130,9 @@ class Problem(Exception):
 
     def response(self) -> HttpResponse:
         """Return the answer that says so."""
-        return HttpResponse(self.body(), status=self.kind.status, content_type=MEDIA_TYPE, headers=dict(self.headers))
+        headers = {"Retry-After": str(self.kind.retry_after_s)} if self.kind.retry_after_s else {}
+        headers |= self.headers
+        return HttpResponse(self.body(), status=self.kind.status, content_type=MEDIA_TYPE, headers=headers)
 
 
 # The schema of a problem, as the OpenAPI document has it.

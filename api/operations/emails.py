@@ -1,6 +1,5 @@
 """E-mails: which there are, what is in their way, and what people found out about unknown ones."""
 
-from dataclasses import asdict
 from typing import Any, Final
 
 from django.http import HttpRequest, HttpResponse
@@ -138,7 +137,7 @@ def _values(email: Email) -> dict[str, Any]:
 
 
 def _details(email: Email) -> schemas.EmailDetails:
-    blockers = [schemas.EmailBlocker(**asdict(blocker)) for blocker in why(email)]
+    blockers = [schemas.EmailBlocker(kind=one.what, text=one.text, until=one.until) for one in why(email)]
     fields = [name for name in schemas.Resolution.model_fields if name != "act"]
     resolutions = [
         schemas.Resolution(act=one.done.value, **{name: getattr(one, name) for name in fields})

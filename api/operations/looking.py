@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from api.http.problems import UNAVAILABLE, Problem
 from ops.snapshots import Seen, look
 
 T = TypeVar("T")
-RETRY_S: Final = "2"
 
 
 def looked(ask: Callable[[], T]) -> T:
@@ -19,7 +18,7 @@ def looked(ask: Callable[[], T]) -> T:
 def seen(of: Seen[T]) -> T:
     """Return the value of a look. Raises Problem where there is none."""
     if of.value is None:
-        raise Problem(UNAVAILABLE, of.failure, {"Retry-After": RETRY_S})
+        raise Problem(UNAVAILABLE, of.failure)
     return of.value
 
 

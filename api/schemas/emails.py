@@ -59,7 +59,7 @@ class EmailPage(Answer):
 class EmailBlocker(Answer):
     """One thing that is in an e-mail's way."""
 
-    what: str
+    kind: str
     text: str
     until: datetime | None
 

@@ -19,7 +19,7 @@ class Token(models.Model):
     secret_hash = models.CharField(max_length=HASH_LENGTH, unique=True, editable=False)
     scopes = ArrayField(models.CharField(max_length=100), help_text="permissions that it has")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
-    expires_at = models.DateTimeField(help_text="from then on it opens nothing")
+    expires_at = models.DateTimeField(help_text="from then on requests with it are refused")
     revoked_at = models.DateTimeField(null=True, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="within a minute")
 

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
                 ),
-                ("expires_at", models.DateTimeField(help_text="from then on it opens nothing")),
+                ("expires_at", models.DateTimeField(help_text="from then on requests with it are refused")),
                 ("revoked_at", models.DateTimeField(editable=False, null=True)),
                 ("last_used_at", models.DateTimeField(editable=False, help_text="within a minute", null=True)),
             ],

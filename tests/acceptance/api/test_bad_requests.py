@@ -179,7 +179,7 @@ def test_bodies_without_end_are_cut_off(cluster: Cluster) -> None:
     assert b"/api/problems/slow-body" in slow
     nobody = head("", "Content-Length: 100").replace(b"Authorization: Bearer \r\n", b"")
     assert b" 401 " in raw(url, nobody).split(b"\r\n")[0]
-    assert web.call(url, secret, "POST", "/fetches", {"urls": [f"https://{HOST}/"]}).status in {202, 403}
+    assert web.call(url, secret, "POST", "/fetches", {"urls": [f"https://{HOST}/"]}).status == 202
     assert before["fetches_fetch"] != stored()["fetches_fetch"]
     assert "Traceback" not in cluster.log("web").read_text()
 

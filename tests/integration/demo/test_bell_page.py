@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client, override_settings
 from django.urls import clear_url_caches
 
+from demo import bell
 from notifications import inbox
 from ops.pages import CONTENT_SECURITY_POLICY
 from project import urls
@@ -49,3 +50,11 @@ def test_there_is_no_such_page_on_real_servers() -> None:
     with page_there(False) as client:
         assert client.get("/demo/").status_code == 404
         assert client.get("/bell/").status_code == 401
+
+
+def test_a_project_whose_urls_leave_the_page_out_has_no_link_to_it() -> None:
+    """As those of README and of the how-tos."""
+    with page_there(True):
+        assert bell.address("http://a") == "http://a/demo/"
+    with page_there(False):
+        assert bell.address("http://a") is None

@@ -76,7 +76,7 @@ class Revoke(Action):
     """The end of a token."""
 
     name = "revoke"
-    help = "have a token open nothing any more"
+    help = "revoke a token: its next request is refused"
     examples = ("revoke shop", "revoke shop --why 'it was in a log'")
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -85,7 +85,7 @@ class Revoke(Action):
 
     def run(self, *, of_name: str, who: str | None, why: str = "", **_options: Any) -> Answer:
         is_done = acts.revoke(acting.of_shell(who), of_name, why=why)
-        text = "It opens nothing any more." if is_done else "It was revoked already."
+        text = "It is revoked: the next request with it is refused." if is_done else "It was revoked already."
         return Answer(text=lambda: text, data={"revoked": is_done})
 
 
