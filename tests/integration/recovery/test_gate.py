@@ -145,12 +145,23 @@ def test_a_witness_that_says_what_is_no_number_of_ours_is_set_right(valkey: redi
 
 
 FORK = """
-import os
+import os, threading
 from postgres.timeline import gate
 from workers.recovery import watch
-with gate._memory.lock, watch._settling:
-    if not (child := os.fork()):
-        os._exit(gate._memory.lock.locked() or watch._settling.locked())
+
+held, is_over = threading.Event(), threading.Event()
+
+def hold():
+    with gate._memory.lock, gate._memory.asking, watch._settling:
+        held.set()
+        is_over.wait()
+
+threading.Thread(target=hold).start()
+held.wait()
+if not (child := os.fork()):
+    locks = gate._memory.lock, gate._memory.asking, watch._settling
+    os._exit(not all(lock.acquire(timeout=1) for lock in locks))
+is_over.set()
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
