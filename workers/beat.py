@@ -8,7 +8,9 @@ from typing import Any, Final
 from uuid import uuid4
 
 import structlog
+from celery import platforms
 from celery.beat import ScheduleEntry, SchedulingError
+from celery.signals import beat_init
 from django.db import Error, connection
 from django_celery_beat.models import PeriodicTask
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
@@ -28,6 +30,25 @@ TURN_S: Final = 1.0  # in which a beat sends what is due, before it renews the l
 OLDER_LOCK: Final = 0x57656972  # "Weir" in ASCII: the advisory lock of the version before, whose beats know no lease
 
 _query = partial(statements.run, "workers")
+
+
+@beat_init.connect
+def _have_signals_only_interrupt(**_signal: object) -> None:
+    """Have SIGTERM and SIGINT raise SystemExit, on which Celery closes the scheduler.
+
+    Celery's own handler closes it, on top of what the signal has interrupted. Where that is a statement, or what else
+    holds a lock, it would wait for it without end.
+    """
+    platforms.signals.update(SIGTERM=_leave, SIGINT=_leave)
+
+
+def _leave(*_signal: object) -> None:
+    platforms.signals.update(SIGTERM=_go_on, SIGINT=_go_on)  # a second one does not interrupt the end
+    raise SystemExit
+
+
+def _go_on(*_signal: object) -> None:
+    pass
 
 
 class _MayBeLost(Exception):
@@ -115,8 +136,9 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
 
     def close(self) -> None:
         """Close the scheduler, and give up the lease."""
+        connection.close()  # a signal may have interrupted its statement, of which the result is not known
         super().close()
-        self._give_up()
+        self._give()
         self._presence.end()
 
     def _is_superfluous(self, entry: ScheduleEntry) -> bool:
@@ -151,11 +173,14 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
     def _give_up(self) -> None:
         if self._has_lease:
             self._stand_by()
-            try:
-                _query("beat/give", {"holder": self._holder})
-            except Error as error:  # it ends by itself
-                log.warning("beat_lost_lease", error=str(error))
-                connection.close()
+            self._give()
+
+    def _give(self) -> None:
+        try:
+            _query("beat/give", {"holder": self._holder})
+        except Error as error:  # it ends by itself
+            log.warning("beat_lost_lease", error=str(error))
+            connection.close()
 
     def _holds_lease(self) -> bool:
         """Renew the lease, or take it where no other beat has it."""

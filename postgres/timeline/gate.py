@@ -60,16 +60,15 @@ class _Memory:
     step_s: float = 0.0  # that is not settled
     settle: Callable[[], None] | None = None
     lease: UUID | None = None  # of the recovery that this process makes
-    # A signal handler that asks PostgreSQL, as beat's does when it ends, may have interrupted the holder: it goes on.
-    lock: threading.RLock = field(default_factory=threading.RLock)  # of the reading
-    asking: threading.RLock = field(default_factory=threading.RLock)  # the witness, after this process was idle
+    lock: threading.Lock = field(default_factory=threading.Lock)  # of the reading
+    asking: threading.Lock = field(default_factory=threading.Lock)  # the witness, after this process was idle
 
 
 _memory = _Memory()
 
 
 def _have_own_locks() -> None:
-    _memory.lock, _memory.asking = threading.RLock(), threading.RLock()
+    _memory.lock, _memory.asking = threading.Lock(), threading.Lock()
 
 
 os.register_at_fork(after_in_child=_have_own_locks)  # a thread of the parent may hold one, which a child has not

@@ -192,18 +192,3 @@ def test_all_threads_wait_for_the_witness_where_the_process_was_idle(monkeypatch
     for thread in threads:
         thread.join(20)
     assert granted == []
-
-
-def test_a_signal_handler_does_not_wait_for_what_it_has_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beat's gives its lease back, also where the signal comes while Redis hangs."""
-
-    def interrupted(number: int) -> int:
-        monkeypatch.setattr(gate._memory, "witness", lambda number: number)
-        return gate.known_number() + number
-
-    monkeypatch.setattr(gate._memory, "witness", interrupted)
-    gate._memory.asked_at = float("-inf")
-    asking = threading.Thread(target=gate.known_number, daemon=True)
-    asking.start()
-    asking.join(10)
-    assert not asking.is_alive()
