@@ -93,10 +93,11 @@ def retry_failed(
         )
     )
     again = failed.filter(is_robots=False).exclude(site=None)
-    ids = list(again.order_by("pk").values_list("pk", flat=True)[:limit])
+    most = limit if expected is None else min(expected + 1, expected + 1 if limit is None else limit)
+    ids = list(again.order_by("pk").values_list("pk", flat=True)[:most])
     if expected is not None and len(ids) > expected:
         raise MoreThanExpected(
-            f"{len(ids):,} fetches would be queued again, not {expected:,}: nothing was done. Look at what failed."
+            f"More than {expected:,} fetches would be queued again: nothing was done. Look at what failed."
         )
     for start in range(0, len(ids), BATCH):
         retried += _retry(ids[start : start + BATCH], note)
