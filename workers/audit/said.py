@@ -5,6 +5,7 @@ import argparse
 from django.core.management.base import CommandParser
 
 from workers.audit import acting
+from workers.cli.arguments import utf8
 
 
 def add_arguments(parser: CommandParser, *, wants_reason: bool = False) -> None:
@@ -24,7 +25,7 @@ def add_arguments(parser: CommandParser, *, wants_reason: bool = False) -> None:
 
 def words(text: str) -> str:
     """Return a text without the blanks around it, for argparse; it must not be blank."""
-    if not text.strip():
+    if not utf8(text).strip():
         raise argparse.ArgumentTypeError("it must not be blank")
     return text.strip()
 

@@ -37,13 +37,18 @@ def reconcile_users(
     """
     RECONCILE.allow(actor, why)
     changed_by: dict[str, int] = {}
+    changed = 0
 
     def note(user: UserKey, drift: int) -> None:
+        nonlocal changed
+        changed += 1
         if len(changed_by) < MOST_NAMED:
             changed_by[str(user)] = drift
         on_drift(user, drift)
 
-    repaired = reconcile.reconcile_users(users, on_drift=note, **told)
     target = "all users" if users is None else f"user {', '.join(map(str, users))}"
-    RECONCILE.record(actor, target, why, before=None, after={"repaired": repaired.users, "changed_by": changed_by})
-    return repaired
+    try:
+        return reconcile.reconcile_users(users, on_drift=note, **told)
+    finally:  # what was repaired before an error, or Ctrl-C, has its entry, too
+        if changed:
+            RECONCILE.record(actor, target, why, before=None, after={"repaired": changed, "changed_by": changed_by})

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from tests.integration.fetches.test_admin import act, page
 from tests.integration.mail.test_admin import client_of
+from workers.audit.models import Entry
 from workers.mail import suppression
 from workers.mail.maintenance import operators
 from workers.mail.maintenance.forgetting import forget_recipient
@@ -42,6 +43,14 @@ def test_a_kind_is_paused_and_resumed_with_reasons(admin_client: Client) -> None
     assert "Resume: 1 row." in confirm(admin_client, KINDS, "resume", SHIPPED, "right now")
     assert not PausedKind.objects.exists()
     assert acts() == [("pause", "admin", "wrong text"), ("resume", "admin", "right now")]
+
+
+def test_a_reason_that_names_the_address_is_kept_without_it(admin_client: Client) -> None:
+    """The audit trail and the acts are kept when it is forgotten."""
+    admin_client.post(reverse(f"{LIST}_add"), ADDED[LIST])
+    confirm(admin_client, LIST, "release", Suppression.objects.get().pk, "Kim@Example.com asked for it")
+    assert acts()[-1] == ("release", "admin", "<recipient> asked for it")
+    assert Entry.objects.latest("pk").why == "<recipient> asked for it"
 
 
 def test_an_address_is_put_on_the_list_and_taken_off_with_reasons(admin_client: Client) -> None:

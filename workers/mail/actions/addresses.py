@@ -13,6 +13,7 @@ from workers.audit.acting import Action, Actor
 from workers.mail import addresses, suppression
 from workers.mail.actions.emails import MAY_ACT
 from workers.mail.maintenance import forgetting, operators
+from workers.mail.models import Suppression
 
 SUPPRESS: Final = Action("emails.suppress", MAY_ACT, wants_reason=True)
 RELEASE: Final = Action("emails.release", MAY_ACT, wants_reason=True)
@@ -33,8 +34,10 @@ def release(actor: Actor, address_hash: str, *, why: str) -> bool:
     """Take an address off the list by its hash; False if it was not there."""
     RELEASE.allow(actor, why)
     with transaction.atomic():
-        if was_listed := operators.release_hash(address_hash, actor.name, why):
-            RELEASE.record(actor, address_hash, why, before={"suppressed": True}, after={"suppressed": False})
+        address = Suppression.objects.filter(address_hash=address_hash).values_list("address", flat=True).first()
+        reason = addresses.redacted(why, address) if address else why
+        if was_listed := operators.release_hash(address_hash, actor.name, reason):
+            RELEASE.record(actor, address_hash, reason, before={"suppressed": True}, after={"suppressed": False})
         return was_listed
 
 

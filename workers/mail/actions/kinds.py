@@ -3,7 +3,6 @@
 Raises acting.Refused where the actor may not, or says no reason.
 """
 
-from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -29,8 +28,11 @@ def pause(actor: Actor, kind: str, *, why: str) -> bool:
 def resume(actor: Actor, kind: str, *, why: str) -> bool:
     """Have e-mails of the kind sent again; False if it was not paused."""
     RESUME.allow(actor, why)
-    with transaction.atomic(), RESUME.recorded(actor, kind, why, state=partial(_pause_of, kind)):
-        return operators.resume(kind, actor.name, why)
+    with transaction.atomic():
+        before = _pause_of(kind)
+        if was_paused := operators.resume(kind, actor.name, why):
+            RESUME.record(actor, kind, why, before=before, after=None)
+        return was_paused
 
 
 def _pause_of(kind: str) -> State:
