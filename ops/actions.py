@@ -26,6 +26,7 @@ from workers.mail.models import Act
 from workers.unread import actions as unread
 
 LONGEST_REASON: Final = 2_000
+LARGEST: Final = 2**31 - 1  # that PostgreSQL keeps
 Values = Mapping[str, Any]
 
 
@@ -65,9 +66,15 @@ class SetSite(Reason):
     """All settings of a site, with the version that the operator has seen."""
 
     rate = forms.CharField(label="Rate", max_length=50, help_text="3/s, 1/10s, 100/h, 1/day")
-    burst = forms.IntegerField(label="Burst", min_value=1, help_text="Starts that may follow each other at once.")
+    burst = forms.IntegerField(
+        label="Burst", min_value=1, max_value=LARGEST, help_text="Starts that may follow each other at once."
+    )
     max_concurrency = forms.IntegerField(
-        label="At once", min_value=1, required=False, help_text="Most fetches in flight at once; empty: any number."
+        label="At once",
+        min_value=1,
+        max_value=LARGEST,
+        required=False,
+        help_text="Most fetches in flight at once; empty: any number.",
     )
     grace = Duration(label="Grace", required=False, help_text="How late a start may be, 15ms to 1d; empty: as fits.")
     covers_subdomains = forms.BooleanField(label="Hosts below it share its rate", required=False)
@@ -95,11 +102,20 @@ class Reconcile(Reason):
     field_order = ("user", "why")
 
 
-class Correct(Decision):
+class Resolve(Decision):
+    """Why, of an e-mail in the version that the operator has seen."""
+
+    seen = forms.CharField(
+        widget=forms.HiddenInput,
+        error_messages={"required": "Open this form anew: it does not say which e-mail you have seen."},
+    )
+
+
+class Correct(Resolve):
     """To which address from now on."""
 
     to = forms.CharField(label="To", required=False, max_length=320, help_text="Its recipient; empty: as it was.")
-    field_order = ("to", "why")
+    field_order = ("to", "why", "seen")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,9 +213,10 @@ FETCHES: Final = {
 }
 
 
-def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Decision) -> Deed:
+def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Resolve) -> Deed:
     def do(actor: Actor, email_id: int, values: Values) -> None:
-        emails.resolve(actor, email_id, act, why=values["why"], to=values.get("to") or None)
+        to = values.get("to") or None
+        emails.resolve(actor, email_id, act, why=values["why"], to=to, seen=values["seen"])
 
     return Deed(title=title, explains=explains, action=emails.RESOLVE[act], form=form, do=do)
 
@@ -207,7 +224,9 @@ def _email(act: Act, title: str, explains: str, form: type[forms.Form] = Decisio
 ACTS: Final = {act.value.replace(" ", "-"): act for act in emails.RESOLVE}
 EMAIL: Final = {
     "arrived": _email(Act.ARRIVED, "It arrived", "An unknown e-mail counts as sent."),
-    "resend": _email(Act.RESEND, "Send it again", "The recipient of an unknown one may get it twice."),
+    "resend": _email(
+        Act.RESEND, "Send it again", "Where it is unknown, or was left unsent, the recipient may get it twice."
+    ),
     "give-up": _email(Act.GIVE_UP, "Leave it unsent", "It is not sent again, and nobody knows whether it arrived."),
     "cancel": _email(Act.CANCEL, "Cancel", "One that waits is not sent."),
     "correct": _email(Act.CORRECT, "Render it anew", "With the templates and data of today.", Correct),

@@ -22,6 +22,7 @@ from workers.audit import acting
 from workers.audit.models import Door
 from workers.fetches.actions import fetches as actions_of_fetches
 from workers.fetches.actions import sites
+from workers.mail.actions import emails
 from workers.mail.kinds import UnknownKind
 from workers.mail.models import Email
 
@@ -82,8 +83,15 @@ def _settings(what: str, host: str) -> Mapping[str, Any]:
         return {}
     if (site := Site.objects.filter(name=site_names.canonical(host)).first()) is None:
         raise unknown_site(host)
-    grace = f"{site.grace.total_seconds():g}" if site.grace else ""
+    grace = str(site.grace.total_seconds()) if site.grace else ""
     return {**sites.settings_of(site), "grace": grace, "seen": acting.version(sites.settings_of(site))}
+
+
+def _version(_what: str, email_id: int) -> Mapping[str, Any]:
+    """Return the version of the e-mail that is shown."""
+    if (email := Email.objects.filter(pk=email_id).first()) is None:
+        raise Email.DoesNotExist(f"There is no e-mail {email_id}.")
+    return {"seen": emails.version_of(email)}
 
 
 def _page(name: str) -> Callable[[Target], str]:
@@ -118,7 +126,7 @@ def unread(request: HttpRequest, what: str) -> HttpResponse:
 
 site = _acts(actions.SITE, _page("ops:site"), _settings)
 fetch = _acts(actions.FETCH, _page("ops:fetch"))
-email = _acts(actions.EMAIL, _page("ops:email"))
+email = _acts(actions.EMAIL, _page("ops:email"), _version)
 kind = _acts(actions.KIND, _list("ops:emails"))
 _fetches = _acts(actions.FETCHES, lambda chosen: f"{reverse('ops:fetches')}?{chosen.query()}", _count_failed)
 _unread = _acts(actions.UNREAD, _list("ops:unread"))

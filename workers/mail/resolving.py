@@ -38,11 +38,12 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
 
     - ARRIVED: an unknown one is `sent`.
     - RESEND: one that ended is `pending` again, with all attempts ahead of it, and is sent as it was rendered. The
-      recipient of an unknown one may get it twice: that is the risk that the operator accepts.
+      recipient of one that is unknown, or was given up, may get it twice: that is the risk that the operator accepts.
     - GIVE_UP: an unknown one is `failed`: it is not sent again, and nobody knows whether it arrived.
     - CANCEL: one that no worker has begun is `cancelled`.
     - CORRECT: one that was certainly not accepted, or came back, is rendered anew before it is sent, to the address
-      `to` if there is one. One that was not tried yet is sent when it would have been.
+      `to` if there is one. One that was not tried yet is sent when it would have been. One that was given up may have
+      arrived: it is refused.
     - BOUNCED: a sent or unknown one came back: `bounced`; `why` is what the report says.
 
     Of two calls at once, the second finds it resolved. Raises CannotBeResolved, addresses.CannotBeWritten for a bad
@@ -54,7 +55,8 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
         raise ValueError("Another address needs another rendering: correct the e-mail.")
     with transaction.atomic():
         email: Email = Email.objects.select_for_update().get(pk=email_id)
-        _refuse(email, act)
+        if refused := refusal(email, act):
+            raise CannotBeResolved(refused)
         _write_down(email, act, who, why)
         _apply(email, act, why, to)
         email.save()
@@ -62,15 +64,28 @@ def resolve(email_id: int, act: Act, who: str, why: str, *, to: str | None = Non
     return email
 
 
-def _refuse(email: Email, act: Act) -> None:
+def refusal(email: Email, act: Act) -> str:
+    """Return why the e-mail cannot be resolved in this way, empty where it can."""
     if email.state not in ALLOWED[act]:
         allowed = " or ".join(ALLOWED[act])
-        raise CannotBeResolved(f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}.")
+        return f"E-mail {email.pk} is {email.state}: only {allowed} ones {_CAN[act]}."
     if act in (Act.CANCEL, Act.CORRECT) and email.ask_until is not None:
-        raise CannotBeResolved(
+        return (
             f"E-mail {email.pk} may have been accepted: {email.relay} is asked what became of it until "
             f"{email.ask_until:%Y-%m-%d %H:%M} UTC. Wait for that."
         )
+    if act == Act.CORRECT and was_given_up(email):
+        return (
+            f"E-mail {email.pk} was left unsent, and may have arrived: it is not rendered anew. "
+            "Send it again, if its recipient may get it twice."
+        )
+    return ""
+
+
+def was_given_up(email: Email) -> bool:
+    """Return whether somebody has left it unsent without knowing whether it arrived."""
+    last = email.resolutions.order_by("-pk").first() if email.state == State.FAILED else None
+    return last is not None and last.done == Act.GIVE_UP
 
 
 def _apply(email: Email, act: Act, why: str, to: str | None) -> None:

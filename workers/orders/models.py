@@ -47,7 +47,8 @@ class Order(models.Model):
         """Whether its address still matters: it is not shipped, or its e-mail was not accepted, or came back."""
         if self.shipped_at is None:
             return True
-        return Email.objects.filter(kind=SHIPPED, key=str(self.pk), state__in=resolving.ALLOWED[Act.CORRECT]).exists()
+        email = Email.objects.filter(kind=SHIPPED, key=str(self.pk)).first()
+        return email is not None and not resolving.refusal(email, Act.CORRECT)
 
 
 @receiver(pre_delete, sender=Order)

@@ -1,5 +1,7 @@
 """The admin pages of e-mails: what is listed, what is resolved, by whom, and who may not."""
 
+import re
+from collections.abc import Mapping
 from html.parser import HTMLParser
 from typing import Any
 from uuid import uuid4
@@ -63,9 +65,12 @@ def client_of(*permissions: str) -> Client:
     return client
 
 
-def confirm(client: Client, action: str, why: str, *ids: int, **query: str) -> str:
-    """Return the page that follows a confirmed action."""
-    values = {"action": action, "_selected_action": ids, "confirmed": "yes", "why": why}
+def confirm(
+    client: Client, action: str, why: str, *ids: int, seen: Mapping[int, str] | None = None, **query: str
+) -> str:
+    """Return the page that follows a confirmed action, on e-mails in the versions that were `seen`."""
+    versions = {f"seen-{email_id}": version for email_id, version in (seen or {}).items()}
+    values = {"action": action, "_selected_action": ids, "confirmed": "yes", "why": why, **versions}
     response = client.post(reverse(EMAILS, query=query), values, follow=True)
     assert response.status_code == 200
     return response.content.decode()
@@ -202,6 +207,19 @@ def test_who_was_resolved_meanwhile_is_named_and_left_alone(admin_client: Client
     assert "There is no e-mail 4711." in said
     assert states() == {first.pk: State.PENDING, second.pk: State.SENT}
     assert LogEntry.objects.get().object_id == str(second.pk)
+
+
+def test_what_has_become_unknown_since_it_was_looked_at_is_named_and_left_alone(admin_client: Client) -> None:
+    """It was refused then. To send again what may have arrived is another decision."""
+    email = failed("A-1")
+    shown = act(admin_client, EMAIL, "send_again", email.pk)
+    [seen] = re.findall(rf'name="seen-{email.pk}" value="(\w+)"', shown)
+    Email.objects.update(
+        state=State.UNKNOWN, phase=Phase.AFTER_DOT, claim_token=uuid4(), sending_since=Now(), ended_at=Now()
+    )
+    said = confirm(admin_client, "send_again", "It was refused", email.pk, seen={email.pk: seen})
+    assert f"E-mail {email.pk} was sent or resolved meanwhile" in said
+    assert states() == {email.pk: State.UNKNOWN}
 
 
 def test_an_email_is_not_resolved_where_the_log_cannot_be_written(

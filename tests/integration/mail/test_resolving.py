@@ -11,6 +11,7 @@ from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import Phase, State
 from workers.mail.resolving import CannotBeResolved
 from workers.mail.sending import runner
+from workers.orders.models import Order
 
 pytestmark = DATABASE
 
@@ -64,6 +65,21 @@ def test_a_failed_email_can_be_sent_again_but_cannot_have_arrived() -> None:
     redirect(email, "plain")
     resolving.resolve(email.pk, act=Act.RESEND, who="kim", why="The address is right now")
     assert runner.send_due().sent == 1
+
+
+@pytest.mark.usefixtures("messages")
+def test_what_was_left_unsent_may_have_arrived_and_is_not_rendered_anew(mail: MailServer) -> None:
+    """Nor by a corrected order. To send it again is the operator's risk, as of an unknown one."""
+    email = unknown("cut-accepted")
+    resolving.resolve(email.pk, act=Act.GIVE_UP, who="kim", why="Nobody will ever know")
+    with pytest.raises(CannotBeResolved, match="may have arrived"):
+        resolving.resolve(email.pk, act=Act.CORRECT, who="ada", why="A typing mistake", to="new@example.com")
+    assert not Order.objects.get().is_correctable
+    assert runner.send_due().sent == 0
+    redirect(email, "plain")
+    resolving.resolve(email.pk, act=Act.RESEND, who="ada", why="The customer says no")
+    assert runner.send_due().sent == 1
+    assert accepted(mail, email) == 2
 
 
 @pytest.mark.usefixtures("messages", "mail")

@@ -1,12 +1,16 @@
 """What operators change by the pages: who may, what is refused, and what is recorded."""
 
+from uuid import uuid4
+
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.db.models.functions import Now
 from django.test import Client
 
 from notifications.inbox.writing import notify
+from notifications.models import UnreadCount
 from ratelimit import site_settings
 from ratelimit.models import Site
 from workers.audit.models import Entry
@@ -166,8 +170,11 @@ def test_a_count_that_takes_too_long_says_what_to_do(monkeypatch: pytest.MonkeyP
 
 def test_a_wrong_number_is_reconciled() -> None:
     notify(17, "news", "Something is new.")
+    call_command("flush_unread", verbosity=0)
+    UnreadCount.objects.update(unread_count=6)
     browser = signed_in("notifications.change_reconciliation")
     assert browser.post("/unread/reconcile/", {"user": "17", "why": "They asked."}).status_code == 302
+    assert UnreadCount.objects.get().unread_count == 1
     assert (Entry.objects.get().target, Entry.objects.get().why) == ("user 17", "They asked.")
     assert browser.post("/unread/reconcile/", {"user": ""}).status_code == 400
 
@@ -177,10 +184,39 @@ def test_an_email_is_resolved_with_a_reason() -> None:
     shipping.ship(order.pk)
     email = Email.objects.get()
     browser = signed_in("mail.resolve_email")
-    assert browser.post(f"/emails/{email.pk}/cancel/", {"why": ""}).status_code == 400
-    assert browser.post(f"/emails/{email.pk}/cancel/", {"why": "Nobody wants it."}).status_code == 302
+    seen = browser.get(f"/emails/{email.pk}/cancel/").context["form"].initial
+    assert browser.post(f"/emails/{email.pk}/cancel/", {**seen, "why": ""}).status_code == 400
+    assert browser.post(f"/emails/{email.pk}/cancel/", {**seen, "why": "Nobody wants it."}).status_code == 302
     assert Email.objects.get().state == "cancelled"
     assert f"/emails/{email.pk}/resend/" in browser.get(f"/emails/{email.pk}/").content.decode()
+
+
+def test_an_email_that_has_become_unknown_is_not_sent_again_unseen() -> None:
+    """It was refused when the form was opened. Somebody else sent it again, and nobody knows whether that arrived."""
+    shipping.ship(Order.objects.create(number="1", customer_email="kim@example.com").pk)
+    Email.objects.update(state="failed", last_reply="550 no such recipient", ended_at=Now())
+    path = f"/emails/{Email.objects.get().pk}/resend/"
+    browser = signed_in("mail.resolve_email")
+    seen = browser.get(path).context["form"].initial
+    Email.objects.update(state="unknown", phase="after dot", claim_token=uuid4(), sending_since=Now(), ended_at=Now())
+    answer = browser.post(path, {**seen, "why": "It was refused."})
+    assert (answer.status_code, "meanwhile" in answer.content.decode()) == (409, True)
+    assert Email.objects.get().state == "unknown"
+    assert browser.post(path, {**browser.get(path).context["form"].initial, "why": "At my risk."}).status_code == 302
+    assert Email.objects.get().state == "pending"
+
+
+def test_an_email_that_is_not_there_has_no_form() -> None:
+    answer = signed_in("mail.resolve_email").get("/emails/4711/resend/")
+    assert (answer.status_code, "There is no e-mail 4711." in answer.content.decode()) == (409, True)
+
+
+def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
+    browser = signed_in("ratelimit.change_site")
+    values = {
+        name: value for name, value in browser.get(f"/sites/{HOST}/set/").context["form"].initial.items() if value
+    }
+    assert browser.post(f"/sites/{HOST}/set/", {**values, "max_concurrency": "99999999999"}).status_code == 400
 
 
 def test_a_site_that_is_not_there_has_no_settings_to_change() -> None:

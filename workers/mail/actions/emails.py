@@ -10,6 +10,7 @@ from typing import Final
 
 from django.db import transaction
 
+from workers.audit import acting
 from workers.audit.acting import Action, Actor, State
 from workers.mail import addresses, resolving
 from workers.mail.models import Act, Email
@@ -21,18 +22,31 @@ RESOLVE: Final[Mapping[Act, Action]] = {
 }
 
 
-def resolve(actor: Actor, email_id: int, act: Act, *, why: str, to: str | None = None) -> Email:
-    """Say what became of an e-mail, or what is to become of it, as resolving.resolve does."""
+def resolve(
+    actor: Actor, email_id: int, act: Act, *, why: str, to: str | None = None, seen: str | None = None
+) -> Email:
+    """Say what became of an e-mail, or what is to become of it, as resolving.resolve does.
+
+    `seen` is the version that the actor has looked at. Raises acting.Changed where it has ended again since: a refused
+    one that was sent again may be unknown by now, and to send that again is another decision.
+    """
     action = RESOLVE[act]
     action.allow(actor, why)
     with transaction.atomic():
-        recipient = Email.objects.select_for_update().values_list("recipient", flat=True).get(pk=email_id)
+        looked_at = Email.objects.select_for_update().get(pk=email_id)
+        if seen is not None and seen != version_of(looked_at):
+            raise acting.Changed(f"E-mail {email_id} was sent or resolved meanwhile: look at it again.")
         before = _state_of(email_id)
         email = resolving.resolve(email_id, act, actor.name, why, to=to)
-        reason = addresses.redacted(addresses.redacted(why, recipient), email.recipient)
+        reason = addresses.redacted(addresses.redacted(why, looked_at.recipient), email.recipient)
         # A correction of one that waits has an entry, too, though neither its state nor its phase changes.
         action.record(actor, f"e-mail {email_id}", reason, before=before, after=_state_of(email_id))
         return email
+
+
+def version_of(email: Email) -> str:
+    """Return what differs where the e-mail has ended again, in whatever state."""
+    return acting.version({"ended_at": email.ended_at})
 
 
 def _state_of(email_id: int) -> State:

@@ -1,8 +1,8 @@
 """The operators' page of e-mails, where the unknown and the failed ones are resolved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
@@ -19,6 +19,7 @@ from django.utils.translation import ngettext
 
 from postgres import planner
 from postgres.short_paginator import ShortPaginator
+from workers.audit import acting
 from workers.audit.acting_admin import ActingAdmin
 from workers.mail import addresses, kinds, resolving
 from workers.mail.actions import emails as of_emails
@@ -236,7 +237,8 @@ class EmailAdmin(ActingAdmin[Email]):
         if is_confirmed and reason.is_valid():
             # Not those in `chosen`: one that was resolved meanwhile may not match the list's filter, and must be named.
             ids = [int(key) for key in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME) if key.isdecimal()]
-            self._confirmed(request, ids[:MOST_RESOLVED], act, why=reason.cleaned_data["why"])
+            seen = {email_id: request.POST.get(f"seen-{email_id}") for email_id in ids[:MOST_RESOLVED]}
+            self._confirmed(request, seen, act, why=reason.cleaned_data["why"])
             return None
         emails = list(chosen[: MOST_RESOLVED + 1])
         context = {
@@ -254,19 +256,19 @@ class EmailAdmin(ActingAdmin[Email]):
         }
         return TemplateResponse(request, "admin/mail/email/resolve.html", context)
 
-    def _confirmed(self, request: HttpRequest, ids: Sequence[int], act: Act, *, why: str) -> None:
+    def _confirmed(self, request: HttpRequest, seen: Mapping[int, str | None], act: Act, *, why: str) -> None:
         """Resolve each by itself, with an entry in the log of the admin; say how many, and name the others."""
         actor = self.actor(request)
         done, refusals = 0, []
-        for email_id in ids:
+        for email_id, version in seen.items():
             try:
                 with transaction.atomic():
-                    email = of_emails.resolve(actor, email_id, act, why=why)
+                    email = of_emails.resolve(actor, email_id, act, why=why, seen=version)
                     reason = addresses.redacted(why, email.recipient)  # the log is kept when it is forgotten
                     self.log_change(request, email, f"{act.label.capitalize()}: {reason}")
             except Email.DoesNotExist:
                 refusals.append(f"There is no e-mail {email_id}.")
-            except resolving.CannotBeResolved as error:
+            except (resolving.CannotBeResolved, acting.Changed) as error:
                 refusals.append(str(error))
             else:
                 done += 1
@@ -277,10 +279,11 @@ class EmailAdmin(ActingAdmin[Email]):
             self.message_user(request, refusal, messages.ERROR)
 
 
-def _divided(emails: Sequence[Email], act: Act) -> dict[str, list[Email]]:
-    """Return the e-mails that can be resolved in this way, and the others."""
-    allowed = resolving.ALLOWED[act]
+def _divided(emails: Sequence[Email], act: Act) -> dict[str, list[Any]]:
+    """Return the e-mails that can be resolved in this way, with what is seen of them, and the others."""
+    resolvable = [email for email in emails if not resolving.refusal(email, act)]
     return {
-        "resolvable": [email for email in emails if email.state in allowed],
-        "others": [email for email in emails if email.state not in allowed],
+        "resolvable": resolvable,
+        "versions": [(email.pk, of_emails.version_of(email)) for email in resolvable],
+        "others": [email for email in emails if email not in resolvable],
     }

@@ -40,7 +40,7 @@ class Resolve(Action):
             (
                 "--resend",
                 Act.RESEND,
-                "send it again, as it was rendered; the recipient of an unknown one may get it twice",
+                "send it again, as it was rendered; who gets an unknown one, or one left unsent, may get it twice",
             ),
             ("--give-up", Act.GIVE_UP, "it is not sent again, and nobody knows whether it arrived"),
         ):
