@@ -22,10 +22,12 @@ from ratelimit import site_settings, sites, slots
 from ratelimit.models import Site
 from tests.integration.mail.shipments import accepted, ship
 from workers.mail import resolving
+from workers.mail.maintenance import recovering as of_emails
 from workers.mail.models import Act, Email
 from workers.mail.phases import State
 from workers.mail.sending import runner
 from workers.recovery import recovering, stepping, watch, witness
+from workers.recovery.models import Recovery
 
 pytestmark = pytest.mark.usefixtures("valkey")
 HOUR_S = 3600.0
@@ -65,6 +67,17 @@ def test_an_email_that_was_sent_is_not_due_by_the_clock_of_a_snapshot(mail: Mail
     assert Email.objects.get().state == State.UNKNOWN
     runner.send_due()
     assert accepted(mail, email) == 1
+
+
+def test_more_emails_than_a_batch_become_unknown_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_emails, "BATCH", 2)
+    emails = [ship() for _ in range(5)]
+    went_back()
+    watch.settle("test")
+    replies = dict(Email.objects.filter(state=State.UNKNOWN).values_list("pk", "last_reply"))
+    assert replies.keys() == {email.pk for email in emails}
+    assert not [reply for reply in replies.values() if "Before that" in reply]
+    assert Recovery.objects.get().emails == len(emails)
 
 
 def test_an_email_that_waits_after_an_attempt_may_have_been_corrected(mail: MailServer) -> None:

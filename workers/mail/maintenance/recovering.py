@@ -15,9 +15,10 @@ _query = partial(statements.run, "workers.mail.maintenance")
 
 
 class Batch(NamedTuple):
-    """How many e-mails became unknown."""
+    """How many e-mails became unknown, and the id of the last one."""
 
     unknown: int
+    last: int
 
 
 def make_unknown(*, since: datetime, **_signal: object) -> int:
@@ -29,11 +30,12 @@ def make_unknown(*, since: datetime, **_signal: object) -> int:
     accepted.
     """
     reply = f"PostgreSQL has forgotten what happened since {since:%Y-%m-%d %H:%M:%S} UTC: this may have been sent."
-    made, last = 0, BATCH
+    made, batch = 0, Batch(BATCH, 0)
     until = _latest() + CLOCK_ERROR
-    while last == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
-        [(last,)] = _query("make_unknown", {"until": until, "reply": reply, "batch": BATCH}, row=Batch)
-        made += last
+    while batch.unknown == BATCH and gate.renew():  # what is sent since another process has ended it is not forgotten
+        parameters = {"until": until, "reply": reply, "after": batch.last, "batch": BATCH}
+        [batch] = _query("make_unknown", parameters, row=Batch)
+        made += batch.unknown
     return made
 
 

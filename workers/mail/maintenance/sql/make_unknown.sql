@@ -1,12 +1,14 @@
--- Make up to `batch` e-mails unknown that were due at `until`, wait after an attempt, or are held by a mailer: PostgreSQL
--- has forgotten whether they were sent. One that waits may have been corrected in the time that is lost, and was due then;
+-- Make up to `batch` e-mails unknown that were due at `until`, wait after an attempt, or are held by a mailer, of those with
+-- ids above `after`: PostgreSQL has forgotten whether they were sent. One that waits may have been corrected in the time that is lost, and was due then;
 -- one that was unknown may have been sent again.
--- Returns how many. A mailer that is sending one keeps its token, and says what it learns.
+-- Returns how many, and the last id. A mailer that is sending one keeps its token, and says what it learns.
 WITH picked AS MATERIALIZED (
     SELECT id
     FROM mail_email
-    WHERE state IN ('claimed', 'sending') OR (state = 'pending' AND (next_attempt_at <= %(until)s OR attempts > 0))
+    WHERE id > %(after)s AND (
+        state IN ('claimed', 'sending') OR (state = 'pending' AND (next_attempt_at <= %(until)s OR attempts > 0))
         OR (state = 'unknown' AND sending_since < %(until)s)
+    )
     ORDER BY id
     LIMIT %(batch)s
     FOR UPDATE
@@ -24,4 +26,4 @@ WITH picked AS MATERIALIZED (
     WHERE id = ANY(ARRAY(SELECT id FROM picked))
     RETURNING id
 )
-SELECT count(*)::int AS unknown FROM made
+SELECT count(*)::int AS unknown, coalesce(max(id), 0) AS last FROM made
