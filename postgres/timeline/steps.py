@@ -51,7 +51,10 @@ def step_s(before: Reading, after: Reading) -> float:
         return 0.0
     counted = after.number - before.number
     stood_still = passed > 0 and at_most + OTHERS_COUNTED < counted < MOST_COUNTED
-    went_ahead = passed < at_least and at_least > LONG_S and counted < at_least * LEAST_COUNTED
+    # Others have counted by PostgreSQL's clock as they do: this host's went ahead. While PostgreSQL was away, nobody
+    # counted, and its clock may have been stepped back.
+    counted_on = passed >= 0 and counted >= passed * LEAST_COUNTED - 1
+    went_ahead = counted_on and at_least > LONG_S and passed < at_least and counted < at_least * LEAST_COUNTED
     return 0.0 if stood_still or went_ahead else passed - at_least
 
 

@@ -50,6 +50,8 @@ def test_threads_that_ask_at_the_same_time_prove_no_step() -> None:
         (after(2, database_s=HOUR_S + 2), HOUR_S),
         (after(2, database_s=2 - HOUR_S), -HOUR_S),
         (after(HOUR_S, database_s=0, counted=3000), -HOUR_S),
+        (after(40, database_s=40 - HOUR_S), -HOUR_S),  # PostgreSQL was away meanwhile: nobody could count
+        (after(40, database_s=30), -10.0),
         (after(2, database_s=3), 1.0),
         (after(2, database_s=62.0, counted=2), 60.0),
         (after(2, database_s=HOUR_S, counted=10**9), HOUR_S - 2),  # a recovery, which is no count of seconds
