@@ -117,11 +117,20 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._has_looked = True
         return bool(super().schedule_changed())
 
-    def apply_entry(self, entry: ScheduleEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
+    def apply_entry(self, entry: ModelEntry, producer: None = None) -> None:  # noqa: ARG002  Celery's signature
         """Send a task that is due, but no tick for which enough others wait.
 
         Raises Unreachable where the broker is, and _MayBeLost where another beat may send it.
         """
+        try:
+            self._send(entry)
+        except (broker_link.Unreachable, _MayBeLost):
+            # It is due still, also where the schedule is saved and read again before the broker is back.
+            entry.model.last_run_at = entry.last_run_at
+            entry.model.total_run_count = entry.total_run_count
+            raise
+
+    def _send(self, entry: ModelEntry) -> None:
         if time.monotonic() > self._sure_until:
             raise _MayBeLost
         if self._is_superfluous(entry):

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -21,7 +22,7 @@ from structlog.testing import capture_logs
 
 from project.celery import app
 from tests.integration.conftest import Eventually, Process, StartPython
-from workers import beat, task_names
+from workers import beat, broker_link, task_names
 from workers.beat import STANDBY, LeasedScheduler
 from workers.models import BeatLease
 from workers.ticks import MOST_WAITING
@@ -243,6 +244,26 @@ def test_a_beat_takes_the_lease_again_when_the_broker_is_back(
     own_broker.replicaof("NO", "ONE")
     own_broker.delete(QUEUE)
     eventually(lambda: own_broker.llen(QUEUE) > 0, "a message")
+
+
+def test_what_could_not_be_sent_is_due_still(monkeypatch: pytest.MonkeyPatch, eventually: Eventually) -> None:
+    """Also where beat saves the schedule, and reads it again, before the broker is back: as each five minutes."""
+    before = timezone.now() - timedelta(days=1)
+    PeriodicTask.objects.update(last_run_at=before)
+    tried = []
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        tried.append("to send")
+        raise broker_link.Unreachable("gone")
+        yield
+
+    scheduler = LeasedScheduler(app=app)
+    eventually(scheduler._holds_lease, "the lease")
+    monkeypatch.setattr(broker_link, "producer", away)
+    assert (scheduler.tick(), tried) == (STANDBY, ["to send"])
+    scheduler.close()
+    assert PeriodicTask.objects.values_list("last_run_at", "total_run_count").get() == (before, 0)
 
 
 def test_a_beat_whose_lease_another_has_knows_that(beats: list[Any], sent: Callable[[], int]) -> None:
