@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from demo.fakes.sites import Sites
 from project.celery import app
+from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched
 from tests.integration.mail import shipments
 from workers import broker_link, task_names
@@ -193,7 +194,7 @@ def test_the_task_at_the_end_has_the_name_of_its_fetch(broker: redis.Redis) -> N
 
 
 @pytest.mark.usefixtures("messages")
-def test_lines_of_a_fetch_carry_its_id(fetcher: Fetcher, running_sites: Sites) -> None:
+def test_lines_of_a_fetch_carry_its_id(fetcher: Fetcher, running_sites: Sites, eventually: Eventually) -> None:
     """Each its own, in one batch; without the URL, which may hold secrets. A retry keeps it."""
     with correlation.bound(ID):
         failing = request_fetch(running_sites.url(0, "/status/500?token=s3cret"), max_attempts=1)
@@ -201,6 +202,7 @@ def test_lines_of_a_fetch_carry_its_id(fetcher: Fetcher, running_sites: Sites) -
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         assert fetched(failing, fetcher).state == State.FAILED
         assert fetched(unnamed, fetcher).state == State.FAILED
+        eventually(lambda: sum(line["event"] == "fetch_failed" for line in lines) > 1, "the lines, after the rows")
     told = {line["fetch"]: line.get("correlation_id") for line in lines if line["event"] == "fetch_failed"}
     assert told == {failing.pk: ID, unnamed.pk: None}
     assert "s3cret" not in repr(lines)
