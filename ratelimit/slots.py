@@ -99,12 +99,12 @@ def reserve(site: str, count: int = 1, max_wait: float = 15.0) -> Reservation:
     if not 1 <= count <= MOST_SLOTS:
         raise ValueError(f"count must be between 1 and {MOST_SLOTS}, not {count}.")
     host = site_names.canonical(site)
-    for _ in range(MOST_TRIES):
+    for _ in range(MOST_TRIES - 1):
         reservation = _reserve(host, count, max_wait)
         if not reservation.is_too_short():
-            break
+            return reservation
         hand_back([slot.id for slot in reservation.slots], max(0.0, reservation.arrival_at - clock.now()))
-    return reservation
+    return _reserve(host, count, max_wait)  # may be too short: its holder finds that out
 
 
 def _reserve(host: str, count: int, max_wait: float) -> Reservation:

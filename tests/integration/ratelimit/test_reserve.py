@@ -199,3 +199,14 @@ def test_a_run_is_refused_at_once_though_a_single_start_was_given_back() -> None
     with pytest.raises(SlotTooFar):
         slots.reserve(SITE, count=2, max_wait=3)
     assert clock.now() - asked_at < 1
+
+
+def test_what_is_returned_is_never_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may take what was: of reservations that come too late, the last one is its caller's."""
+    monkeypatch.setattr(slots.Reservation, "is_too_short", lambda _reservation: True)
+    site_settings.set_rate("site.example", "1/s")
+    returned = slots.reserve("site.example", max_wait=100)
+    assert [slot.id for slot in returned.slots] == list(
+        Slot.objects.filter(released_at=None).values_list("pk", flat=True)
+    )
+    assert Slot.objects.count() <= slots.MOST_TRIES
