@@ -2,17 +2,20 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
 
 from api.http import problems
 from api.http.problems import NOT_FOUND, Problem
 
 
+@csrf_exempt
 def problem(request: HttpRequest, name: str) -> HttpResponse:
     """Show what a kind of problem means."""
     kind = problems.KINDS.get(name)
     return nothing(request) if kind is None else render(request, "api/problem.html", {"kind": kind})
 
 
+@csrf_exempt  # as the operations are: a POST gets this answer, too
 def nothing(request: HttpRequest) -> HttpResponse:
     """Answer where no operation is."""
     return Problem(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError, IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -15,6 +15,7 @@ from api.http import problems
 from api.http.bodies import StrictParser
 from api.http.problems import Kind, Problem
 from api.operations import emails, fetches, notifications, retries, sites, status
+from notifications.counters import Unreachable
 from ratelimit.site_names import InvalidSiteName
 from ratelimit.site_settings import SiteBusy
 from ratelimit.sites import SitesLocked, UnknownSite
@@ -99,7 +100,16 @@ def _not_found(_request: HttpRequest, error: Http404) -> HttpResponse:
     return Problem(problems.NOT_FOUND, str(error)).response()
 
 
+@api.exception_handler(IntegrityError)
+@api.exception_handler(DataError)
+def _not_stored(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
+    log.warning("api_value_refused", error=str(error))
+    refused = "PostgreSQL refuses a value, such as a user whom there is not: nothing was changed."
+    return Problem(problems.INVALID, refused).response()
+
+
 @api.exception_handler(DatabaseError)
-def _unavailable(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
+@api.exception_handler(Unreachable)
+def _unavailable(_request: HttpRequest, error: Exception) -> HttpResponse:
     log.warning("api_unavailable", error=str(error))
     return Problem(problems.UNAVAILABLE, problems.UNAVAILABLE.meaning).response()

@@ -73,7 +73,7 @@ def forget_user(user_id: UserKey) -> None:
 
 def connect_to_users() -> None:
     """Have users of AUTH_USER_MODEL be forgotten when they are deleted, if it is their keys that notifications have."""
-    if settings.WEIR_USER_FOREIGN_KEY or not settings.WEIR_USER_KEY:
+    if user_keys.are_of_accounts():
         for model in apps.get_models():
             _connect_to(model)
         class_prepared.connect(_connect_to, dispatch_uid="notifications.forgetting")

@@ -150,6 +150,11 @@ def _name_of_key(user_model: str) -> str:
     raise ImproperlyConfigured(f"{NOT_KNOWN}: the primary key of {user_model} is a {type(key).__name__}.")
 
 
+def are_of_accounts() -> bool:
+    """Return whether the users of notifications are those of AUTH_USER_MODEL."""
+    return bool(settings.WEIR_USER_FOREIGN_KEY or not settings.WEIR_USER_KEY)
+
+
 def clean(value: object) -> UserKey:
     """Return the key in the type of this installation's keys. Raises ValueError for what cannot be one."""
     try:

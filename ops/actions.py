@@ -90,7 +90,10 @@ class RetryFailed(Reason):
     """At most how many."""
 
     expected = forms.IntegerField(
-        label="At most", min_value=0, help_text="So many would be queued again now. If there are more, nothing is done."
+        label="At most",
+        min_value=0,
+        max_value=LARGEST,
+        help_text="So many would be queued again now. If there are more, nothing is done.",
     )
     field_order = ("expected", "why")
 

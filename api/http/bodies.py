@@ -10,6 +10,7 @@ from api.http.problems import INVALID, MALFORMED, UNSUPPORTED_MEDIA_TYPE, Proble
 from workers.cursors import is_text
 
 JSON: Final = "application/json"
+MOST_NAMES: Final = 100
 UNSTORABLE: Final = "Texts must be Unicode, without NUL and without halves of surrogate pairs."
 
 
@@ -46,6 +47,8 @@ def refuse_unstorable(value: object) -> None:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) > MOST_NAMES:  # each that is not known would become an entry of the answer
+        raise Problem(INVALID, f"An object has more than {MOST_NAMES} names.")
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name stands twice in an object")

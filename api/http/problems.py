@@ -98,7 +98,7 @@ UNAVAILABLE: Final = Kind(
     "unavailable",
     503,
     "It cannot be answered now",
-    "The database is away, or busy: try again when Retry-After is over.",
+    "PostgreSQL or Redis is away, or busy: try again when Retry-After is over.",
     5,
 )
 KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in list(globals().values()) if isinstance(kind, Kind)}

@@ -11,6 +11,7 @@ from workers.fetches.reports.fetch_list import ROWS
 from workers.fetches.targets import MAX_LENGTH
 
 MOST_URLS: Final = 1_000
+MOST_RETRIED: Final = 100_000
 FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
 
@@ -153,7 +154,7 @@ class RetryFilter(Body):
     ids: Annotated[
         list[Annotated[Count, Field(ge=1, le=LARGEST_ID)]] | None, Field(min_length=1, max_length=MOST_URLS)
     ] = None
-    site: Annotated[Text, Field(max_length=300)] = ""
+    site: Host = ""
     error: Annotated[Text, Field(max_length=1_000)] = ""
     status: Annotated[Count | None, Field(ge=100, le=999)] = None
     url: Annotated[Text, Field(max_length=MAX_LENGTH)] = ""
@@ -166,7 +167,7 @@ class Retry(Body):
 
     filter: RetryFilter
     dry_run: Flag = False
-    expected: Annotated[Count | None, Field(ge=0, description="needed without `dry_run`")] = None
+    expected: Annotated[Count | None, Field(ge=0, le=MOST_RETRIED, description="needed without `dry_run`")] = None
     why: Why = ""
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 
-from notifications import inbox
+from notifications import inbox, user_keys
 from notifications.models import Notification
 from notifications.web import asked, polls
 
@@ -30,6 +30,8 @@ def _door(method: str) -> Callable[[View], View]:
         def _answer(request: HttpRequest) -> HttpResponse:
             if request.method != method:
                 return HttpResponseNotAllowed([method])
+            if not user_keys.are_of_accounts():
+                raise Http404("Notifications are for users who are not in AUTH_USER_MODEL (WEIR_USER_KEY).")
             if not request.user.is_authenticated:
                 return JsonResponse({"error": "You are signed out."}, status=401)
             try:

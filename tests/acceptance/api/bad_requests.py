@@ -261,6 +261,9 @@ def _wrong_retries() -> Iterator[Bad]:
         {"filter": {"ids": ["1"]}, "expected": 1},
         {"filter": {"ids": list(range(1, 1_002))}, "expected": 1},
         {"filter": {"site": "unknown.example"}, "expected": 1},
+        {"filter": {"site": "a b"}, "dry_run": True},
+        {"filter": {"status": 503}, "expected": 2**63 - 1},
+        {str(number): 1 for number in range(100_000)},
         {"filter": {"since": "soon"}, "expected": 1},
         {"filter": {"url": "a\0b"}, "expected": 1},
     )

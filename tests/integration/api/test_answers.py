@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db import DataError, IntegrityError, OperationalError
 from django.test import Client
 from django.utils import timezone
 
@@ -11,6 +12,7 @@ from api import idempotency
 from api.http import problems
 from api.models import KeptAnswer
 from notifications import inbox
+from notifications.counters import Unreachable
 from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.models import Site
@@ -171,3 +173,38 @@ def test_an_error_names_the_id_of_its_log_lines(program: Program, monkeypatch: p
     monkeypatch.setattr("api.operations.fetches.fetch_way", fail)
     answer = program.call("GET", "/fetches/1")
     assert (answer.status_code, bool(answer.headers.get("X-Request-ID"))) == (500, True)
+
+
+def test_a_post_to_nowhere_is_not_refused_as_forged(program: Program) -> None:
+    """As by Django's middleware, which the pages about it pass."""
+    browser = Client(enforce_csrf_checks=True)
+    answer = browser.post("/api/v1/notification", b"{}", content_type="application/json")
+    assert (answer.status_code, answer.json()["type"]) == (404, problems.NOT_FOUND.type)
+    assert program.call("POST", "/fetches/", {}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (IntegrityError("a foreign key"), problems.INVALID),  # trying again helps nobody
+        (DataError("out of range"), problems.INVALID),
+        (OperationalError("away"), problems.UNAVAILABLE),
+        (Unreachable("Redis is away"), problems.UNAVAILABLE),
+    ],
+)
+def test_what_servers_refuse(
+    program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: problems.Kind
+) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("notifications.inbox.unread_count", refuse)
+    answer = program.call("GET", f"/unread/{USER}")
+    assert (answer.status_code, answer.json()["type"]) == (kind.status, kind.type)
+
+
+def test_an_object_of_very_many_names_is_refused_at_once(program: Program) -> None:
+    """Each that is not known would be an entry of the answer."""
+    answer = program.call("POST", "/fetches", {str(number): 1 for number in range(200)})
+    assert answer.status_code == 422
+    assert "more than 100 names" in answer.json()["detail"]

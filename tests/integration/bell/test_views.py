@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth import get_user_model
 from django.template import Context, Template
 from django.test import Client, RequestFactory
@@ -191,3 +192,18 @@ def test_numbers_of_a_thousand_users_are_one_call(costs: Costs) -> None:
         assert inbox.unread_counts(range(1, 1_001)) == dict.fromkeys(range(1, 1_001), 1)
     assert cost.calls == 1
     assert Notification.objects.count() == 1_000
+
+
+def test_an_account_is_not_the_user_of_the_same_key(tab: Tabs, settings: LazySettings) -> None:
+    """Where users live elsewhere, an operator's account has the key of somebody else."""
+    opened = tab()
+    inbox.notify(opened.user, "news", "Not for the operator")
+    settings.WEIR_USER_KEY = "integer"
+    for path in GETS:
+        assert opened.client.get(f"/bell/{path}").status_code == 404
+    for path in POSTS:
+        assert opened.client.post(f"/bell/{path}", {}, content_type="application/json").status_code == 404
+    assert inbox.unread_count(opened.user) == 1
+    request = RequestFactory().get("/")
+    request.user = get_user_model().objects.get(pk=opened.user)
+    assert not Template("{% load bell %}{% bell %}").render(Context({"request": request})).strip()

@@ -56,7 +56,7 @@ customElements.define("weir-bell", class extends HTMLElement {
   // What the server says, if it says something new.
   async #ask(path, options) {
     if (this.#ended) return;
-    const mine = ++this.#asked;
+    const mine = ++this.#asked, had = this.#etag;
     try {
       const answer = await fetch(this.getAttribute("src") + path,
         { cache: "no-store", redirect: "error", signal: AbortSignal.timeout(10000), ...options });
@@ -67,10 +67,10 @@ customElements.define("weir-bell", class extends HTMLElement {
       const found = status !== 304 && await answer.json();
       this.#failures = 0;
       this.#state("");
-      if (mine < this.#told) return; // what was asked for later is shown
+      if (mine < this.#told || !found && this.#etag !== had) return; // not of it
       this.#told = mine;
-      this.#etag = answer.headers.get("ETag"); // it goes with the number that is shown
-      if (found) this.#show(found.unread);
+      this.#etag = answer.headers.get("ETag");  // its number
+      found && this.#show(found.unread);
       return found;
     } catch {
       this.#failures += 1;
