@@ -22,9 +22,7 @@ class Kind:
     status: int
     title: str
     meaning: str  # with what to do next
-    retry_after_s: int = (
-        0  # what Retry-After says, unless the problem knows better; 0: nothing, as waiting helps nobody
-    )
+    retry_after_s: int = 0  # what Retry-After says, unless the problem knows better; 0: waiting helps nobody
 
     @property
     def type(self) -> str:

@@ -74,7 +74,7 @@ def refusal(email: Email, act: Act) -> str:
             f"E-mail {email.pk} may have been accepted: {email.relay} is asked what became of it until "
             f"{email.ask_until:%Y-%m-%d %H:%M} UTC. Wait for that."
         )
-    if act == Act.CORRECT and was_given_up(email):
+    if act == Act.CORRECT and _was_given_up(email):
         return (
             f"E-mail {email.pk} was left unsent, and may have arrived: it is not rendered anew. "
             "Send it again, if its recipient may get it twice."
@@ -82,8 +82,8 @@ def refusal(email: Email, act: Act) -> str:
     return ""
 
 
-def was_given_up(email: Email) -> bool:
-    """Return whether somebody has left it unsent without knowing whether it arrived."""
+def _was_given_up(email: Email) -> bool:
+    """Tell whether somebody has left it unsent without knowing whether it arrived."""
     last = email.resolutions.order_by("-pk").first() if email.state == State.FAILED else None
     return last is not None and last.done == Act.GIVE_UP
 

@@ -67,9 +67,9 @@ customElements.define("weir-bell", class extends HTMLElement {
       const found = status !== 304 && await answer.json();
       this.#failures = 0;
       this.#state("");
-      if (mine < this.#told || !found && this.#etag !== had) return; // not of it
+      if (mine < this.#told || !found && this.#etag !== had) return; // not its 304
       this.#told = mine;
-      this.#etag = answer.headers.get("ETag");  // its number
+      this.#etag = answer.headers.get("ETag"); // its number
       found && this.#show(found.unread);
       return found;
     } catch {
