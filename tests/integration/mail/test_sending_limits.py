@@ -36,15 +36,15 @@ def test_who_runs_out_of_time_leaves_the_rest_to_others() -> None:
 
 def test_emails_leave_no_faster_than_the_mail_servers_rate(mail: MailServer, settings: LazySettings) -> None:
     """By the server's own list, however many send."""
-    settings.WEIR_MAIL_RATE = "10/s"
+    settings.WEIR_MAIL_RATE = "2/s"
     sender.site.cache_clear()
-    emails = [ship() for _ in range(8)]
+    emails = [ship() for _ in range(4)]
     before = len(mail.events())
     runner.send_due()
     assert {state(email)[0] for email in emails} == {State.SENT}
     began = [event.at_ns for event in mail.events()[before:] if event.event == "began"]
     assert len(began) == len(emails)
-    assert min(later - earlier for earlier, later in pairwise(began)) >= 0.095e9
+    assert min(later - earlier for earlier, later in pairwise(began)) >= 0.475e9
 
 
 def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -> None:
