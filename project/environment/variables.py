@@ -87,7 +87,7 @@ class Servers(Group):
         default=SecretStr(""),
         description="PostgreSQL 15 or newer: `postgresql://USER:PASSWORD@HOST:5432/NAME`.",
     )
-    WEIR_TRANSACTION_POOLING: bool = Field(
+    WEIR_TRANSACTION_POOLING: Flag = Field(
         default=False,
         description="Whether `DATABASE_URL` names a pooler that gives each transaction another session, such as "
         "PgBouncer with `pool_mode = transaction` ([how to](../how-to/use-a-pooler.md)).",

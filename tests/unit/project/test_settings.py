@@ -84,6 +84,7 @@ NETWORKS = "must be networks (no host bits set) with commas between them, such a
         ("WEIR_OBEY_ROBOTS", "ture", "must be true or false"),
         ("WEIR_OBEY_ROBOTS", "2", "must be true or false"),
         ("DJANGO_DEBUG", "nope", "must be true or false"),
+        ("WEIR_TRANSACTION_POOLING", "ture", "must be true or false"),
         ("WEIR_LOG_FORMAT", "yaml", "must be json, text or colour"),
         ("WEIR_LOG_LEVEL", "loud", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL"),
         ("EMAIL_PORT", "65536", "must be at most 65535"),
