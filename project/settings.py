@@ -17,6 +17,7 @@ from project.logs import formats
 from project.processes import folder
 from workers import task_names
 from workers.mail.transports import relay_urls
+from workers.schedule import SCHEDULE
 
 env = environment.read(CHECKOUT / ".env", folder.decided)
 
@@ -171,23 +172,10 @@ CELERY_WORKER_LOST_WAIT = 0.5  # no process waits for results of a killed child,
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "default"
+# What keeps Weir going waits for no task of a user, which are in `default`.
 CELERY_TASK_ROUTES = {
-    # What keeps Weir going waits for no task of a user, which are in `default`.
-    task_names.DISPATCH: {"queue": "ticks"},
-    task_names.SWEEP: {"queue": "ticks"},
-    task_names.PUBLISH_POSTPONED: {"queue": "ticks"},
-    task_names.FLUSH_UNREAD: {"queue": "ticks"},
-    # What may take long holds up none of these.
-    task_names.SETTLE_UNREAD: {"queue": "maintenance"},
-    task_names.RECONCILE_UNREAD: {"queue": "maintenance"},
-    task_names.PURGE_NOTIFICATIONS: {"queue": "maintenance"},
-    task_names.PURGE_FETCHES: {"queue": "maintenance"},
-    task_names.EXPIRE_NOTIFICATIONS: {"queue": "maintenance"},
-    task_names.PURGE_EMAILS: {"queue": "maintenance"},
-    task_names.ROLL_UP: {"queue": "maintenance"},
-    task_names.PURGE_API: {"queue": "maintenance"},
+    **{entry.task: {"queue": entry.queue} for entry in SCHEDULE if entry.task != task_names.HEARTBEAT},  # one a queue
     task_names.FETCH_BATCH: {"queue": "fetch"},
-    task_names.SEND_EMAILS: {"queue": "mail"},  # a mail server that hangs must hold up nothing else
 }
 CELERY_WORKER_ETA_TASK_LIMIT = 1000
 CELERY_WORKER_PREFETCH_MULTIPLIER = 2

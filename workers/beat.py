@@ -18,10 +18,10 @@ from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 from postgres import statements
 from workers import broker_link, task_names, ticks
 from workers.processes import presence
+from workers.processes.turning import BEAT
 
 log = structlog.get_logger(__name__)
 
-KIND: Final = "beat"  # in the table of processes
 STANDBY = 1.0  # seconds between two attempts of a standby to get the lease
 CLOCK_TOLERANCE: Final = timedelta(seconds=1)  # by which another beat's clock may be ahead of this one's
 LEASE_S: Final = 6.0  # a beat renews its lease once a second
@@ -82,7 +82,7 @@ class LeasedScheduler(DatabaseScheduler):  # type: ignore[misc]  # django-celery
         self._holder = uuid4()
         self._full: set[str] = set()  # queues whose ticks wait for their workers
         self._has_looked = False  # in this turn, whether the schedule was changed
-        self._presence = presence.begin(KIND, f"{os.environ.get('HONCHO_PROCESS_NAME') or KIND}@{presence.host()}")
+        self._presence = presence.begin(BEAT, f"{os.environ.get('HONCHO_PROCESS_NAME') or BEAT}@{presence.host()}")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:

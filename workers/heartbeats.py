@@ -7,11 +7,10 @@ from django.db.models.functions import Now
 
 from workers.models import Heartbeat
 from workers.processes.models import Process
-from workers.processes.turning import KINDS
+from workers.processes.turning import BEAT, KINDS
+from workers.schedule import QUEUES
 
-QUEUES = ("default", "ticks", "maintenance", "fetch", "mail")
 FRESH = timedelta(minutes=3)
-BEAT = "beat"  # the kind of beat's processes
 
 
 def beat(queue: str) -> None:

@@ -5,6 +5,10 @@ from datetime import timedelta
 
 from workers import task_names
 
+# `default` is for the tasks of users. What may take long is not in `ticks`, which keeps Weir going, and a mail server
+# that hangs holds up nothing but `mail`.
+QUEUES = ("default", "ticks", "maintenance", "fetch", "mail")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -82,39 +86,15 @@ SCHEDULE = (
         every=timedelta(hours=1),
         queue="maintenance",
     ),
-    Entry(
-        name="weir: heartbeat default",
-        task=task_names.HEARTBEAT,
-        every=timedelta(minutes=1),
-        queue="default",
-        arguments=["default"],
-    ),
-    Entry(
-        name="weir: heartbeat ticks",
-        task=task_names.HEARTBEAT,
-        every=timedelta(minutes=1),
-        arguments=["ticks"],
-    ),
-    Entry(
-        name="weir: heartbeat maintenance",
-        task=task_names.HEARTBEAT,
-        every=timedelta(minutes=1),
-        queue="maintenance",
-        arguments=["maintenance"],
-    ),
-    Entry(
-        name="weir: heartbeat fetch",
-        task=task_names.HEARTBEAT,
-        every=timedelta(minutes=1),
-        queue="fetch",
-        arguments=["fetch"],
-    ),
-    Entry(
-        name="weir: heartbeat mail",
-        task=task_names.HEARTBEAT,
-        every=timedelta(minutes=1),
-        queue="mail",
-        arguments=["mail"],
+    *(
+        Entry(
+            name=f"weir: heartbeat {queue}",
+            task=task_names.HEARTBEAT,
+            every=timedelta(minutes=1),
+            queue=queue,
+            arguments=[queue],
+        )
+        for queue in QUEUES
     ),
 )
 

@@ -15,8 +15,8 @@ from django.db import transaction
 from postgres import planner, statements
 from ratelimit.models import PAUSED_FOREVER
 from workers import broker_link
-from workers.heartbeats import QUEUES
 from workers.processes.status import ProcessStatus, processes
+from workers.schedule import QUEUES
 
 _query = partial(statements.run_within, "workers.overview")
 

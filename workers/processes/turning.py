@@ -16,7 +16,8 @@ from django.db import connection
 from workers import broker_link, task_names
 from workers.processes import presence
 
-# By the queue; all others are workers.
+# The kinds of processes. Workers have them by their queue; all others are "worker".
+BEAT = "beat"
 KINDS = {"fetch": "fetcher", "mail": "mailer", "maintenance": "maintenance", "ticks": "ticks"}
 
 

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from ops.metrics.families import gauges
-from workers import broker_link, heartbeats
+from workers import broker_link, heartbeats, schedule
 from workers.overview.problems import NEEDED
 from workers.processes.status import processes
 
@@ -21,7 +21,7 @@ def families() -> Iterator[Metric]:
         "Since a worker of the queue last ran its scheduled task: beat, broker, worker and database work together. "
         "+Inf: it never did.",
         "queue",
-        {queue: ages.get(queue, math.inf) for queue in heartbeats.QUEUES},
+        {queue: ages.get(queue, math.inf) for queue in schedule.QUEUES},
     )
     states = Counter(
         (process.kind, "alive" if process.runs else "silent") for process in processes() if process.state != "gone"
@@ -37,5 +37,5 @@ def families() -> Iterator[Metric]:
 
 def message_families() -> Iterator[Metric]:
     """Yield how many messages wait in the broker. Raises broker_link.Unreachable."""
-    messages = {queue: broker_link.waiting_in(queue) for queue in heartbeats.QUEUES}
+    messages = {queue: broker_link.waiting_in(queue) for queue in schedule.QUEUES}
     yield gauges("weir_messages_waiting", "Messages that wait for a worker of the queue.", "queue", messages)

@@ -9,7 +9,7 @@ from project.doctor.findings import Check, Verdict, good, warning, wrong
 from project.doctor.themes.postgresql import SERVER, TABLES
 from project.doctor.themes.processes import WORKERS
 from project.doctor.themes.redis_server import BROKER
-from workers import broker_link, consumers, heartbeats, ticks
+from workers import broker_link, consumers, heartbeats, schedule, ticks
 from workers.cli.suggestions import did_you_mean
 from workers.fetches.dispatch import MOST_WAITING
 from workers.fetches.models import Fetch
@@ -27,7 +27,7 @@ def consumed(unserved: Sequence[str]) -> Sequence[Verdict]:
         wrong(f"No worker consumes the queue {queue}: start one with `celery -A project worker --queues {queue}`.")
         for queue in unserved
     ]
-    return found or [good(f"Workers consume {', '.join(heartbeats.QUEUES)}.")]
+    return found or [good(f"Workers consume {', '.join(schedule.QUEUES)}.")]
 
 
 def lengths(waiting: Mapping[str, int]) -> Sequence[Verdict]:
@@ -81,7 +81,7 @@ def _tasks() -> Sequence[Verdict]:
 
 
 def _lengths() -> Sequence[Verdict]:
-    return lengths({queue: broker_link.waiting_in(queue) for queue in heartbeats.QUEUES})
+    return lengths({queue: broker_link.waiting_in(queue) for queue in schedule.QUEUES})
 
 
 def checks() -> list[Check]:
@@ -89,7 +89,7 @@ def checks() -> list[Check]:
     return [
         Check(
             name="consumers",
-            ask=lambda: consumed(consumers.unserved_queues(*heartbeats.QUEUES)),
+            ask=lambda: consumed(consumers.unserved_queues(*schedule.QUEUES)),
             needs=(BROKER, SERVER, WORKERS),
             within_s=CONSUMERS_WITHIN_S,
         ),

@@ -16,7 +16,7 @@ from notifications.link import places, urls
 from notifications.link.keys import keys
 from project.doctor.findings import Check, Verdict, good, not_checked, warning, wrong
 from project.environment.urls import REDIS_SCHEMES
-from workers import broker_link, heartbeats
+from workers import broker_link, schedule
 
 SERVER, BROKER = "Redis", "the broker"  # what these checks provide
 ANSWER_WITHIN_S = 2.0
@@ -159,7 +159,7 @@ def _send() -> Verdict:
     """Do what a sender of messages does first."""
     broker_link.forget_outage()
     try:
-        broker_link.waiting_in(heartbeats.QUEUES[0])
+        broker_link.waiting_in(schedule.QUEUES[0])
     except broker_link.Unreachable as error:
         if error.__cause__ is None:
             return wrong(f"{error}.")

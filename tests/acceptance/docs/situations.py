@@ -136,8 +136,8 @@ site_settings.set_rate("api.exmaple.com", "1/s")
 # Beat's first ones come a minute after its start; these come at once, to the same workers.
 HEARTBEATS = """
 from project.celery import app
-from workers import heartbeats, task_names
-for queue in heartbeats.QUEUES:
+from workers import schedule, task_names
+for queue in schedule.QUEUES:
     app.send_task(task_names.HEARTBEAT, [queue], queue=queue)
 """
 # What a page speaks of is made in Django's shell before the block with this first line: (page, first line) -> code.

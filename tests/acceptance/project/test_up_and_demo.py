@@ -23,7 +23,7 @@ import pytest
 from project import embedded
 from project.checkout import CHECKOUT
 from tests.waiting import in_time, wait_for
-from workers import heartbeats
+from workers import schedule
 
 MANAGE = [sys.executable, str(CHECKOUT / "manage.py")]
 STOPS_WITHIN_S = 5.0
@@ -222,7 +222,7 @@ def test_up_serves_and_sigterm_stops_everything(home: Path) -> None:
         assert wrong == []
         in_time(was_soon, "`doctor` took five seconds")
         running = processes_of(home)
-        for queue in heartbeats.QUEUES:
+        for queue in schedule.QUEUES:
             assert any(f"--queues {queue} " in words for words in running)
         assert f"http://127.0.0.1:{port}/admin/" in log.read_text()
         asked_at = time.monotonic()

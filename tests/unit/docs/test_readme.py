@@ -11,7 +11,7 @@ from django.core.management import get_commands
 from project.checkout import CHECKOUT
 from tests.command_lines import check_line, make_targets
 from tests.unit.project.test_deployment_files import variables_listed
-from workers import beat
+from workers.processes.turning import BEAT
 
 PAGES = {
     str(path.relative_to(CHECKOUT)): path
@@ -115,7 +115,7 @@ def test_settings_reference_names_what_the_procfile_reads() -> None:
     read: dict[str, list[str]] = {"HONCHO_PROCESS_NAME": []}
     for name, default in re.findall(r"\$\{(\w+):-([^}]*)\}", (CHECKOUT / "Procfile").read_text()):
         read.setdefault(name, []).append(default)
-    read["HONCHO_PROCESS_NAME"].append(beat.KIND)
+    read["HONCHO_PROCESS_NAME"].append(BEAT)
     _, _, theirs = PAGES["docs/reference/settings.md"].read_text().partition("## Read by the Procfile")
     rows = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", theirs, re.MULTILINE)
     assert {name: re.findall(r"`(.*?)`", defaults) for name, defaults in rows} == read

@@ -24,9 +24,8 @@ from project.doctor.themes import (
     themes,
     variables,
 )
-from workers import heartbeats
 from workers.processes.status import ProcessStatus
-from workers.schedule import SCHEDULE
+from workers.schedule import QUEUES, SCHEDULE
 
 MIB = 2**20
 SERVER = postgresql.Server(
@@ -203,7 +202,7 @@ def test_a_check_decides(verdict: Verdict, level: str, words: str) -> None:
         ),
         (queues.consumed([]), [("good", "Workers consume default, ticks, maintenance, fetch, mail.")]),
         (queues.consumed(["mail"]), [("wrong", "celery -A project worker --queues mail")]),
-        (queues.lengths(dict.fromkeys(heartbeats.QUEUES, 0)), [("good", "0 in default, 0 in ticks")]),
+        (queues.lengths(dict.fromkeys(QUEUES, 0)), [("good", "0 in default, 0 in ticks")]),
         (
             queues.lengths({"default": 1_000, "ticks": 40, "fetch": 501}),
             [("warning", "40 mess"), ("warning", "501 mess")],

@@ -25,9 +25,9 @@ from project import environment
 from project.checkout import CHECKOUT
 from project.processes import folder
 from tests.command_lines import NoSuchCommandError, check_line, check_words, make_targets
-from workers import beat, heartbeats
-from workers.processes.turning import KINDS
-from workers.schedule import SCHEDULE
+from workers import heartbeats
+from workers.processes.turning import BEAT, KINDS
+from workers.schedule import QUEUES, SCHEDULE
 
 PROCESSES = ["web", "worker", "ticks", "maintenance", "fetcher", "mailer", "beat"]
 PASSWORDS = ["POSTGRES_PASSWORD", "POSTGRES_OWNER_PASSWORD", "POSTGRES_APP_PASSWORD", "REDIS_PASSWORD"]
@@ -215,7 +215,7 @@ def test_every_queue_has_a_worker() -> None:
 
     assert served == routed | {settings.CELERY_TASK_DEFAULT_QUEUE}
     assert served == routed | {entry.queue for entry in SCHEDULE}
-    assert served == set(heartbeats.QUEUES)
+    assert served == set(QUEUES)
 
 
 def test_compose_file_fits_the_schema() -> None:
@@ -282,9 +282,9 @@ def test_compose_checks_that_each_process_turns() -> None:
     commands = {name: " ".join(service.get("command", [])) for name, service in services().items()}
     queues = {name: found[1] for name, line in commands.items() if (found := re.search(r"--queues (\S+)", line))}
 
-    assert sorted(queues.values()) == sorted(heartbeats.QUEUES)
+    assert sorted(queues.values()) == sorted(QUEUES)
     assert {name: KINDS.get(queue, "worker") for name, queue in queues.items()} == {name: name for name in queues}
-    for name in (*queues, beat.KIND):
+    for name in (*queues, BEAT):
         assert services()[name]["healthcheck"]["test"][-3:] == ["check_heartbeat", "--process", name]
 
 

@@ -17,7 +17,7 @@ from honcho.environ import parse_procfile
 from project.checkout import CHECKOUT
 from project.environment.variables import Variables
 from tests.command_lines import check_words
-from workers import heartbeats
+from workers import schedule
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="this machine has no kubectl")
 VERSIONS = ["1.30", "1.34"]  # of Kubernetes
@@ -233,7 +233,7 @@ def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
     assert "replicas" not in of_kind("Deployment")["weir-fetcher"]["spec"]
     assert "weir_fetches_oldest_due_seconds" in names
     assert {name for name in names if f'"{name}"' not in code} == set()
-    assert queue in heartbeats.QUEUES
+    assert queue in schedule.QUEUES
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is missing (apt install prometheus)")

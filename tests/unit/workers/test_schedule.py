@@ -9,8 +9,7 @@ import pytest
 from project.celery import app
 from project.checkout import CHECKOUT
 from workers import task_names
-from workers.heartbeats import QUEUES
-from workers.schedule import SCHEDULE, Entry
+from workers.schedule import QUEUES, SCHEDULE, Entry
 
 entries = pytest.mark.parametrize("entry", SCHEDULE, ids=lambda entry: entry.name)
 

@@ -3,7 +3,7 @@ import socket
 from django.core.management.base import CommandError, CommandParser
 from django.db import Error
 
-from workers import heartbeats
+from workers import heartbeats, schedule
 from workers.cli.actions import ExactCommand
 from workers.processes.status import SILENT_AFTER_S, ProcessStatus, processes
 
@@ -20,7 +20,7 @@ class Command(ExactCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         asked = parser.add_mutually_exclusive_group(required=True)
-        asked.add_argument("queue", nargs="?", choices=heartbeats.QUEUES)
+        asked.add_argument("queue", nargs="?", choices=schedule.QUEUES)
         asked.add_argument(
             "--process",
             metavar="NAME",
