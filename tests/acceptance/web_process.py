@@ -1,20 +1,32 @@
-"""The web process of a cluster, and commands, as its processes run."""
+"""The web process by its line of the Procfile, of a cluster or on the test database; and commands of a cluster."""
 
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from django.conf import settings
+from django.db import connection
 from honcho.environ import parse_procfile
 
 from demo.fakes.children import die_with_parent
 from project.checkout import CHECKOUT
+from project.processes.procfile import web_answers
 from tests.acceptance.conftest import Cluster
+from tests.forked import Forked
+from tests.servers import database_url, redis_url
+from tests.valkeys import free_port
 from tests.waiting import wait_for
+
+HOST = "127.0.0.1"
+ENDS_WITHIN_S = 10
 
 
 def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
@@ -22,11 +34,10 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
 
     `within` is a command to which that is handed.
     """
-    line = parse_procfile((CHECKOUT / "Procfile").read_text()).processes["web"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with cluster.log(name).open("wb") as output:
         cluster.processes[name] = subprocess.Popen(
-            [*within, "/bin/sh", "-c", f"exec {line}"],
+            [*within, "/bin/sh", "-c", f"exec {_line()}"],
             cwd=CHECKOUT,
             env={**cluster.environment, "PORT": "0", "PATH": path},
             stdout=output,
@@ -41,6 +52,42 @@ def start(cluster: Cluster, name: str, *, within: Sequence[str] = ()) -> str:
 
     wait_for(url, 30, f"{name}: {cluster.log(name)}")
     return url()
+
+
+def forked(port: int, environment: Mapping[str, str], output: IO[bytes], *, start_new_session: bool = False) -> Forked:
+    """Start a web process in less time: as a fork of this one, which has imported most of what it needs."""
+    words = shlex.split(_line().replace("${HOST:-127.0.0.1}", HOST).replace("${PORT:-8000}", str(port)))
+    return Forked("-m", *words, environment=environment, output=output, start_new_session=start_new_session)
+
+
+@contextmanager
+def on_test_database(log: Path, **environment: str) -> Iterator[str]:
+    """Run a web process with the database and the Redis of this process; yields its address."""
+    port = free_port()
+    its = {
+        **os.environ,
+        "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
+        "REDIS_URL": redis_url(),
+        "DJANGO_SECRET_KEY": settings.SECRET_KEY,
+        "SKIP_CHECKS": "1",
+        **environment,
+    }
+    with log.open("wb") as output:
+        process = forked(port, its, output)
+    try:
+        wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.terminate()
+        try:
+            process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def _line() -> str:
+    line: str = parse_procfile((CHECKOUT / "Procfile").read_text()).processes["web"]
+    return line
 
 
 def manage(cluster: Cluster, *arguments: str, **environment: str) -> str:

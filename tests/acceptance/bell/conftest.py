@@ -1,8 +1,6 @@
 """A web process on the test database, a browser, and users whose tabs show the bell."""
 
-import os
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,20 +14,14 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 from playwright.sync_api import Browser, Page, Route, expect
-from pytest_django import DjangoDbBlocker
 
 from notifications import reconcile
 from notifications.link import calls
-from project.processes.procfile import web_answers
+from tests.acceptance import web_process
 from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops.browser import Witness, visiting
 from tests.acceptance.processes import Processes
-from tests.forked import Forked
-from tests.servers import database_url, redis_url
-from tests.valkeys import free_port
-from tests.waiting import wait_for
 
-HOST = "127.0.0.1"
 EVERY_S = 1
 # One poll, and the time that a busy machine takes to answer it.
 WITHIN_MS = 1_000 * EVERY_S + 2_000
@@ -38,33 +30,14 @@ WITHIN_MS = 1_000 * EVERY_S + 2_000
 @pytest.fixture(scope="module")
 def base(
     django_db_setup: None,  # noqa: ARG001  the database is there
-    django_db_blocker: DjangoDbBlocker,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """The address of a web process; tests without a browser are skipped."""
     if browsers.WHY_NOT:
         pytest.skip(browsers.WHY_NOT)
-    port, log = free_port(), tmp_path_factory.mktemp("web") / "web.log"
-    with django_db_blocker.unblock(), log.open("wb") as output:
-        environment = {
-            **os.environ,
-            "DATABASE_URL": database_url(connection.settings_dict["NAME"]),
-            "REDIS_URL": redis_url(),
-            "DJANGO_SECRET_KEY": settings.SECRET_KEY,
-            "DJANGO_SETTINGS_MODULE": "tests.acceptance.bell.bell_settings",
-            "SKIP_CHECKS": "1",
-        }
-        arguments = ["project.asgi:application", "--host", HOST, "--port", str(port), "--no-access-log"]
-        process = Forked("-m", "uvicorn", *arguments, environment=environment, output=output)
-    try:
-        wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
-        yield f"http://{HOST}:{port}"
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    log = tmp_path_factory.mktemp("web") / "web.log"
+    with web_process.on_test_database(log, DJANGO_SETTINGS_MODULE="tests.acceptance.bell.bell_settings") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,10 @@ from demo.fakes.mail_server import MailServer
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests import own_servers
-from tests.acceptance import all_jobs
+from tests.acceptance import all_jobs, web_process
 from tests.acceptance.conftest import Cluster
 from tests.acceptance.faults import faults
 from tests.acceptance.great_run.crowd import TABLE, Crowd, Place
-from tests.forked import Forked
 from tests.own_servers import Server
 from tests.valkeys import Valkey, free_port, valkeys
 
@@ -93,12 +92,8 @@ class Stage:
 
     def _launch_web(self) -> None:
         with self.cluster.log("web").open("wb") as output:
-            self.cluster.processes["web"] = Forked(
-                *("-m", "uvicorn", "project.asgi:application", "--host", "127.0.0.1", "--port", str(self.web_port)),
-                *("--no-access-log", "--no-proxy-headers"),
-                environment=self.cluster.environment,
-                output=output,
-                start_new_session=True,
+            self.cluster.processes["web"] = web_process.forked(
+                self.web_port, self.cluster.environment, output, start_new_session=True
             )
 
     def start_all(self) -> None:

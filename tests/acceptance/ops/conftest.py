@@ -1,11 +1,8 @@
 """A web process on the test database, rows that strangers wrote, and a browser."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,15 +15,11 @@ from django.db.models import Q
 from playwright.sync_api import Browser
 
 from project.logins import links
-from project.processes.procfile import web_answers
+from tests.acceptance import web_process
 from tests.acceptance.ops import browser as browsers
 from tests.acceptance.ops import strangers
-from tests.forked import Forked
-from tests.servers import database_url, redis_url
-from tests.valkeys import free_port
-from tests.waiting import wait_for
+from tests.servers import database_url
 
-HOST = "127.0.0.1"
 NAME, PASSWORD = "kim", "open sesame, twice"
 
 
@@ -75,37 +68,15 @@ def web(
     hashed = make_password(PASSWORD, hasher=PBKDF2PasswordHasher())
     person = get_user_model().objects.create(username=NAME, password=hashed)
     person.user_permissions.set(links.operator().user_permissions.all())
-    port, log = free_port(), tmp_path_factory.mktemp("web") / "web.log"
-    process = _start(port, log)
-    try:
-        wait_for(lambda: web_answers(HOST, port), 60, f"the web process: {log}")
+    log = tmp_path_factory.mktemp("web") / "web.log"
+    with web_process.on_test_database(log, DJANGO_SETTINGS_MODULE="project.settings") as base:
         yield Web(
-            base=f"http://{HOST}:{port}",
+            base=base,
             operator=_session(_who_may_act()),
             nobody=_session(nobody),
             rows=rows,
-            database=_database(),
+            database=database_url(connection.settings_dict["NAME"]),
         )
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def _start(port: int, log: Path) -> Forked:
-    environment = {
-        **os.environ,
-        "DATABASE_URL": _database(),
-        "REDIS_URL": redis_url(),
-        "DJANGO_SECRET_KEY": settings.SECRET_KEY,
-        "SKIP_CHECKS": "1",
-    }
-    environment["DJANGO_SETTINGS_MODULE"] = "project.settings"
-    arguments = ["project.asgi:application", "--host", HOST, "--port", str(port), "--no-access-log"]
-    with log.open("wb") as output:
-        return Forked("-m", "uvicorn", *arguments, environment=environment, output=output)
 
 
 def _who_may_act() -> User:
@@ -113,10 +84,6 @@ def _who_may_act() -> User:
     of_change = Q(codename__startswith="change_") | Q(codename="resolve_email")
     user.user_permissions.add(*Permission.objects.filter(of_change))
     return user
-
-
-def _database() -> str:
-    return database_url(connection.settings_dict["NAME"])
 
 
 def _session(user: User) -> str:
