@@ -29,7 +29,7 @@ from tests.acceptance import networks
 from tests.forked import Forked
 from tests.servers import database_url
 from tests.waiting import wait_for
-from workers.fetches.models import FINAL, Fetch
+from workers.fetches.models import Fetch
 
 ALLOW_NETS = "127.1.0.0/16"
 CELERY = (sys.executable, "-m", "celery")
@@ -180,7 +180,7 @@ def all_ended() -> bool:
 def wait_for_progress(more: int, seconds: float, what: str) -> None:
     """Return when `more` fetches are done than now."""
     goal = states()["done"] + more
-    wait_for(lambda: states()["done"] > goal, seconds, what)
+    wait_for(lambda: states()["done"] >= goal, seconds, what)
 
 
 def used_share(arrivals: list[site_log.Arrival], intervals: Mapping[str, float], from_ns: int, until_ns: int) -> float:
@@ -191,12 +191,10 @@ def used_share(arrivals: list[site_log.Arrival], intervals: Mapping[str, float],
 
 
 __all__ = [
-    "FINAL",
     "Cluster",
     "all_ended",
     "set_rates",
     "states",
     "used_share",
-    "wait_for",
     "wait_for_progress",
 ]

@@ -133,8 +133,8 @@ class Outcome:
         assert self.drift == {}
 
 
-def outcome(running: sites.Sites, mails: MailServer, web: Web, intervals: Mapping[str, float]) -> Outcome:
-    """Wait until all is done that web code asked for, and return what has become of it."""
+def outcome(running: sites.Sites, mails: MailServer, committed: Committed, intervals: Mapping[str, float]) -> Outcome:
+    """Wait until all is done that was committed, and return what has become of it."""
     wait_for(all_ended, 240, f"all fetches to end: {states()}")
     wait_for(emails_ended, 120, "all e-mails to end")
     comes_true(lambda: judging.shown_wrong() == {}, 60)
@@ -146,7 +146,7 @@ def outcome(running: sites.Sites, mails: MailServer, web: Web, intervals: Mappin
         emails=len(accepted),
         twice=len(judging.twice(accepted)),
         unknown=Email.objects.filter(state=State.UNKNOWN).count(),
-        lost=judging.lost(web.committed, arrivals, accepted),
+        lost=judging.lost(committed, arrivals, accepted),
         drift=judging.shown_wrong(),
     )
 
@@ -198,7 +198,7 @@ def run(
                 print(", ".join(f"{way} after {seconds:.1f} s" for way, seconds in went_on.items()))
                 mend()
         connection.close()
-        found = Run(outcome=outcome(running, mails, web, intervals), slowest=slowest, refused=web.refused)
+        found = Run(outcome=outcome(running, mails, web.committed, intervals), slowest=slowest, refused=web.refused)
     told = ", ".join(f"{way} {seconds:.1f} s" for way, seconds in slowest.items())
     print(f"\n{faults} faults: {found.outcome}; web code was refused {web.refused} times; at the slowest {told}")
     return found

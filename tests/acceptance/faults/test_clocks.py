@@ -33,7 +33,7 @@ from workers.recovery.models import Recovery
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 AT_LENGTH = "WEIR_FAULTS" in os.environ
 HOUR_S = 3600
-# Where the clock stands, one after the other: each time it is right for a start.
+# Where the clock stands, one after the other; it is right before each step but that by +65 s.
 STEPS = (0, HOUR_S, 0, -HOUR_S, 0, 60, 0, -60, 5, 0, 24 * HOUR_S, 0) if AT_LENGTH else (0, HOUR_S, 0)
 AHEAD_S = 20.0 if AT_LENGTH else 6.0
 SUSPENDED_S = 60
@@ -119,9 +119,13 @@ def in_hand(load: Load) -> None:
 def end(load: Load, goes_on: dict[str, GoesOn]) -> None:
     """Wait for the end of all work, print the table, and judge."""
     load.end()
-    print("\n| step | fetches, e-mails, numbers go on after |\n|---|---|")
+    print("\n| step | early | lost | twice | drift | fetches, e-mails, numbers go on after |")
+    print("|---|---|---|---|---|---|")
     for name, after in goes_on.items():
-        print(f"| {name} | {after.fetches_s:.1f} s, {after.emails_s:.1f} s, {after.numbers_s:.1f} s |")
+        print(
+            f"| {name} | {load.early()} | {load.lost().total()} | {load.twice()} | {drift()} | "
+            f"{after.fetches_s:.1f} s, {after.emails_s:.1f} s, {after.numbers_s:.1f} s |"
+        )
     unknown = Email.objects.filter(state=State.UNKNOWN).count()
     print(
         f"{len(load.arrivals())} requests, {load.early()} early; lost: {dict(load.lost())}; "

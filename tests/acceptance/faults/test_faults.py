@@ -174,7 +174,10 @@ def test_all_jobs_go_on_after_every_fault(cluster: Cluster, group: object) -> No
 
 def report(told: dict[str, Told], load: Load) -> None:
     """Print the table, as it stands in docs."""
-    print("\n| fault | early | lost | twice | drift, of so many looks | requests | fetches, e-mails, numbers after |")
+    print(
+        "\n| fault | early | lost | twice | drift, of so many looks | requests meanwhile | "
+        "fetches, e-mails, numbers go on after |"
+    )
     print("|---|---|---|---|---|---|---|")
     early = twice = 0
     lost = load.lost().total()

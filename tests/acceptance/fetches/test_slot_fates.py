@@ -21,7 +21,8 @@ from demo.fakes import site_log, sites
 from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import CONFIRMED_FOR_S, HAND_OVER_MARGIN_S
-from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for, wait_for_progress
+from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
+from tests.waiting import wait_for
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch

@@ -56,6 +56,7 @@ def test_nothing_is_early_lost_wrong_or_twice(cluster: Cluster) -> None:
     assert judge.violations == []
     assert not any(found.values()), found
     assert min(kills.counts.values()) > 0, kills.counts
+    assert faults.counts
     assert min(work.values()) > 0, work
 
 

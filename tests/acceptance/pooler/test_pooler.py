@@ -12,18 +12,16 @@ import psycopg
 import pytest
 from packaging.version import Version
 
-from demo.fakes import site_log, sites
+from demo.fakes import sites
 from demo.fakes.children import die_with_parent
 from demo.fakes.mail_server import MailServer
 from project.embedded import postgres
 from tests import own_servers
-from tests.acceptance import all_jobs, judging
-from tests.acceptance.all_jobs import Committed, emails_ended
-from tests.acceptance.conftest import Cluster, all_ended, set_rates, states, wait_for_progress
+from tests.acceptance import all_jobs, judging, under_load
+from tests.acceptance.all_jobs import Committed
+from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
 from tests.own_servers import Server, beside
 from tests.waiting import wait_for
-from workers.mail.models import Email
-from workers.mail.phases import State
 from workers.recovery.models import Recovery
 
 PGBOUNCER = os.environ.get("WEIR_TEST_PGBOUNCER") or shutil.which(
@@ -164,24 +162,16 @@ def test_all_jobs_behind_a_pooler_that_is_killed(cluster: Cluster, pooler: Poole
             began = time.monotonic()
             wait_for_progress(2, 60, "fetches to go on")
             waits.append(time.monotonic() - began)
-        wait_for(all_ended, 180, f"all fetches to end: {states()}")
-        wait_for(emails_ended, 180, "e-mails")
-        wait_for(lambda: not judging.stored_wrong(), 60, "the numbers")
+        found = under_load.outcome(running, mails, committed, intervals)
+        wait_for(lambda: not judging.stored_wrong(), 60, "the stored numbers")
         wait_for(lambda: pooler.keeps_statements() == pooler.is_prepared, 20, "statements that are prepared, or none")
         [[sessions]] = pooler.server.query(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = 'weir' AND backend_type = 'client backend'"
         )
-    arrivals, _ = site_log.read_arrivals(running.log)
-    accepted, unknown = judging.accepted(mails), Email.objects.filter(state=State.UNKNOWN).count()
-    lost = judging.lost(committed, arrivals, accepted)
     print(
         f"\nPgBouncer {version()}, {'prepared' if pooler.is_prepared else 'not prepared'}: {KILLS} kills, "
-        f"{len(arrivals)} requests, {judging.early(arrivals, intervals)} early; {len(accepted)} e-mails, "
-        f"{unknown} unknown; lost: {dict(lost)}; at most {sessions} sessions; went on after {max(waits):.1f} s at most"
+        f"{found}; {sessions} sessions at the end; went on after {max(waits):.1f} s at most"
     )
-    assert judging.early(arrivals, intervals) == 0
-    assert lost == {}
-    assert judging.twice(accepted) == set()
-    assert judging.shown_wrong() == {}
+    found.check()
     assert not Recovery.objects.exists()
     assert int(str(sessions)) <= POOL + 2  # ours, and that of the look itself

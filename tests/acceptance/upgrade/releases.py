@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,6 +17,7 @@ import honcho.environ
 
 from demo.fakes.children import die_with_parent
 from tests.own_servers import Server
+from tests.valkeys import free_port
 from tests.waiting import wait_for
 
 LOAD = Path(__file__).with_name("load.py")
@@ -126,7 +126,7 @@ class Fleet:
         """Start a process, and do not wait for it."""
         number = len(self.running) + len(self.ended)
         name = f"{number:02}-{release.name}-{kind}"
-        port = _free_port()
+        port = free_port()
         environment = {**release.environment, "HONCHO_PROCESS_NAME": name, "PORT": str(port)}
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
@@ -188,9 +188,3 @@ class Fleet:
             rates = json.dumps(self.rates)
             return [sys.executable, "-P", str(LOAD), name.replace("-", ""), str(self.folder / "lock"), rates]
         return ["/bin/sh", "-c", f"exec {release.line(kind)}"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -141,7 +141,7 @@ def look(version: Release) -> None:
 
 
 def progress(upgrade: Upgrade) -> list[int]:
-    """Return how many fetches are done, e-mails were accepted, and rounds with numbers were made, so far."""
+    """Return how many fetches are done, e-mails accepted, rounds with numbers made, and epochs flushed, so far."""
     [done] = one(upgrade.server, "SELECT count(*) FROM fetches_fetch WHERE state = 'done'")
     [flushed] = one(upgrade.server, "SELECT count(*) FROM notifications_flushedepoch")
     return [done, upgrade.mails.received().total(), len(upgrade.fleet.rounds()), flushed]

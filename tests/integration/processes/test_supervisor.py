@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from project.processes import supervisor
-from tests.acceptance.conftest import wait_for
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are handed to a subreaper on Linux only")
 
