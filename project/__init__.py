@@ -1,4 +1,4 @@
-"""Wiring: settings, Celery, URLs, embedded servers, demo. Nothing of the domain."""
+"""Wiring: settings, environment, Celery, URLs, sign-in, embedded servers, `up`, `doctor`. Nothing of the domain."""
 
 import gc
 

@@ -14,7 +14,7 @@ PYTHONS_OF_DJANGO = {"5.2": PYTHONS, "6.0": PYTHONS[1:]}  # by Django's own page
 
 
 class Versions(NamedTuple):
-    """One of each kind. In `Versions` of lists, each field has all that there are."""
+    """One of each kind."""
 
     python: str
     django: str

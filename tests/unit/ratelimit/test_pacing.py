@@ -27,7 +27,7 @@ def breaks_gcra(starts: list[int], interval: int, burst: int) -> list[tuple[int,
 
 @dataclass
 class Site:
-    """The arithmetic of ratelimit/sql/reserve.sql: what the database plans for each reservation."""
+    """The arithmetic of ratelimit/sql/slots/reserve.sql: what the database plans for each reservation."""
 
     interval: int
     burst: int
