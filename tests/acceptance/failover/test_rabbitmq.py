@@ -44,6 +44,8 @@ def test_all_jobs_go_on_after_each_kill(cluster: Cluster, broker: RabbitMQ, mail
 
     under_load.run(cluster, mails, KILLS, die).check(GOES_ON_WITHIN_S)
     assert not Recovery.objects.exists()
+    # What a connection says that two threads have read.
+    assert [name for name in under_load.NAMES if "UnexpectedFrame" in cluster.log(name).read_text()] == []
     said, _ = Forked("-c", DOCTOR, environment=cluster.environment).communicate()
     for sentence in ("The server of CELERY_BROKER_URL answers.", "Workers consume default", "Waiting messages: "):
         assert sentence in said
