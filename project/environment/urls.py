@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 import kombu
 import redis
 from kombu.transport import TRANSPORT_ALIASES
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from notifications.link import urls as several
 
@@ -29,6 +31,8 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>
 _LAST_PORT = 65_535
 # Query parameters that are settings of Django's connection. All others are libpq's.
 _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE", "DISABLE_SERVER_SIDE_CURSORS"}
+# A Sentinel that does not answer is asked once, and the next one is asked soon: redis-py would try each four times.
+ASK_THE_NEXT = {"socket_connect_timeout": 0.5, "socket_timeout": 0.5, "retry": Retry(NoBackoff(), 0)}
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -63,11 +67,11 @@ def broker(url: str, redis_url: str) -> str | None:
 
 
 def broker_options(url: str, redis_url: str) -> dict[str, Any]:
-    """Return the transport options that name the primary, where Celery asks the Sentinels of REDIS_URL for it."""
+    """Return the transport options by which Celery finds the primary, where it asks Sentinels for it."""
     if url or several.kind_of(redis_url) != several.SENTINEL:
-        return {}
+        return {"sentinel_kwargs": ASK_THE_NEXT} if url.startswith("sentinel://") else {}
     servers = several.parse(redis_url)
-    return {"master_name": servers.service, "sentinel_kwargs": {"socket_timeout": 1, **servers.of_sentinels}}
+    return {"master_name": servers.service, "sentinel_kwargs": {**ASK_THE_NEXT, **servers.of_sentinels}}
 
 
 def refusal(url: str, redis_url: str) -> str | None:

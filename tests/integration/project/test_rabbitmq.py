@@ -3,16 +3,14 @@
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
-from celery import Celery
 
-from project.environment import transports
 from tests import rabbitmqs
 from tests.integration.notifications.tls_front import fronts
+from tests.integration.project.sending_to import sending_to
 from tests.rabbitmqs import RabbitMQ
 from workers import broker_link, publish, task_names
 
@@ -31,24 +29,6 @@ def queue(broker: RabbitMQ, request: pytest.FixtureRequest) -> Iterator[str]:
     """Have this process send its messages there, and return the name of a queue that only this test uses."""
     with sending_to(broker.url, request.node.name):
         yield request.node.name
-
-
-@contextmanager
-def sending_to(url: str, queue: str) -> Iterator[None]:
-    """Have this process send its messages to this broker."""
-    app = Celery(broker=url, set_as_current=False)
-    app.conf.broker_transport_options = transports.options(url, "")
-    app.conf.broker_use_ssl = transports.tls(url)
-    app.conf.task_publish_retry = False
-    app.conf.task_default_queue = queue
-    with pytest.MonkeyPatch.context() as patched:
-        for module in (broker_link, publish):
-            patched.setattr(module, "current_app", app)
-        broker_link.forget_outage()
-        broker_link._connection.cache_clear()
-        yield
-    broker_link._connection.cache_clear()
-    broker_link.forget_outage()
 
 
 def took_s(began: float) -> float:

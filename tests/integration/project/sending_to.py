@@ -1,0 +1,30 @@
+"""This process sends its messages to a broker of a test's own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from celery import Celery
+
+from project.environment import transports, urls
+from workers import broker_link, publish
+
+
+@contextmanager
+def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
+    """Have this process send its messages to the broker of these URLs, and to this queue by default."""
+    broker = urls.broker(url, redis_url)
+    assert broker
+    app = Celery(broker=broker, set_as_current=False)
+    app.conf.broker_transport_options = transports.options(broker, "") | urls.broker_options(url, redis_url)
+    app.conf.broker_use_ssl = transports.tls(broker)
+    app.conf.task_publish_retry = False
+    app.conf.task_default_queue = queue
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (broker_link, publish):
+            patched.setattr(module, "current_app", app)
+        broker_link.forget_outage()
+        broker_link._connection.cache_clear()
+        yield
+    broker_link._connection.cache_clear()
+    broker_link.forget_outage()
