@@ -1,6 +1,7 @@
 """What stands in deploy/ for other programs: alarms with their runbooks, and units of systemd."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -82,13 +83,26 @@ def test_systemd_runs_what_the_procfile_runs(process: str) -> None:
     wanted = wanted.replace("${PORT:-8000}", "%i").replace("@%h", "@%%h")
     assert command == f"/opt/weir/.venv/bin/{wanted}"
     assert f"weir-{process}@" in (UNITS / "weir.target").read_text()
-    assert unit(f"weir-{process}@.service")["Requires"] == ["weir-release.service"]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_no_process_ends_with_the_release(process: str) -> None:
+    """It starts after the release, and neither fails with it nor stops where that is run again."""
+    found = unit(f"weir-{process}@.service")
+    assert "weir-release.service" in found["After"][0].split()
+    assert "weir-release.service" in found["Wants"][0].split()
+    assert not {"Requires", "Requisite", "BindsTo"} & found.keys()
 
 
 def test_the_release_runs_what_the_procfile_releases() -> None:
-    """Before all others."""
-    commands = [command.removeprefix("/opt/weir/.venv/bin/") for command in unit("weir-release.service")["ExecStart"]]
-    assert " && ".join(commands) == procfile()["release"]
+    """Before all others, which it holds back until it is done: PostgreSQL may start later than its clients."""
+    found = unit("weir-release.service")
+    [command] = found["ExecStart"]
+    sh, option, script = shlex.split(command)
+    assert (sh, option) == ("/bin/sh", "-c")
+    release = procfile()["release"].replace("python ", "/opt/weir/.venv/bin/python ")
+    assert script == f"until {release}; do sleep 5; done"
+    assert found["TimeoutStartSec"] == ["infinity"]
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in UNITS.glob("*.service")))
