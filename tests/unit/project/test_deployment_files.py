@@ -323,6 +323,17 @@ def test_compose_confines_each_container(name: str) -> None:
     assert service.get("user", "weir") in {"weir", "postgres", "valkey"}
 
 
+def test_compose_has_valkey_refuse_before_the_kernel_kills() -> None:
+    """Its data stay well below the container's memory, of which a rewrite may copy as much as is written meanwhile."""
+    service = services()["valkey"]
+    limit = re.search(r"--maxmemory (\d+)mb --maxmemory-policy noeviction", service["command"][-1])
+    container = re.fullmatch(r"(\d+)g", service["mem_limit"])
+
+    assert limit
+    assert container
+    assert int(limit[1]) <= int(container[1]) * 1024 * 0.6
+
+
 def test_compose_hands_out_each_password_where_it_is_needed() -> None:
     """Only `migrate` knows the owner's, and the processes know no more than what is in their two addresses."""
     known = {name: service["environment"] for name, service in services().items()}

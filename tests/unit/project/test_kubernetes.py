@@ -164,7 +164,14 @@ def test_secrets_are_named_and_not_contained() -> None:
         [container] = pod["containers"]
         assert {"secretRef": {"name": "weir"}} in container["envFrom"]
         owner = {"name": "DATABASE_URL", "valueFrom": {"secretKeyRef": {"name": "weir-owner", "key": "DATABASE_URL"}}}
-        assert container.get("env", []) == ([owner] if name == "migrate" else [])
+        assert (owner in container.get("env", [])) is (name == "migrate")
+
+
+def test_migrations_need_no_pooler() -> None:
+    """The processes may have one: what is set for them is set back where a session is needed."""
+    [container] = pods()["migrate"]["containers"]
+
+    assert {"name": "WEIR_TRANSACTION_POOLING", "value": "false"} in container["env"]
 
 
 def test_variables_are_those_that_are_read() -> None:
@@ -218,6 +225,32 @@ def test_network_policies_are_about_weirs_pods_alone() -> None:
     """Others in the namespace keep what they have."""
     for policy in of_kind("NetworkPolicy").values():
         assert policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == "weir"
+
+
+def test_pods_reach_servers_that_are_pods() -> None:
+    """Some networks never take a pod for a block of addresses, so that pods are named besides."""
+    allowed = [peer for rule in of_kind("NetworkPolicy")["weir"]["spec"]["egress"] for peer in rule.get("to", [])]
+
+    assert {"namespaceSelector": {}} in allowed
+    assert {"0.0.0.0/0", "::/0"} == {peer["ipBlock"]["cidr"] for peer in allowed if "ipBlock" in peer}
+
+
+def test_nobody_but_the_proxy_and_prometheus_is_taken_for_the_proxy() -> None:
+    """The web process believes a client from these addresses, which all pods have."""
+    rules = of_kind("NetworkPolicy")["weir-web"]["spec"]["ingress"]
+    namespaces = [peer["namespaceSelector"]["matchLabels"] for rule in rules for peer in rule["from"]]
+
+    assert "WEIR_TLS_PROXIES" in variables()
+    assert [found["kubernetes.io/metadata.name"] for found in namespaces] == ["ingress-nginx", "monitoring"]
+
+
+def test_a_web_pod_serves_until_proxies_know_that_it_ends() -> None:
+    """It takes requests for some seconds more, and has the time for those."""
+    [container] = pods()["web"]["containers"]
+    program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+
+    assert program == "sleep"
+    assert 3 <= int(seconds) <= pods()["web"]["terminationGracePeriodSeconds"] / 3
 
 
 def test_fetchers_are_scaled_by_the_oldest_due_fetch() -> None:
