@@ -68,14 +68,22 @@ def lost(committed: Committed, arrivals: Iterable[Arrival], events: Collection[E
     )
 
 
-def _lost_fetches(fetches: Collection[int], arrivals: Iterable[Arrival]) -> dict[str, int]:
-    done = dict(Fetch.objects.filter(pk__in=fetches, state=FetchState.DONE).values_list("pk", "url"))
+def unseen(fetches: Collection[int], arrivals: Iterable[Arrival]) -> int:
+    """Return how many of these fetches are done, and the sites' log does not have them."""
+    asked = map(urlsplit, _done(fetches).values())
     seen = {(arrival.host, arrival.path) for arrival in arrivals}
-    asked = {pk: urlsplit(url) for pk, url in done.items()}
+    return sum((url.hostname, url.path) not in seen for url in asked)
+
+
+def _lost_fetches(fetches: Collection[int], arrivals: Iterable[Arrival]) -> dict[str, int]:
     return {
-        "fetches": len(set(fetches) - set(done)),
-        "fetches that are done, and no site saw": sum((url.hostname, url.path) not in seen for url in asked.values()),
+        "fetches": len(set(fetches) - set(_done(fetches))),
+        "fetches that are done, and no site saw": unseen(fetches, arrivals),
     }
+
+
+def _done(fetches: Collection[int]) -> dict[int, str]:
+    return dict(Fetch.objects.filter(pk__in=fetches, state=FetchState.DONE).values_list("pk", "url"))
 
 
 def _submitted(orders: Collection[int]) -> int:

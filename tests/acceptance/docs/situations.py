@@ -45,13 +45,6 @@ NOT_RUN += [
     NotRun("docs/how-to/monitor.md", "livenessProbe:", "There is no Kubernetes."),
 ]
 
-POOLER = "docs/how-to/use-a-pooler.md"
-POOLED = "The tests of tests/acceptance/pooler apply it."
-NOT_RUN += [
-    NotRun(POOLER, "ALTER ROLE weir SET statement_timeout = '60s';", POOLED),
-    NotRun(POOLER, "[pgbouncer]", POOLED),
-]
-
 API = "docs/how-to/use-the-api.md"
 GENERATED = "tests/acceptance/api/test_client.py generates a client, and calls each operation with it."
 NOT_RUN += [NotRun(API, "from weir_client import AuthenticatedClient", GENERATED)]

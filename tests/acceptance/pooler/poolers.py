@@ -50,7 +50,7 @@ class Pooler:
             "auth_type = any",
             f"default_pool_size = {POOL}",
             "max_client_conn = 500",
-            stated("ini").removeprefix("[pgbouncer]"),
+            settings(),
             "max_prepared_statements = 200" if self.is_prepared else "",
         ]
         self.folder.joinpath("ini").write_text("\n".join(lines))
@@ -100,7 +100,8 @@ class Pooler:
 @contextmanager
 def running(server: Server, host: str, *, is_prepared: bool = False) -> Iterator[Pooler]:
     """Run one before a server, whose role gets its settings."""
-    server.query(stated("sql").replace("ROLE weir ", "ROLE postgres "))
+    for name, value in settings_of_role():
+        server.query(f"ALTER ROLE postgres SET {name} = '{value}'")
     folder = beside(server, "pooler")
     own_servers.make_folder(folder)
     made = Pooler(folder=folder, server=server, host=host, is_prepared=is_prepared)
@@ -111,10 +112,17 @@ def running(server: Server, host: str, *, is_prepared: bool = False) -> Iterator
         made.kill()
 
 
-def stated(language: str) -> str:
-    """Return the example in this language that the page has."""
-    [example] = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return str(example)
+def settings() -> str:
+    """Return what the page has in `pgbouncer.ini`."""
+    [example] = re.findall(r"^```ini\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return str(example).removeprefix("[pgbouncer]\n")
+
+
+def settings_of_role() -> list[tuple[str, str]]:
+    """Return the settings of the role that the page has, and their values."""
+    found = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert "statement_timeout" in dict(found)
+    return found
 
 
 def version() -> Version:

@@ -12,12 +12,12 @@ from demo.fakes import sites
 from tests import own_servers
 from tests.acceptance import all_jobs, networks, under_load
 from tests.acceptance.all_jobs import Committed
-from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
+from tests.acceptance.conftest import CELERY, Cluster, set_rates, wait_for_progress
 from tests.acceptance.pooler import poolers
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not poolers.PGBOUNCER, reason=poolers.MISSING)
-AWAY_S = 120 if "WEIR_FAULTS" in os.environ else 30
+AWAY_S = 120 if "WEIR_FAULTS" in os.environ else 25
 STILL_S = 20  # for which a loop may stand: a third of what a probe of Kubernetes allows
 GOES_ON_WITHIN_S = 10
 SITES = 12
@@ -48,7 +48,7 @@ def test_all_jobs_wait_and_go_on(cluster: Cluster, separate: networks.Networks) 
     ):
         cluster.environment |= pooler.environment | {"WEIR_LIVENESS_DIR": str(alive)}
         intervals = set_rates(running, dict.fromkeys(running.hosts, "5/s"))
-        cluster.start_together(*NAMES)
+        cluster.start_together(*NAMES, celery=[*separate.sites.enter, *CELERY])
         committed = Committed()
         committed.fetch([running.url(place, f"/ok/{number}") for place in range(SITES) for number in range(40)])
         committed.notify()
