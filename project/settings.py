@@ -144,12 +144,8 @@ WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX or "weir"
 
 
 def _broker_url() -> str:
-    """CELERY_BROKER_URL, or REDIS_URL in Kombu's spelling (`sentinel://`, `redis+socket://` for a Unix socket)."""
+    """CELERY_BROKER_URL, or REDIS_URL as Celery takes it."""
     url = urls.broker(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL) or ""
-    if url.startswith("unix://"):
-        path, _, query = url.removeprefix("unix://").partition("?")
-        database = dict(pair.partition("=")[::2] for pair in query.split("&")).get("db", "0")
-        return f"redis+socket://{path}?virtual_host={database}"
     return ";".join(map(urls.with_verified_tls, url.split(";")))
 
 

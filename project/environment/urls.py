@@ -51,12 +51,15 @@ def malformed(name: str, url: str) -> str | None:
 
 
 def broker(url: str, redis_url: str) -> str | None:
-    """Return the broker's URL, which is CELERY_BROKER_URL, or, without one, REDIS_URL as Celery takes it.
+    """Return the broker's URL, which is CELERY_BROKER_URL, or, without one, REDIS_URL, as Celery takes it.
+
+    It spells Sentinels and Unix sockets in its own way.
 
     None where Celery cannot use what REDIS_URL names: a cluster, or Sentinels with TLS.
     """
     if url or not (kind := several.kind_of(redis_url)):
-        return url or redis_url
+        found = url or redis_url
+        return _socket(found) if _scheme(found) == "unix" else found
     servers = several.parse(redis_url)
     if kind == several.CLUSTER or servers.tls or servers.query:
         return None
@@ -142,6 +145,18 @@ def names(variable: str, url: str) -> list[str]:
         parts = split_url(url)
         texts = [parts.scheme, parts.username or "", parts.hostname or ""]
     return [word for text in texts for word in re.findall(r"\w+", text)]
+
+
+def _socket(url: str) -> str:
+    """Return the URL of a Unix socket in Kombu's spelling, with the credentials that redis-py takes from the query."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    user, password = (
+        quote(unquote(stated or "") or query.get(name, ""), safe="")
+        for name, stated in (("username", parts.username), ("password", parts.password))
+    )
+    login = f"{user}:{password}@" if user or password else ""
+    return f"redis+socket://{login}{quote(unquote(parts.path))}?virtual_host={query.get('db', '0')}"
 
 
 def _scheme(url: str) -> str:

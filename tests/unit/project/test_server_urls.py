@@ -173,6 +173,9 @@ def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
     ("url", "broker", "options"),
     [
         ("redis://cache.example/1", "redis://cache.example/1", {}),
+        ("unix:///run/valkey.sock", "redis+socket:///run/valkey.sock?virtual_host=0", {}),
+        ("unix://:w%2Frd@/run/a b.sock?db=1", "redis+socket://:w%2Frd@/run/a%20b.sock?virtual_host=1", {}),
+        ("unix:///a.sock?username=b%40&password=w%2Frd", "redis+socket://b%40:w%2Frd@/a.sock?virtual_host=0", {}),
         (
             "redis+sentinel://:w%2Frd@a.example,[fd00::1]:5/orders/2?sentinel_password=other",
             "sentinel://:w%2Frd@a.example:26379/2;sentinel://:w%2Frd@[fd00::1]:5/2",
