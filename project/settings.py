@@ -155,7 +155,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     **transports.options(CELERY_BROKER_URL, env.WEIR_REDIS_PREFIX),
     **urls.broker_options(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL),
 }
-CELERY_BROKER_USE_SSL = transports.tls(CELERY_BROKER_URL)
 CELERY_BROKER_HEARTBEAT = transports.HEARTBEAT_S
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # the default of 100 ends a worker in a long outage

@@ -25,14 +25,6 @@ def options(url: str, prefix: str) -> dict[str, Any]:
     return _RETRIES | (_of_amqp() if is_amqp(url) else _of_redis(prefix))
 
 
-def tls(url: str) -> dict[str, None] | bool:
-    """Return what py-amqp is told of TLS: to compare the name in the certificate with that of the host it connects to.
-
-    It verifies who has signed it in any case, but the name only where one is stated: None is that of the URL.
-    """
-    return {"server_hostname": None} if split_url(url).scheme == "amqps" else False
-
-
 def _of_amqp() -> dict[str, Any]:
     return {
         "confirm_publish": True,  # without it, what is sent to a broker that dies is lost without an error

@@ -17,7 +17,6 @@ def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
     assert broker
     app = Celery(broker=broker, set_as_current=False)
     app.conf.broker_transport_options = transports.options(broker, "") | urls.broker_options(url, redis_url)
-    app.conf.broker_use_ssl = transports.tls(broker)
     app.conf.task_publish_retry = False
     app.conf.task_default_queue = queue
     with pytest.MonkeyPatch.context() as patched:

@@ -16,6 +16,7 @@ from workers import broker_link, publish, task_names
 
 pytestmark = pytest.mark.skipif(not (rabbitmqs.SERVER and rabbitmqs.EPMD), reason=rabbitmqs.MISSING)
 ASKED_WITHIN_S = 1.5
+AWAY = "127.0.0.2"  # where nothing listens
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +80,29 @@ def test_tls_is_verified(broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.M
             broker_link.waiting_in("tls")
 
 
-def resolved(port: int, *_: object) -> list[tuple[object, ...]]:
-    """Return the loopback address for any host."""
-    return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+@pytest.mark.parametrize("scheme", ["amqps", "amqp"])
+def test_each_of_several_hosts_is_verified_by_its_own_name(
+    scheme: str, broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the first, with TLS or without, is away."""
+    with fronts(tmp_path) as tls:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
+        port, other_port = (tls.start(broker.port, only_tls=True) for _ in range(2))  # for pools of their own
+        away = f"{scheme}://guest:guest@{AWAY}"
+        with sending_to(f"{away}:{port}//;amqps://guest:guest@127.0.0.1:{port}//", "tls"):
+            assert broker_link.waiting_in("tls") == 0
+        monkeypatch.setattr(socket, "getaddrinfo", partial(resolved, other_port))
+        with (
+            sending_to(f"{away}:{other_port}//;amqps://guest:guest@localhost.localdomain:{other_port}//", "tls"),
+            pytest.raises(broker_link.Unreachable, match="not valid for 'localhost"),
+        ):
+            broker_link.waiting_in("tls")
+
+
+def resolved(port: int, host: str, *_: object) -> list[tuple[object, ...]]:
+    """Return the loopback address for any host but that which is away."""
+    address = host if host == AWAY else "127.0.0.1"
+    return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))]
 
 
 def test_a_server_that_was_killed_is_found_again(broker: RabbitMQ, queue: str) -> None:
