@@ -75,6 +75,13 @@ class Command(migrate.Command):
                 self.stdout.write(" waits for a lock that others hold, and tries again.")
                 time.sleep(PAUSE_S)
             except DatabaseError as error:
+                if isinstance(error.__cause__, psycopg.errors.DuplicateTable) and (left := self._unfinished_indexes()):
+                    self.stdout.write("")
+                    drops = "; ".join(f"DROP INDEX CONCURRENTLY {name}" for name in left)
+                    raise CommandError(
+                        "PostgreSQL has an index that was not finished, and does not use it: execute "
+                        f"{drops}, as the role that owns the tables, and migrate again."
+                    ) from error
                 if not _lacks_rights(error):
                     raise
                 self.stdout.write("")
@@ -83,6 +90,12 @@ class Command(migrate.Command):
                     f"The role {role} may not change tables: have DATABASE_URL name the role that owns them, such as "
                     "weir_owner, for this command (docs/how-to/harden.md)."
                 ) from error
+
+    def _unfinished_indexes(self) -> list[str]:
+        """Return those that an interrupted migration has left, or that somebody builds now."""
+        with self._database.cursor() as cursor:
+            cursor.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid ORDER BY 1")
+            return [name for (name,) in cursor.fetchall()]
 
 
 def _lacks_rights(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
 """The release command may run on several hosts at once, and beside all that is at work."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import LazySettings
-from django.core.management import call_command
-from django.db import connection, connections
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection, connections
 
 from project.management.commands import migrate as migrate_command
 from tests.integration.conftest import Eventually, StartPython
@@ -130,6 +131,27 @@ def test_an_index_that_is_built_beside_others_work_waits_for_them(
     with connection.cursor() as cursor:
         cursor.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'book_by_title'::regclass")
         assert cursor.fetchall() == [(True,)]
+
+
+def test_what_is_left_of_an_index_is_named(
+    shelf: None,  # noqa: ARG001  asked for its effect
+    other_connection: psycopg.Connection[Any],
+) -> None:
+    """Where `migrate` was interrupted while it built one, the next one says what to do, and that does it."""
+    migrate("0002")
+    other_connection.execute("INSERT INTO shelf_book DEFAULT VALUES")  # an index waits for the end of this transaction
+    with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = '500ms'")
+        with pytest.raises(OperationalError):
+            cursor.execute("CREATE INDEX CONCURRENTLY book_by_title ON shelf_book (title)")
+    other_connection.rollback()
+    connection.close()
+    with pytest.raises(CommandError, match=r"DROP INDEX CONCURRENTLY book_by_title, .*migrate again") as refused:
+        migrate("0003")
+    [statement] = re.findall(r"DROP INDEX CONCURRENTLY \w+", str(refused.value))
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+    migrate("0003")
 
 
 @contextmanager
