@@ -1,4 +1,4 @@
-"""What Kombu 5.7 does to connections with a broker, put right where Weir relies on it."""
+"""Two defects of Kombu 5.7, corrected: a lost broker ends a worker, and `amqps` compares a wrong name."""
 
 from typing import Any
 
@@ -23,25 +23,25 @@ class QoS(redis.QoS):
 
 
 class VerifiedTLS(pyamqp.SSLTransport):
-    """AMQP by TLS, where the certificate must be for the host that is connected to.
+    """AMQP by TLS, where each host's certificate must have that host's own name.
 
-    py-amqp verifies who has signed it in any case, but the name only where one is stated: None is that of the URL.
-    Kombu writes that name into the setting, which all connections share, and so compares the next of several hosts with
-    the first one's name. Here each connection has a copy.
+    py-amqp always verifies the signature. It compares the name only where `server_hostname` is set. Kombu sets it where
+    it is None, and does so in one dict that all connections share: the second host's certificate would be compared with
+    the first host's name. Here each connection has a dict of its own.
     """
 
     def establish_connection(self) -> amqp.Connection:
         """Connect, and verify the certificate. Raises OSError."""
-        url: Any = self.client
-        given = url.ssl
-        url.ssl = {"server_hostname": None, **(given if isinstance(given, dict) else {})}
+        connection: Any = self.client
+        given = connection.ssl
+        connection.ssl = {"server_hostname": None, **(given if isinstance(given, dict) else {})}
         try:
             return super().establish_connection()
         finally:
-            url.ssl = given
+            connection.ssl = given
 
 
-def mend() -> None:
-    """Have all connections that are made from now on be these. May be called twice."""
+def patch_kombu() -> None:
+    """Have Kombu use these classes for all connections that are opened from now on. May be called twice."""
     redis.Channel.QoS = QoS
     TRANSPORT_ALIASES["amqps"] = f"{__name__}:{VerifiedTLS.__name__}"

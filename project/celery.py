@@ -5,7 +5,7 @@ import os
 from celery import Celery
 from celery.signals import beat_init, setup_logging, worker_init, worker_process_shutdown
 
-from project import broker
+from project.broker import patch_kombu
 from project.environment.unknown import log_unknown
 from project.logs.printed import log_what_tasks_print
 from project.silent_broker import leave_when_silent
@@ -14,7 +14,7 @@ from workers.tracing.messages import carry_correlation_ids
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
-broker.mend()
+patch_kombu()
 leave_when_silent()
 log_what_tasks_print()
 carry_correlation_ids()
