@@ -144,7 +144,7 @@ WEIR_REDIS_PREFIX = env.WEIR_REDIS_PREFIX or "weir"
 
 
 def _broker_url() -> str:
-    """CELERY_BROKER_URL, or REDIS_URL as Celery takes it."""
+    """Return the broker's URL, in which each server with TLS is verified; empty where Celery can use none."""
     url = urls.broker(env.CELERY_BROKER_URL.get_secret_value(), REDIS_URL) or ""
     return ";".join(map(urls.with_verified_tls, url.split(";")))
 

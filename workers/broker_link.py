@@ -57,8 +57,8 @@ def producer() -> Iterator[Any]:
 
     Waits at most 1.5 seconds for a broker that is away: also where other threads have all producers of the pool, as
     these wait no longer. One that answers each command, but slowly, is waited for: some 14 round trips for the first
-    message of a connection, one or two for each other. A Sentinel that says nothing, where another answers, costs the
-    first message of a connection a second: Kombu asks the Sentinels twice, and each is waited for half a second.
+    message of a connection, one or two for each other. Where another Sentinel answers, each silent one that is asked
+    before it costs the first message of a connection a second: Kombu asks twice, and waits half a second each time.
     """
     with _noting_outages(), pools.producers[_connection()].acquire(block=True) as made:
         _outage.check()  # while it was waited for, another thread may have learnt more
@@ -115,8 +115,8 @@ def _app() -> Any:  # noqa: ANN401  Kombu ships no types
 def _connection() -> Any:  # noqa: ANN401  as above
     """Return what a pool opens its connections like; it is never opened itself.
 
-    Each of several brokers (`;` in the URL) is tried once; Sentinels are no brokers, and one attempt asks them all. A
-    second attempt would double the wait; redis-py notices by itself that a server was restarted.
+    Each of several brokers (`;` in the URL) is tried once: a second attempt would double the wait. Several Sentinels
+    are one broker, and one attempt asks them all. redis-py notices by itself that a server was restarted.
     """
     made = _app().connection_for_write()
     by_sentinels = made.transport_cls == "sentinel"

@@ -31,8 +31,9 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>
 _LAST_PORT = 65_535
 # Query parameters that are settings of Django's connection. All others are libpq's.
 _DJANGOS = {"ATOMIC_REQUESTS", "AUTOCOMMIT", "CONN_HEALTH_CHECKS", "CONN_MAX_AGE", "DISABLE_SERVER_SIDE_CURSORS"}
-# A Sentinel that does not answer is asked once, and the next one is asked soon: redis-py would try each four times.
-ASK_THE_NEXT = {"socket_connect_timeout": 0.5, "socket_timeout": 0.5, "retry": Retry(NoBackoff(), 0)}
+# Web code waits 1.5 s at most for a broker that is away, and so for all its Sentinels where none answers.
+_ALL_SENTINELS_S, _ONE_SENTINEL_S = 1.4, 0.5
+_ONCE = Retry(NoBackoff(), 0)  # redis-py would try each Sentinel four times
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -51,11 +52,10 @@ def malformed(name: str, url: str) -> str | None:
 
 
 def broker(url: str, redis_url: str) -> str | None:
-    """Return the broker's URL, which is CELERY_BROKER_URL, or, without one, REDIS_URL, as Celery takes it.
+    """Return the broker's URL in Kombu's spelling: CELERY_BROKER_URL, or else REDIS_URL.
 
-    It spells Sentinels and Unix sockets in its own way.
-
-    None where Celery cannot use what REDIS_URL names: a cluster, or Sentinels with TLS.
+    Sentinels are `sentinel://`, a Unix socket is `redis+socket://`. None where Celery cannot use what REDIS_URL names:
+    a cluster, or Sentinels with TLS.
     """
     if url or not (kind := several.kind_of(redis_url)):
         found = url or redis_url
@@ -72,9 +72,15 @@ def broker(url: str, redis_url: str) -> str | None:
 def broker_options(url: str, redis_url: str) -> dict[str, Any]:
     """Return the transport options by which Celery finds the primary, where it asks Sentinels for it."""
     if url or several.kind_of(redis_url) != several.SENTINEL:
-        return {"sentinel_kwargs": ASK_THE_NEXT} if url.startswith("sentinel://") else {}
+        return {"sentinel_kwargs": asking(len(url.split(";")))} if _scheme(url) == "sentinel" else {}
     servers = several.parse(redis_url)
-    return {"master_name": servers.service, "sentinel_kwargs": {**ASK_THE_NEXT, **servers.of_sentinels}}
+    return {"master_name": servers.service, "sentinel_kwargs": asking(len(servers.hosts)) | servers.of_sentinels}
+
+
+def asking(sentinels: int) -> dict[str, Any]:
+    """Return how Celery connects to each of so many Sentinels: it asks once, and soon asks the next."""
+    seconds = min(_ONE_SENTINEL_S, _ALL_SENTINELS_S / sentinels)
+    return {"socket_connect_timeout": seconds, "socket_timeout": seconds, "retry": _ONCE}
 
 
 def refusal(url: str, redis_url: str) -> str | None:
@@ -148,7 +154,7 @@ def names(variable: str, url: str) -> list[str]:
 
 
 def _socket(url: str) -> str:
-    """Return the URL of a Unix socket in Kombu's spelling, with the credentials that redis-py takes from the query."""
+    """Return Kombu's URL of a Unix socket; credentials stand before the path or, as redis-py allows, in the query."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     user, password = (

@@ -1,5 +1,6 @@
-"""This process sends its messages to a broker of a test's own."""
+"""Have this process send its messages to a broker that a test has started, or to none."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,8 @@ from celery import Celery
 
 from project.environment import transports, urls
 from workers import broker_link, publish
+
+ASKED_WITHIN_S = 1.5  # by web code
 
 
 @contextmanager
@@ -27,3 +30,11 @@ def sending_to(url: str, queue: str, *, redis_url: str = "") -> Iterator[None]:
         yield
     broker_link._connection.cache_clear()
     broker_link.forget_outage()
+
+
+def closed_port() -> int:
+    """Return a port at which no process listens."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from project.celery import app
+from tests.integration.project.sending_to import closed_port
 
 pytestmark = pytest.mark.usefixtures("valkey")
 
@@ -60,11 +61,3 @@ def test_a_broker_host_that_says_nothing_is_given_up(own_broker: Any) -> None:
         assert link._sock.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 5_000
         names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         assert [link._sock.getsockopt(tcp, name) for name in names] == [3, 1, 2]
-
-
-def closed_port() -> int:
-    """Return a port at which no process listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -10,12 +10,11 @@ import pytest
 
 from tests import rabbitmqs
 from tests.integration.notifications.tls_front import fronts
-from tests.integration.project.sending_to import sending_to
+from tests.integration.project.sending_to import ASKED_WITHIN_S, sending_to
 from tests.rabbitmqs import RabbitMQ
 from workers import broker_link, publish, task_names
 
 pytestmark = pytest.mark.skipif(not (rabbitmqs.SERVER and rabbitmqs.EPMD), reason=rabbitmqs.MISSING)
-ASKED_WITHIN_S = 1.5
 AWAY = "127.0.0.2"  # where nothing listens
 
 
@@ -84,10 +83,10 @@ def test_tls_is_verified(broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.M
 def test_each_of_several_hosts_is_verified_by_its_own_name(
     scheme: str, broker: RabbitMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the first, with TLS or without, is away."""
+    """The second one's with the second one's, whether the first, which is away, has TLS or not."""
     with fronts(tmp_path) as tls:
         monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
-        port, other_port = (tls.start(broker.port, only_tls=True) for _ in range(2))  # for pools of their own
+        port, other_port = (tls.start(broker.port, only_tls=True) for _ in range(2))  # a pool is kept by its URL
         away = f"{scheme}://guest:guest@{AWAY}"
         with sending_to(f"{away}:{port}//;amqps://guest:guest@127.0.0.1:{port}//", "tls"):
             assert broker_link.waiting_in("tls") == 0
@@ -100,7 +99,7 @@ def test_each_of_several_hosts_is_verified_by_its_own_name(
 
 
 def resolved(port: int, host: str, *_: object) -> list[tuple[object, ...]]:
-    """Return the loopback address for any host but that which is away."""
+    """Resolve each name to the loopback address, and leave AWAY as it is."""
     address = host if host == AWAY else "127.0.0.1"
     return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))]
 

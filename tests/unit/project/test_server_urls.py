@@ -179,7 +179,7 @@ def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
         (
             "redis+sentinel://:w%2Frd@a.example,[fd00::1]:5/orders/2?sentinel_password=other",
             "sentinel://:w%2Frd@a.example:26379/2;sentinel://:w%2Frd@[fd00::1]:5/2",
-            {"master_name": "orders", "sentinel_kwargs": urls.ASK_THE_NEXT | {"password": "other"}},
+            {"master_name": "orders", "sentinel_kwargs": urls.asking(2) | {"password": "other"}},
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_celery_takes_the_same_servers_in_its_own_spelling(url: str, broker: str
     assert urls.broker_options("", url) == options
     assert urls.broker("amqp://other", url) == "amqp://other"
     assert urls.broker_options("amqp://other", url) == {}
-    assert urls.broker_options("sentinel://other", url) == {"sentinel_kwargs": urls.ASK_THE_NEXT}
+    assert urls.broker_options("sentinel://a;sentinel://b;sentinel://c", url) == {"sentinel_kwargs": urls.asking(3)}
 
 
 @pytest.mark.parametrize("url", ["redis+cluster://a.example", "rediss+sentinel://a.example/orders"])
