@@ -75,26 +75,31 @@ class Command(migrate.Command):
                 self.stdout.write(" waits for a lock that others hold, and tries again.")
                 time.sleep(PAUSE_S)
             except DatabaseError as error:
-                if isinstance(error.__cause__, psycopg.errors.DuplicateTable) and (left := self._unfinished_indexes()):
-                    self.stdout.write("")
-                    drops = "; ".join(f"DROP INDEX CONCURRENTLY {name}" for name in left)
-                    raise CommandError(
-                        "PostgreSQL has an index that was not finished, and does not use it: execute "
-                        f"{drops}, as the role that owns the tables, and migrate again."
-                    ) from error
-                if not _lacks_rights(error):
+                if not (remedy := self._remedy(error)):
                     raise
                 self.stdout.write("")
-                role = self._database.settings_dict["USER"]
-                raise CommandError(
-                    f"The role {role} may not change tables: have DATABASE_URL name the role that owns them, such as "
-                    "weir_owner, for this command (docs/how-to/harden.md)."
-                ) from error
+                raise CommandError(remedy) from error
 
-    def _unfinished_indexes(self) -> list[str]:
-        """Return those that an interrupted migration has left, or that somebody builds now."""
+    def _remedy(self, error: DatabaseError) -> str:
+        """Return what a person has to do, in a sentence; empty where that is not known."""
+        if isinstance(error.__cause__, psycopg.errors.DuplicateTable):
+            for name in self._invalid_indexes():
+                if f'"{name}"' in str(error):
+                    return (
+                        f"The index {name} was not built to its end, and PostgreSQL does not use it. As the role that "
+                        f'owns the tables, execute: DROP INDEX CONCURRENTLY "{name}". Then migrate again.'
+                    )
+        if _lacks_rights(error):
+            return (
+                f"The role {self._database.settings_dict['USER']} may not change tables: have DATABASE_URL name the "
+                "role that owns them, such as weir_owner, for this command (docs/how-to/harden.md)."
+            )
+        return ""
+
+    def _invalid_indexes(self) -> list[str]:
+        """Return the names of indexes that a killed migration has left, or that another session builds now."""
         with self._database.cursor() as cursor:
-            cursor.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid ORDER BY 1")
+            cursor.execute("SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid")
             return [name for (name,) in cursor.fetchall()]
 
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, ProgrammingError, connection, connections
 
 from project.management.commands import migrate as migrate_command
 from tests.integration.conftest import Eventually, StartPython
@@ -133,25 +133,40 @@ def test_an_index_that_is_built_beside_others_work_waits_for_them(
         assert cursor.fetchall() == [(True,)]
 
 
-def test_what_is_left_of_an_index_is_named(
+def test_migrate_names_the_index_that_a_killed_one_left_unfinished(
     shelf: None,  # noqa: ARG001  asked for its effect
     other_connection: psycopg.Connection[Any],
 ) -> None:
-    """Where `migrate` was interrupted while it built one, the next one says what to do, and that does it."""
+    """And no other. The statement that it prints drops the index, and the next `migrate` builds it."""
     migrate("0002")
     other_connection.execute("INSERT INTO shelf_book DEFAULT VALUES")  # an index waits for the end of this transaction
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = '500ms'")
-        with pytest.raises(OperationalError):
-            cursor.execute("CREATE INDEX CONCURRENTLY book_by_title ON shelf_book (title)")
+        for name in ("by_title", "book_by_title"):
+            with pytest.raises(OperationalError):
+                cursor.execute(f"CREATE INDEX CONCURRENTLY {name} ON shelf_book (title)")
     other_connection.rollback()
     connection.close()
-    with pytest.raises(CommandError, match=r"DROP INDEX CONCURRENTLY book_by_title, .*migrate again") as refused:
+    with pytest.raises(CommandError, match=r"Then migrate again\.") as refused:
         migrate("0003")
-    [statement] = re.findall(r"DROP INDEX CONCURRENTLY \w+", str(refused.value))
+    [statement] = re.findall(r'DROP INDEX CONCURRENTLY "\w+"', str(refused.value))
+    assert statement == 'DROP INDEX CONCURRENTLY "book_by_title"'
     with connection.cursor() as cursor:
         cursor.execute(statement)
     migrate("0003")
+
+
+def test_a_table_that_is_there_is_no_unfinished_index(
+    shelf: None,  # noqa: ARG001  asked for its effect
+) -> None:
+    """Whatever else is amiss is told in PostgreSQL's words."""
+    migrate("0002")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX book_by_title ON shelf_book (title)")
+    with pytest.raises(ProgrammingError, match="already exists"):
+        migrate("0003")
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX book_by_title")
 
 
 @contextmanager
