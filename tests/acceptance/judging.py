@@ -69,21 +69,25 @@ def lost(committed: Committed, arrivals: Iterable[Arrival], events: Collection[E
 
 
 def unseen(fetches: Collection[int], arrivals: Iterable[Arrival]) -> int:
-    """Return how many of these fetches are done, and the sites' log does not have them."""
-    asked = map(urlsplit, _done(fetches).values())
-    seen = {(arrival.host, arrival.path) for arrival in arrivals}
-    return sum((url.hostname, url.path) not in seen for url in asked)
+    """Return how many of these fetches are done although the sites' log has no request for them."""
+    return _unseen(_done(fetches), arrivals)
 
 
 def _lost_fetches(fetches: Collection[int], arrivals: Iterable[Arrival]) -> dict[str, int]:
+    done = _done(fetches)
     return {
-        "fetches": len(set(fetches) - set(_done(fetches))),
-        "fetches that are done, and no site saw": unseen(fetches, arrivals),
+        "fetches": len(set(fetches) - set(done)),
+        "fetches that are done, and no site saw": _unseen(done, arrivals),
     }
 
 
 def _done(fetches: Collection[int]) -> dict[int, str]:
     return dict(Fetch.objects.filter(pk__in=fetches, state=FetchState.DONE).values_list("pk", "url"))
+
+
+def _unseen(done: Mapping[int, str], arrivals: Iterable[Arrival]) -> int:
+    seen = {(arrival.host, arrival.path) for arrival in arrivals}
+    return sum((url.hostname, url.path) not in seen for url in map(urlsplit, done.values()))
 
 
 def _submitted(orders: Collection[int]) -> int:

@@ -27,7 +27,7 @@ from workers.mail.phases import State
 FETCHES, FLUSHES, EMAILS = "fetches", "flushes", "e-mails"
 WRITE_EVERY_S: Final = 0.1
 GIVE_UP_S: Final = 90.0
-LOG_IS_WRITTEN_S: Final = 5.0  # at most: the sites write theirs 20 times a second
+LOG_IS_WRITTEN_S: Final = 5.0  # how long the sites' log is waited for, which is written 20 times a second
 SITES: Final = 12
 RATES: Final = ("2/s", "4/s", "8/s")
 NAMES: Final = ("ticks", "maintenance", "worker", "fetcher-1", "fetcher-2", "beat", "mailer")

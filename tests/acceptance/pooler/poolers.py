@@ -26,6 +26,8 @@ PGBOUNCER: Final = os.environ.get("WEIR_TEST_PGBOUNCER") or shutil.which(
 MISSING: Final = "this machine has no pgbouncer (Debian: apt install pgbouncer)"
 PREPARES_SINCE: Final = Version("1.21")
 POOL: Final = 8  # sessions of PostgreSQL, for all processes together
+SITES: Final = 12
+NAMES: Final = ("ticks", "maintenance", "fetcher-1", "fetcher-2", "beat", "mailer")
 PAGE: Final = CHECKOUT / "docs" / "how-to" / "use-a-pooler.md"
 
 
@@ -35,7 +37,7 @@ class Pooler:
 
     folder: Path
     server: Server
-    host: str  # as PgBouncer names the server's
+    host: str  # PostgreSQL's, as pgbouncer.ini names it: an address, or the folder of its socket
     is_prepared: bool  # it keeps prepared statements over transactions, and Weir prepares them
     process: subprocess.Popen[bytes] | None = None
 
@@ -50,7 +52,7 @@ class Pooler:
             "auth_type = any",
             f"default_pool_size = {POOL}",
             "max_client_conn = 500",
-            settings(),
+            pgbouncer_settings(),
             "max_prepared_statements = 200" if self.is_prepared else "",
         ]
         self.folder.joinpath("ini").write_text("\n".join(lines))
@@ -99,8 +101,8 @@ class Pooler:
 
 @contextmanager
 def running(server: Server, host: str, *, is_prepared: bool = False) -> Iterator[Pooler]:
-    """Run one before a server, whose role gets its settings."""
-    for name, value in settings_of_role():
+    """Run PgBouncer in front of a server, and give the role its settings."""
+    for name, value in role_settings():
         server.query(f"ALTER ROLE postgres SET {name} = '{value}'")
     folder = beside(server, "pooler")
     own_servers.make_folder(folder)
@@ -112,13 +114,13 @@ def running(server: Server, host: str, *, is_prepared: bool = False) -> Iterator
         made.kill()
 
 
-def settings() -> str:
+def pgbouncer_settings() -> str:
     """Return what the page has in `pgbouncer.ini`."""
     [example] = re.findall(r"^```ini\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     return str(example).removeprefix("[pgbouncer]\n")
 
 
-def settings_of_role() -> list[tuple[str, str]]:
+def role_settings() -> list[tuple[str, str]]:
     """Return the settings of the role that the page has, and their values."""
     found = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE)
     assert "statement_timeout" in dict(found)
@@ -126,7 +128,7 @@ def settings_of_role() -> list[tuple[str, str]]:
 
 
 def version() -> Version:
-    """Return that of PgBouncer."""
+    """Return PgBouncer's version."""
     assert PGBOUNCER
     told = subprocess.run([PGBOUNCER, "--version"], check=True, capture_output=True, text=True).stdout
     return Version(told.split()[1])

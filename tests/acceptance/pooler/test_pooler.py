@@ -13,15 +13,13 @@ from tests.acceptance import all_jobs, judging, under_load
 from tests.acceptance.all_jobs import Committed
 from tests.acceptance.conftest import Cluster, set_rates, wait_for_progress
 from tests.acceptance.pooler import poolers
-from tests.acceptance.pooler.poolers import MISSING, PGBOUNCER, POOL, PREPARES_SINCE, Pooler, version
+from tests.acceptance.pooler.poolers import NAMES, PREPARES_SINCE, SITES, Pooler, version
 from tests.waiting import wait_for
 from workers.recovery.models import Recovery
 
-pytestmark = pytest.mark.skipif(not PGBOUNCER, reason=MISSING)
+pytestmark = pytest.mark.skipif(not poolers.PGBOUNCER, reason=poolers.MISSING)
 KILLS = 30 if "WEIR_FAULTS" in os.environ else 2
-SITES = 12
 RATES = ("2/s", "5/s", "10/s")
-NAMES = ("ticks", "maintenance", "fetcher-1", "fetcher-2", "beat", "mailer")
 
 
 @pytest.fixture(params=[False, True], ids=["nothing prepared", "prepared"])
@@ -80,4 +78,4 @@ def test_all_jobs_behind_a_pooler_that_is_killed(cluster: Cluster, pooler: Poole
     )
     found.check()
     assert not Recovery.objects.exists()
-    assert int(str(sessions)) <= POOL + 2  # ours, and that of the look itself
+    assert int(str(sessions)) <= poolers.POOL + 2  # ours, and that of the look itself
