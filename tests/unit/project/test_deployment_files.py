@@ -324,7 +324,7 @@ def test_compose_confines_each_container(name: str) -> None:
 
 
 def test_compose_has_valkey_refuse_before_the_kernel_kills() -> None:
-    """Its data stay well below the container's memory, of which a rewrite may copy as much as is written meanwhile."""
+    """Its limit is at most 60 % of the container's: while Valkey rewrites its file, pages that change are copied."""
     service = services()["valkey"]
     limit = re.search(r"--maxmemory (\d+)mb --maxmemory-policy noeviction", service["command"][-1])
     container = re.fullmatch(r"(\d+)g", service["mem_limit"])
