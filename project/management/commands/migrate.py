@@ -1,5 +1,6 @@
+import re
 import time
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import psycopg
@@ -20,10 +21,13 @@ GIVE_UP_AFTER_S = 600.0
 
 @dataclass(frozen=True)
 class Limits:
-    """The time limits of a session, as PostgreSQL writes them."""
+    """What ends the statements of a session, as PostgreSQL writes it."""
 
     lock_timeout: str
     statement_timeout: str
+    # How often a statement looks whether its client is still there. Without it, PostgreSQL goes on for one that was
+    # killed: an index would become valid, and nothing would have recorded that.
+    client_connection_check_interval: str = "1s"
 
 
 UNLIMITED = Limits("0", "0")
@@ -60,7 +64,7 @@ class Command(migrate.Command):
 
     def migration_progress_callback(self, action: str, migration: Migration | None = None, fake: bool = False) -> None:
         if migration and action.endswith("_start"):
-            within = replace(self._before, lock_timeout=LOCK_TIMEOUT)
+            within = Limits(LOCK_TIMEOUT, self._before.statement_timeout)
             _set_limits(self._database, within if migration.atomic else UNLIMITED)
         super().migration_progress_callback(action, migration, fake)
 
@@ -84,7 +88,7 @@ class Command(migrate.Command):
         """Return what a person has to do, in a sentence; empty where that is not known."""
         if isinstance(error.__cause__, psycopg.errors.DuplicateTable):
             for name in self._invalid_indexes():
-                if f'"{name}"' in str(error):
+                if re.search(rf"\b{re.escape(name)}\b", str(error)):
                     return (
                         f"The index {name} was not built to its end, and PostgreSQL does not use it. As the role that "
                         f'owns the tables, execute: DROP INDEX CONCURRENTLY "{name}". Then migrate again.'
@@ -99,7 +103,10 @@ class Command(migrate.Command):
     def _invalid_indexes(self) -> list[str]:
         """Return the names of indexes that a killed migration has left, or that another session builds now."""
         with self._database.cursor() as cursor:
-            cursor.execute("SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid WHERE NOT indisvalid")
+            cursor.execute(
+                "SELECT relname FROM pg_index JOIN pg_class ON oid = indexrelid"
+                " WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace"
+            )
             return [name for (name,) in cursor.fetchall()]
 
 
@@ -118,13 +125,13 @@ def _took(lock: BaseDatabaseWrapper) -> bool:
 
 
 def _limits(database: BaseDatabaseWrapper) -> Limits:
+    names = ", ".join(f"current_setting('{field.name}')" for field in fields(Limits))
     with database.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
+        cursor.execute(f"SELECT {names}")
         return Limits(*cursor.fetchone())
 
 
 def _set_limits(database: BaseDatabaseWrapper, limits: Limits) -> None:
     with database.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('lock_timeout', %s, false), set_config('statement_timeout', %s, false)", astuple(limits)
-        )
+        for name, value in asdict(limits).items():
+            cursor.execute("SELECT set_config(%s, %s, false)", [name, value])

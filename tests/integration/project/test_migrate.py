@@ -77,8 +77,8 @@ def shelf(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     settings: LazySettings,
-) -> Iterator[None]:
-    """Have an app with a table, and two more migrations."""
+) -> Iterator[Path]:
+    """Have an app with a table, and two more migrations; provide the folder that has it."""
     folder = tmp_path / "shelf" / "migrations"
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
@@ -87,12 +87,12 @@ def shelf(
     monkeypatch.syspath_prepend(tmp_path)
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "shelf"]
     migrate("0001")
-    yield
+    yield tmp_path
     migrate("zero")
 
 
 def test_a_migration_that_waits_holds_nobody_up_for_long(
-    shelf: None,  # noqa: ARG001  asked for its effect
+    shelf: Path,  # noqa: ARG001  asked for its effect
     other_connection: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_migration_that_waits_holds_nobody_up_for_long(
 
 
 def test_an_index_that_is_built_beside_others_work_waits_for_them(
-    shelf: None,  # noqa: ARG001  asked for its effect
+    shelf: Path,  # noqa: ARG001  asked for its effect
     other_connection: psycopg.Connection[Any],
     eventually: Eventually,
 ) -> None:
@@ -133,20 +133,35 @@ def test_an_index_that_is_built_beside_others_work_waits_for_them(
         assert cursor.fetchall() == [(True,)]
 
 
+MIGRATE_SHELF = """
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+sys.path.insert(0, sys.argv[1])
+apps.set_installed_apps([*settings.INSTALLED_APPS, "shelf"])
+call_command("migrate", "shelf", "0003", interactive=False, verbosity=0)
+"""
+
+
 def test_migrate_names_the_index_that_a_killed_one_left_unfinished(
-    shelf: None,  # noqa: ARG001  asked for its effect
+    shelf: Path,
     other_connection: psycopg.Connection[Any],
+    start_python: StartPython,
+    eventually: Eventually,
 ) -> None:
     """And no other. The statement that it prints drops the index, and the next `migrate` builds it."""
     migrate("0002")
     other_connection.execute("INSERT INTO shelf_book DEFAULT VALUES")  # an index waits for the end of this transaction
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = '500ms'")
-        for name in ("by_title", "book_by_title"):
-            with pytest.raises(OperationalError):
-                cursor.execute(f"CREATE INDEX CONCURRENTLY {name} ON shelf_book (title)")
-    other_connection.rollback()
+        with pytest.raises(OperationalError):
+            cursor.execute("CREATE INDEX CONCURRENTLY by_title ON shelf_book (title)")
     connection.close()
+    killed = start_python(MIGRATE_SHELF, shelf)
+    eventually(lambda: longest_wait_s() > 0, "the index to be built")
+    killed.kill()
+    eventually(lambda: longest_wait_s() == 0, "PostgreSQL to end what nobody waits for")
+    other_connection.rollback()
     with pytest.raises(CommandError, match=r"Then migrate again\.") as refused:
         migrate("0003")
     [statement] = re.findall(r'DROP INDEX CONCURRENTLY "\w+"', str(refused.value))
@@ -157,7 +172,7 @@ def test_migrate_names_the_index_that_a_killed_one_left_unfinished(
 
 
 def test_a_table_that_is_there_is_no_unfinished_index(
-    shelf: None,  # noqa: ARG001  asked for its effect
+    shelf: Path,  # noqa: ARG001  asked for its effect
 ) -> None:
     """Whatever else is amiss is told in PostgreSQL's words."""
     migrate("0002")
@@ -198,8 +213,9 @@ def test_a_session_keeps_its_limits(shelf: None) -> None:  # noqa: ARG001  asked
     """What a migration sets for itself ends with the command."""
     migrate("0003")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
-        assert cursor.fetchone() == ("0", "1min")
+        names = "lock_timeout", "statement_timeout", "client_connection_check_interval"
+        cursor.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
+        assert cursor.fetchone() == ("0", "1min", "0")
 
 
 # A database of the migration before, with many sites, which is brought up to date.
