@@ -1,7 +1,6 @@
 """What stands in deploy/ for other programs: alarms with their runbooks, and units of systemd."""
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -86,23 +85,21 @@ def test_systemd_runs_what_the_procfile_runs(process: str) -> None:
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_a_process_runs_on_where_the_release_fails_or_is_restarted(process: str) -> None:
-    """It starts after the release, and does not require it."""
+def test_a_process_starts_when_migrations_are_applied_and_does_not_end_with_the_release(process: str) -> None:
+    """Where the release fails, or is run again, what runs goes on; what starts is tried until it may."""
     found = unit(f"weir-{process}@.service")
-    assert "weir-release.service" in found["After"][0].split()
+    assert found["ExecStartPre"] == ["/opt/weir/.venv/bin/python manage.py migrate --check"]
     assert "weir-release.service" in found["Wants"][0].split()
     assert not {"Requires", "Requisite", "BindsTo"} & found.keys()
+    assert (found["Restart"], found["StartLimitIntervalSec"]) == (["always"], ["0"])
 
 
 def test_the_release_runs_what_the_procfile_releases() -> None:
-    """It tries both commands until both succeed, for as long as that takes."""
+    """It is tried again where it fails: PostgreSQL may start later than its clients."""
     found = unit("weir-release.service")
-    [command] = found["ExecStart"]
-    sh, option, script = shlex.split(command)
-    assert (sh, option) == ("/bin/sh", "-c")
-    release = procfile()["release"].replace("python ", "/opt/weir/.venv/bin/python ")
-    assert script == f"until {release}; do sleep 5; done"
-    assert found["TimeoutStartSec"] == ["infinity"]
+    commands = [command.removeprefix("/opt/weir/.venv/bin/") for command in found["ExecStart"]]
+    assert " && ".join(commands) == procfile()["release"]
+    assert (found["Restart"], found["StartLimitIntervalSec"]) == (["on-failure"], ["0"])
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in UNITS.glob("*.service")))
