@@ -27,14 +27,14 @@ class VerifiedTLS(pyamqp.SSLTransport):
 
     py-amqp always verifies the signature. It compares the name only where `server_hostname` is set. Kombu sets it where
     it is None, and does so in one dict that all connections share: the second host's certificate would be compared with
-    the first host's name. Here each connection has a dict of its own.
+    the first host's name. Here each connection has a dict of its own. What a user's own dict leaves out stays out.
     """
 
     def establish_connection(self) -> amqp.Connection:
         """Connect, and verify the certificate. Raises OSError."""
         connection: Any = self.client
         given = connection.ssl
-        connection.ssl = {"server_hostname": None, **(given if isinstance(given, dict) else {})}
+        connection.ssl = dict(given) if isinstance(given, dict) else {"server_hostname": None}
         try:
             return super().establish_connection()
         finally:

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from itertools import chain
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 import kombu
 import redis
@@ -156,13 +156,13 @@ def names(variable: str, url: str) -> list[str]:
 def _socket(url: str) -> str:
     """Return Kombu's URL of a Unix socket; credentials stand before the path or, as redis-py allows, in the query."""
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     user, password = (
         quote(unquote(stated or "") or query.get(name, ""), safe="")
         for name, stated in (("username", parts.username), ("password", parts.password))
     )
     login = f"{user}:{password}@" if user or password else ""
-    return f"redis+socket://{login}{quote(unquote(parts.path))}?virtual_host={query.get('db', '0')}"
+    return f"redis+socket://{login}{quote(unquote(parts.path))}?virtual_host={quote(query.get('db', '0'))}"
 
 
 def _scheme(url: str) -> str:
@@ -181,6 +181,8 @@ def _fault(name: str, url: str) -> str | None:
         _ = [urlsplit(broker).port for broker in url.split(";")]
         if any(map(_names_a_user_only, url.split(";"))):
             return "its password must stand behind a colon"
+        if any(_scheme(broker) not in {"", scheme} for broker in url.split(";")):
+            return "all its brokers must begin alike"
     except ValueError:
         return _UNREADABLE
     return _fault_behind_host(name, url, parts)

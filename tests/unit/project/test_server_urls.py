@@ -125,6 +125,7 @@ def test_good_urls_have_no_fault(variable: str, url: str) -> None:
         ("REDIS_URL", "redis+cluster://:s3cret@h,g/1", "is malformed (a cluster has no other database than 0)"),
         ("REDIS_URL", "redis+cluster://:s3cret@[h,g", "is malformed ("),
         ("REDIS_URL", "redis+other://:s3cret@h", "is malformed (it must begin with redis://)"),
+        ("CELERY_BROKER_URL", "amqps://:s3cret@h;amqp://:s3cret@i", "is malformed (all its brokers must begin alike"),
         ("CELERY_BROKER_URL", "redis+cluster://:s3cret@h", "is malformed (no broker is spoken to by redis+cluster"),
         ("CELERY_BROKER_URL", "nothing:s3cret", "is malformed (it must begin with redis://)"),
         ("CELERY_BROKER_URL", "amqp:s3cret", "is malformed (it must begin with redis://)"),
@@ -173,6 +174,7 @@ def test_what_a_url_says_of_tls_is_left_alone(url: str) -> None:
     ("url", "broker", "options"),
     [
         ("redis://cache.example/1", "redis://cache.example/1", {}),
+        ("unix:///a.sock?db=1;db=2&db=3", "redis+socket:///a.sock?virtual_host=1%3Bdb%3D2", {}),
         ("unix:///run/valkey.sock", "redis+socket:///run/valkey.sock?virtual_host=0", {}),
         ("unix://:w%2Frd@/run/a b.sock?db=1", "redis+socket://:w%2Frd@/run/a%20b.sock?virtual_host=1", {}),
         ("unix:///a.sock?username=b%40&password=w%2Frd", "redis+socket://b%40:w%2Frd@/a.sock?virtual_host=0", {}),
