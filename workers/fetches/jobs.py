@@ -55,7 +55,7 @@ class Reservation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """A whole answer came. The body is as it was on the wire, encoded."""
+    """The head of an answer came, and its body, as it was on the wire, encoded: all of it, or a beginning."""
 
     job: Job
     status_code: int
@@ -63,6 +63,8 @@ class Answer:
     body: bytes
     lateness_ms: float
     elapsed_ms: float
+    cut: str = ""  # why the body ended before it was whole; empty where it did not
+    is_too_large: bool = False  # no more was read of the body, which is longer than it may be
     reservation: Reservation | None = None  # of the body's bytes, until they are stored; None for a small one
 
 
