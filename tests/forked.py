@@ -28,7 +28,7 @@ from typing import IO
 CHECKOUT = Path(__file__).parents[1]
 # What processes import of others: most of their start. Nothing of ours: `project` makes Celery's app by the settings.
 IMPORTS = (
-    "aiohttp",
+    "aiohappyeyeballs",
     "celery.app.amqp",
     "celery.apps.beat",
     "celery.apps.worker",
@@ -46,6 +46,7 @@ IMPORTS = (
     "django.views.debug",
     "django_structlog",
     "dotenv.main",
+    "httptools",
     "kombu.transport.redis",
     "protego",
     "pydantic.json_schema",

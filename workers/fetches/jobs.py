@@ -1,7 +1,8 @@
 """The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome."""
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ratelimit.pacing import Run
 from workers.fetches.models import State
@@ -46,11 +47,12 @@ class Job:
 
 @dataclass(eq=False, kw_only=True, slots=True)
 class Reservation:
-    """Bytes of a fetcher's memory that one body holds, or waits for (fetcher/http/bodies.py)."""
+    """Bytes of a fetcher's memory that one answer holds, and those that it waits for (fetcher/http/memory.py)."""
 
     site_id: int
-    size: int
-    granted: asyncio.Event = field(default_factory=asyncio.Event)
+    size: int = 0
+    wanted: int | None = None  # so many in all; None where it does not wait
+    granted: Callable[[], None] | None = None  # is called when it waits no more
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +67,7 @@ class Answer:
     elapsed_ms: float
     cut: str = ""  # why the body ended before it was whole; empty where it did not
     is_too_large: bool = False  # no more was read of the body, which is longer than it may be
-    reservation: Reservation | None = None  # of the body's bytes, until they are stored; None for a small one
+    reservation: Reservation | None = None  # of its bytes, until they are stored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,6 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urljoin
 
-import aiohttp
 import pytest
 from django.db import connection
 from django.db.models import F
@@ -45,10 +44,11 @@ from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.http import openings, reachability, resolver, session
-from workers.fetches.fetcher.http.bodies import Body
-from workers.fetches.fetcher.http.paced_request import PacedRequest
+from workers.fetches.fetcher.http.attempt import Attempt
+from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.parts import EX_SOFTWARE
 from workers.fetches.fetcher.results import outcomes, writer
+from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.jobs import Event, Outcome
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
@@ -73,6 +73,7 @@ SETTINGS = {
     "WEIR_LOOKAHEAD": LOOKAHEAD_S,
 }
 GRACE = timedelta(seconds=40)  # no fetch is too late, however busy the machine is
+IN_BODY_S = 0.3  # after which the body has begun to come
 HEALTHY = 40  # sites that are well meanwhile: one is looked up, connected to and answers every
 HEALTHY_EVERY_S = 0.1
 EVIDENCE_S = 5 * HEALTHY_EVERY_S  # for which a failure waits, where it is not this that is judged
@@ -241,7 +242,6 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the connection is closed in the middle of the body": lambda sites: answering(sites, OK[:-2]),
     "no answer comes in time, others come": lambda sites: Made(url=sites.page("/slow/60000")),
     "the body does not end in time": lambda sites: answering(sites, OK[:-2], then="wait"),
-    "a header is longer than 64 KiB": lambda sites: Made(url=sites.page("/longheader/70000")),
     "the headers are larger than 256 KiB together": lambda sites: answering(sites, at.http(b"200 OK", b"", *LONG)),
     "the answer is not HTTP": lambda sites: answering(sites, b"220 mail.example ESMTP\r\n\r\n"),
     # robots.txt
@@ -492,22 +492,21 @@ def do_meanwhile(fetches: Mapping[str, Fetch], made: Mapping[str, Made]) -> None
 @contextmanager
 def unreadable_pages() -> Iterator[None]:
     """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
-    beginning, judge = Body.read, outcomes.judge
+    beginning, judge = Session._answer, outcomes.judge
 
-    async def read(body: Body, response: aiohttp.ClientResponse, most: int, deadline: asyncio.Timeout) -> bytes:
-        if response.url.path == OUT_OF_MEMORY:
-            raise MemoryError
-        if response.url.path == UNREADABLE:
-            connection: Any = response.connection
-            connection.protocol.connection_lost(MemoryError())  # as the event loop calls it
-        return await beginning(body, response, most, deadline)
+    async def answer(of: Session, attempt: Attempt, connection: Connection) -> Event:
+        if attempt.job.url.endswith(OUT_OF_MEMORY):
+            connection._open_channel._received = lambda _data: connection.fail(MemoryError())
+        if attempt.job.url.endswith(UNREADABLE):
+            asyncio.get_running_loop().call_later(IN_BODY_S, connection.fail, MemoryError())
+        return await beginning(of, attempt, connection)
 
     def judged(event: Event, **options: Any) -> Outcome:
         outcome = judge(event, **options)
         return replace(outcome, status_code=10**6) if event.job.url.endswith(REFUSED) else outcome
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Body, "read", read)
+        patch.setattr(Session, "_answer", answer)
         patch.setattr(writer, "judge", judged)
         yield
 
@@ -677,17 +676,6 @@ def without_servers(runs: Runs) -> dict[str, Seen]:
         "PostgreSQL goes away while the result is stored": runs.seen(fetch, events),
         "the broker is away when `on_done` is called": runs.seen(called, events),
     }
-
-
-@makes("aiohttp did not wait for the slot: it is of another version")
-def unpaced(runs: Runs) -> dict[str, Seen]:
-    """Have aiohttp call what is not ours."""
-    fetch = request_fetch(runs.sites.page("/ok"))
-    Site.objects.update(grace=GRACE)
-    with pytest.MonkeyPatch.context() as patch, a_fetcher() as fetcher:
-        patch.setattr(PacedRequest, "send", aiohttp.ClientRequest.send)
-        runs.run(fetcher, runs.dispatched())
-    return {"aiohttp did not wait for the slot: it is of another version": runs.seen(fetch)}
 
 
 # A process that runs one message; a part of its fetcher fails when it is told so.

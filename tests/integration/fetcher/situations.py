@@ -160,14 +160,20 @@ TABLE: dict[str, list[Situation]] = {
     ],
     "Connecting": [
         _site("the site refuses the connection", REFUSED, Slot.FREE),
-        _site("the site resets the connection in the TLS handshake", "ClientConnectorError: …", Slot.FREE),
-        _site("the site closes the connection in the TLS handshake", "ClientConnectorError: …", Slot.FREE),
-        _site("the site speaks no TLS", "ClientConnectorSSLError: …", Slot.FREE),
-        _site("the site's certificate is not valid", "ClientConnectorCertificateError: …", Slot.FREE),
+        _site(
+            "the site resets the connection in the TLS handshake",
+            "not connected to … port …: Connection reset by peer",
+            Slot.FREE,
+        ),
+        _site(
+            "the site closes the connection in the TLS handshake", "not connected to …: the site closed …", Slot.FREE
+        ),
+        _site("the site speaks no TLS", "TLS failed: …", Slot.FREE),
+        _site("the site's certificate is not valid", "the site's certificate is not valid: …", Slot.FREE),
         _site("the site does not answer in time, others do", NOT_CONNECTED, Slot.FREE),
         _site(
             "its host is unreachable (EHOSTUNREACH), others are not",
-            "ClientConnectorError: … [No route to host]",
+            "not connected to … port …: No route to host",
             Slot.FREE,
         ),
         _offline("no site answers attempts to connect"),
@@ -179,14 +185,14 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _site(
             "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind",
-            "ClientConnectorError: … [Network is unreachable]",
+            "not connected to … port …: Network is unreachable",
             Slot.FREE,
         ),
         _ran_out("this host has no default route of any kind (ENETUNREACH)"),
         _ran_out("all local ports are in use (EADDRNOTAVAIL)"),
         _site(
             "this host has no address of the site's kind (EADDRNOTAVAIL), others are reached",
-            "ClientConnectorError: … [Cannot assign requested address]",
+            "not connected to … port …: Cannot assign requested address",
             Slot.FREE,
         ),
         _refused("the address is forbidden", FORBIDDEN),
@@ -303,13 +309,15 @@ TABLE: dict[str, list[Situation]] = {
             besides="counts the next time, in this process",
         ),
         _site("the connection is reset", CLOSED),
-        _site("the connection is closed in the middle of the body", "ClientPayloadError: …"),
+        _site(
+            "the connection is closed in the middle of the body",
+            "the site closed the connection in the middle of its answer",
+        ),
         _site("no answer comes in time, others come", NOT_ANSWERED),
         _offline("no site answers in time any more", slot=Slot.USED),
         _site("the body does not end in time", NOT_ANSWERED),
-        _site("a header is longer than 64 KiB", "ClientResponseError: …Got more than 65536 bytes…"),
         _final("the headers are larger than 256 KiB together", HEADERS),
-        _site("the answer is not HTTP", "ClientResponseError: …Bad status line…"),
+        _site("the answer is not HTTP", "not an answer in HTTP: it begins with …"),
         _back("the fetcher stops (SIGTERM) before the answer", Blame.OURS, slot=Slot.USED),
     ],
     "robots.txt": [
@@ -350,9 +358,6 @@ TABLE: dict[str, list[Situation]] = {
             "PostgreSQL refuses the result", "the database refused the result: …", Blame.OURS, log="outcome_refused"
         ),
         _done("the broker is away when `on_done` is called", log="broker_unreachable", besides="sweep calls it"),
-        _final(
-            "aiohttp did not wait for the slot: it is of another version", "the request was not paced: …", Blame.OURS
-        ),
     ],
 }
 

@@ -287,7 +287,12 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
     fetch_all: FetchAll, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
-    monkeypatch.setattr(session, "_as_address", lambda _host: None)
+
+
+    async def addresses(_connector: Connector, where: Origin) -> list[AddrInfo]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where.host, where.port))]
+
+    monkeypatch.setattr(Connector, "_addresses", addresses)
     [fetch] = fetch_all([f"http://127.0.0.1:{listener.server_port}/"])
     assert fetch.state == State.FAILED
     assert "127.0.0.1 is loopback" in fetch.error

@@ -3,35 +3,35 @@
 import asyncio
 import errno
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
 
-import aiohttp
 import pytest
 from aiohappyeyeballs import start_connection
-from aiohttp.client_reqrep import ConnectionKey
 
 from workers.fetches.addresses import AddressRefused
 from workers.fetches.fetcher.http.faults import (
-    AnswerTooLarge,
     ConnectionTooSlow,
     Fault,
+    LookupFailed,
     LookupTimedOut,
     Party,
     Respect,
     fault_of,
 )
 from workers.fetches.fetcher.http.reachability import OTHERS, ROW, Reachability
+from workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
+from workers.fetches.fetcher.wire.connection import ConnectionEnded
 
 TRIED = {(socket.AF_INET, ("192.0.2.9", 80))}
-KEY = ConnectionKey("site.example", 80, False, True, None, None, None)
 
 
 def connecting(number: int) -> Exception:
-    return aiohttp.ClientConnectorError(KEY, OSError(number, "text"))
+    return OSError(number, "text")
 
 
 def looking_up(error: OSError) -> Exception:
-    return aiohttp.ClientConnectorDNSError(KEY, error)
+    return LookupFailed(error)
 
 
 def unknown(number: int) -> Exception:
@@ -58,35 +58,28 @@ BEFORE: list[tuple[Exception, Party, Respect | None]] = [
     (connecting(errno.ENOMEM), Party.OURS, Respect.CONNECTION),
     (connecting(errno.ENETDOWN), Party.OURS, Respect.CONNECTION),
     (MemoryError(), Party.OURS, Respect.CONNECTION),
-    (aiohttp.ConnectionTimeoutError(), Party.UNCLEAR, Respect.CONNECTION),
-    (aiohttp.ClientConnectorCertificateError(KEY, Exception("text")), Party.SITE, Respect.CONNECTION),
+    (TimeoutError(), Party.UNCLEAR, Respect.CONNECTION),
+    (ssl.SSLCertVerificationError(1, "text"), Party.SITE, Respect.CONNECTION),
     (ConnectionTooSlow("text"), Party.SITE, None),
     (AddressRefused("text"), Party.SITE, None),
     (looking_up(AddressRefused("text")), Party.SITE, None),
 ]
 AFTER: list[tuple[Exception, Party, Respect | None]] = [
     (TimeoutError(), Party.UNCLEAR, Respect.ANSWER),
-    (aiohttp.ClientPayloadError("text"), Party.SITE, Respect.ANSWER),
-    (aiohttp.ClientOSError(errno.ECONNRESET, "text"), Party.SITE, Respect.ANSWER),
-    (aiohttp.ClientOSError(errno.ENETUNREACH, "text"), Party.UNCLEAR, Respect.ANSWER),
-    (ValueError("text"), Party.SITE, Respect.ANSWER),
+    (ConnectionEnded("text"), Party.SITE, Respect.ANSWER),
+    (OSError(errno.ECONNRESET, "text"), Party.SITE, Respect.ANSWER),
+    (OSError(errno.ENETUNREACH, "text"), Party.UNCLEAR, Respect.ANSWER),
+    (NotHttp("text"), Party.SITE, Respect.ANSWER),
     (MemoryError(), Party.OURS, Respect.ANSWER),
     (AnswerTooLarge("text"), Party.SITE, None),
 ]
 
 
-def judged(
-    error: Exception,
-    *,
-    written: bool,
-    has_route: bool = True,
-    to_site: bool = False,
-    lost_by: BaseException | None = None,
-) -> Fault:
+def judged(error: Exception, *, written: bool, has_route: bool = True, to_site: bool = False) -> Fault:
     def tell(addresses: object = None) -> bool:
         return to_site if addresses == TRIED else has_route
 
-    return fault_of(error, written=written, tried=TRIED, has_route=tell, lost_by=lost_by)
+    return fault_of(error, written=written, tried=TRIED, has_route=tell)
 
 
 @pytest.mark.parametrize(("error", "party", "respect"), BEFORE)
@@ -104,18 +97,17 @@ def test_a_fault_after_the_request(error: Exception, party: Party, respect: Resp
 
 
 def caused(by: BaseException) -> Exception:
-    error = aiohttp.ClientPayloadError("text")
+    error = OSError(errno.EIO, "text")
     error.__cause__ = by
     return error
 
 
 @pytest.mark.parametrize("by", [MemoryError(), OSError(errno.ENOBUFS, "text"), caused(MemoryError())])
 def test_a_body_that_this_host_cuts_off_is_not_the_sites_fault(by: Exception) -> None:
-    """Aiohttp says that the body is not whole; why the connection was lost, its connection knows, or the cause."""
-    whole = aiohttp.ClientPayloadError("text")
-    assert judged(whole, written=True, lost_by=by).party is Party.OURS
+    """The error tells, or its cause."""
+    assert judged(by, written=True).party is Party.OURS
     assert judged(caused(by), written=True).party is Party.OURS
-    assert judged(whole, written=True, lost_by=OSError(errno.ECONNRESET, "text")).party is Party.SITE
+    assert judged(OSError(errno.ECONNRESET, "text"), written=True).party is Party.SITE
 
 
 def test_a_host_without_routes_does_not_blame_sites() -> None:
@@ -140,7 +132,7 @@ def test_a_host_without_free_ports_does_not_blame_sites() -> None:
     ],
 )
 def test_addresses_of_a_site_that_fail_in_different_ways(numbers: tuple[int, ...], party: Party) -> None:
-    """Most sites have addresses of both families, and many hosts a network of one: aiohttp's error stands for both."""
+    """Most sites have addresses of both families, and many hosts a network of one: one error stands for both."""
 
     async def connect() -> None:
         loop = asyncio.get_running_loop()
@@ -155,24 +147,25 @@ def test_addresses_of_a_site_that_fail_in_different_ways(numbers: tuple[int, ...
 
     with pytest.raises(OSError, match="Multiple") as raised:
         asyncio.run(connect())
-    error = aiohttp.ClientConnectorError(KEY, raised.value)
-    assert judged(error, written=False, to_site=True).party is party
+    assert judged(raised.value, written=False, to_site=True).party is party
 
 
 def test_a_refused_connection_is_one_sentence_with_what_to_do() -> None:
-    """Where there are several addresses, all are named; where one fails in another way, aiohttp's text says which."""
+    """Where there are several addresses, all are named; where one fails in another way, the reasons are."""
     tried = {*TRIED, (socket.AF_INET6, ("2001:db8::9", 80, 0, 0))}
     texts = "[Errno 111] Connect call failed ('192.0.2.9', 80), [Errno 111] Connect call failed ('2001:db8::9', 80)"
     for error, addresses, places in (
         (connecting(errno.ECONNREFUSED), TRIED, "192.0.2.9 port 80"),
-        (aiohttp.ClientConnectorError(KEY, OSError(texts)), tried, "192.0.2.9 port 80 and 2001:db8::9 port 80"),
+        (OSError(texts), tried, "192.0.2.9 port 80 and 2001:db8::9 port 80"),
     ):
         fault = fault_of(error, written=False, tried=addresses, has_route=lambda *_: True)
         assert fault.error == (
             f"connection refused by {places} (ECONNREFUSED): no server listens there, so check the URL's host and port"
         )
-    mixed = aiohttp.ClientConnectorError(KEY, OSError(texts.replace("111", "113", 1)))
-    assert judged(mixed, written=False).error.startswith("ClientConnectorError: Cannot connect")
+    mixed = OSError(texts.replace("111", "113", 1))
+    assert judged(mixed, written=False).error == (
+        "not connected to 192.0.2.9 port 80: Connection refused, No route to host"
+    )
 
 
 @pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), AnswerTooLarge("text")])

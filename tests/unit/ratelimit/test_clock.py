@@ -16,7 +16,7 @@ HOLDERS = (
     "ratelimit/held/site_callers.py",
     "workers/throttled/postponing.py",
     "workers/fetches/fetcher/claim.py",
-    "workers/fetches/fetcher/http/paced_request.py",
+    "workers/fetches/fetcher/http/attempt.py",
     "workers/fetches/fetcher/recall_watcher.py",
     "workers/fetches/fetcher/http/session.py",
     "workers/fetches/robots/files.py",

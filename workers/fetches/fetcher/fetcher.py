@@ -175,7 +175,7 @@ class Fetcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._session.close()
+        self._session.close()
 
     def _start(self, jobs: list[Job], batch: Batch) -> None:
         for job in jobs:

@@ -4,17 +4,20 @@ Only what is the site's fault counts as an attempt. The table of all situations 
 """
 
 import errno
+import os
 import re
+import ssl
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from socket import EAI_AGAIN, EAI_FAIL, EAI_MEMORY, EAI_SYSTEM, gaierror
 from typing import Any
 
-import aiohttp
 from django.conf import settings
 
 from workers.fetches.addresses import AddressRefused
+from workers.fetches.fetcher.wire.answers import AnswerTooLarge, NotHttp
+from workers.fetches.fetcher.wire.connection import ConnectionEnded
 
 # What this process or its host has run out of, or lost: descriptors, buffers, memory, its network.
 OWN_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENETDOWN})
@@ -26,16 +29,20 @@ NUMBER = re.compile(r"\[Errno (\d+)\]")  # in the text of an error that stands f
 SocketAddress = tuple[int, tuple[Any, ...]]  # the family, and what `connect` is called with
 
 
-class AnswerTooLarge(Exception):
-    """The body, before decompression already, or the headers exceed their cap."""
-
-
 class ConnectionTooSlow(Exception):
     """The connection took longer to open than its slot could wait."""
 
 
 class LookupTimedOut(OSError):
     """The name servers did not answer in time."""
+
+
+class LookupFailed(Exception):
+    """The host was not looked up, by this error, or has forbidden addresses only."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Party(Enum):
@@ -65,35 +72,46 @@ class Fault:
 
 
 def fault_of(
-    error: Exception,
-    *,
-    written: bool,
-    tried: Collection[SocketAddress],
-    has_route: Callable[..., bool],
-    lost_by: BaseException | None = None,
+    error: Exception, *, written: bool, tried: Collection[SocketAddress], has_route: Callable[..., bool]
 ) -> Fault:
-    """Say who is to blame for this error of aiohttp, of the operating system, or of our own.
+    """Say who is to blame for this error of the wire, of the operating system, or of our own.
 
     `written` tells whether the request was written, `tried` to which addresses a connection was tried, and `has_route`
-    whether this host has a route to one of the addresses that it is given, or to the Internet. `lost_by` is what ended
-    the connection: where the body is cut off by it, aiohttp's error says only that the body is not whole.
+    whether this host has a route to one of the addresses that it is given, or to the Internet.
     """
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
     if isinstance(error, ConnectionTooSlow):
         return Fault(error=str(error))
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return _lookup_fault(error.os_error)
+    if isinstance(error, LookupFailed):
+        return _lookup_fault(error.error)
     respect = Respect.ANSWER if written else Respect.CONNECTION
-    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientOSError):
+    if isinstance(error, TimeoutError) and error.errno is None:  # ours, not the kernel's
         return Fault(error=_time_out(written=written), party=Party.UNCLEAR, respect=respect)
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    party = _party(cause, written=written, tried=tried, has_route=has_route)
-    if _has_run_out(cause) or _has_run_out(lost_by):
+    if isinstance(error, (NotHttp, ConnectionEnded)):
+        return Fault(error=str(error), respect=respect)
+    party = _party(error, written=written, tried=tried, has_route=has_route)
+    if _has_run_out(error):
         party = Party.OURS
-    is_refused = not written and _numbers(cause) == {errno.ECONNREFUSED}
-    text = _refused(tried) if is_refused else f"{type(error).__name__}: {error}"
-    return Fault(error=text, party=party, respect=respect)
+    return Fault(error=_text(error, written=written, tried=tried), party=party, respect=respect)
+
+
+def _text(error: Exception, *, written: bool, tried: Collection[SocketAddress]) -> str:
+    """Say what happened, for those who look after the fetch."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the site's certificate is not valid: {getattr(error, 'verify_message', error)}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
+    numbers = _numbers(error)
+    reasons = ", ".join(os.strerror(number) for number in sorted(numbers)) or str(error) or type(error).__name__
+    if written:
+        return f"the connection was lost: {reasons}"
+    if numbers == {errno.ECONNREFUSED}:
+        return (
+            f"connection refused by {_places(tried)} (ECONNREFUSED): "
+            "no server listens there, so check the URL's host and port"
+        )
+    return f"not connected to {_places(tried)}: {reasons}"
 
 
 def _lookup_fault(error: Exception) -> Fault:
@@ -138,9 +156,8 @@ def _numbers(error: BaseException) -> set[int]:
     return {int(number) for number in NUMBER.findall(str(error))} if error.errno is None else {error.errno}
 
 
-def _refused(tried: Collection[SocketAddress]) -> str:
-    places = " and ".join(sorted(f"{address[0]} port {address[1]}" for _, address in tried))
-    return f"connection refused by {places} (ECONNREFUSED): no server listens there, so check the URL's host and port"
+def _places(tried: Collection[SocketAddress]) -> str:
+    return " and ".join(sorted(f"{address[0]} port {address[1]}" for _, address in tried)) or "the site"
 
 
 def _time_out(*, written: bool) -> str:

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-
-from aiohttp.abc import AbstractResolver, ResolveResult
+from typing import Any
 
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http.faults import LookupTimedOut
 
 Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
+
+AddrInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
 
 # Lookups at once, each in a thread; threads are made when they are needed. A lookup of the system's resolver cannot be
 # stopped: where name servers hang, it keeps its thread for some 10 to 30 s.
@@ -36,7 +37,7 @@ class Lookup:
         return socket.getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
 
 
-class GuardedResolver(AbstractResolver):
+class GuardedResolver:
     """The system's resolver, with a deadline, that returns only addresses which pass the guard.
 
     A host has one lookup at a time, which all fetches of the host wait for. So a host whose name servers hang takes one
@@ -52,34 +53,23 @@ class GuardedResolver(AbstractResolver):
         self._threads = ThreadPoolExecutor(max_workers=MOST_LOOKUPS, thread_name_prefix="dns")
         self._lookups: dict[tuple[str, socket.AddressFamily], Lookup] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[AddrInfo]:
         """Return the permitted addresses.
 
         Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, and
         NotLookedUp when no thread was free for the lookup until half of the time was over.
         """
-        answers = await self._look_up(host, family)
+        answers = await self._look_up(host, socket.AF_UNSPEC)
         self._answered()
-        permitted: list[ResolveResult] = []
+        permitted: list[AddrInfo] = []
         refused: AddressRefused | None = None
-        for answer_family, _, protocol, _, address in answers:
+        for family, kind, protocol, _, address in answers:
             try:
                 self._allowed.check(str(address[0]), port)
             except AddressRefused as error:
                 refused = error
                 continue
-            permitted.append(
-                ResolveResult(
-                    hostname=host,
-                    host=str(address[0]),
-                    port=port,
-                    family=answer_family,
-                    proto=protocol,
-                    flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-                )
-            )
+            permitted.append((family, kind, protocol, "", (address[0], port, *address[2:])))
         if not permitted and refused is not None:
             raise AddressRefused(f"{host} resolves to {refused}")
         return permitted
@@ -102,5 +92,5 @@ class GuardedResolver(AbstractResolver):
         if not answers.cancelled():
             answers.exception()  # retrieved, or asyncio logs it where no fetch waits for the lookup any more
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,46 +1,41 @@
-"""The session: an aiohttp session that is set up for paced requests, and the way of one job through it.
+"""The session: the way of one job through HTTP.
 
 1. Where the site has `max_concurrency`, the job waits until the run may have one more in flight.
 2. Shortly before the job's slot a connection is taken from the pool or opened (DNS, TCP, TLS), and held.
-3. `PacedRequest` waits for the moment, asks the run whether the slot still stands, and writes (paced_request.py). Where
-   the run is over, nothing is written: the job goes back to the queue, the connection to the pool.
-4. The answer is read raw, up to the cap and the deadline.
+3. The attempt waits for the moment, asks the run whether the slot still stands, and writes (attempt.py). Where the run
+   is over, nothing is written: the job goes back to the queue, the connection to the pool.
+4. The answer is read raw, up to the cap and the deadline. Once its head has come, its status counts, whatever becomes
+   of its body.
 
 On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
-import socket
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from ipaddress import ip_address
+from functools import partial
 from typing import Any
 
-import aiohttp
 import structlog
 from django.conf import settings
-from yarl import URL
 
 from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.faults import AnswerTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
-from workers.fetches.fetcher.http.paced_request import (
-    Attempt,
-    ConnectionClosedEarly,
-    PacedRequest,
-    RunOver,
-    Shared,
-    current_attempt,
-)
+from workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
+from workers.fetches.fetcher.http.connector import Connector
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Fault, LookupFailed, Party, Respect, fault_of
 from workers.fetches.fetcher.http.reachability import Reachability, has_route
 from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
 from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
+from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
+from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
+from workers.fetches.fetcher.wire.pool import Pool
+from workers.fetches.fetcher.wire.requests import UnsendableRequest, origin, request
 from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
-from workers.fetches.robots.rules import MAX_RAW_BYTES
+from workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
 from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
@@ -50,20 +45,12 @@ SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind o
 # For so long, a fetch is given back without an attempt because sites cannot be reached. Some never can: it has an end.
 OUTAGE_S = 3_600.0
 NO_ANSWER = "the site closed the connection without an answer"
-LONGEST_HEADER = 2**16  # bytes: sites send long ones
-MOST_HEADERS = 128
-MOST_HEADER_BYTES = 2**18  # of an answer, as browsers take: they are copied and stored as they are
 MOST_REMEMBERED = 10_000  # fetches, of each kind
 CLOSINGS = 5  # how often a request that a site closes its kept connection on is sent again at no cost
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
-
-class NotPaced(Exception):
-    """An answer came to a request that had not waited for its slot."""
-
-
-ENDINGS = (AnswerTooLarge, ConnectionTooSlow, NotPaced)
 CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
+ENDED_BY_SITE = (ConnectionEnded, ConnectionResetError, BrokenPipeError)
 
 
 class Session:
@@ -89,15 +76,20 @@ class Session:
         # kept it from its site. Until it gets an answer, or ends; other fetchers may see that end, so the oldest go.
         self._closed_on: dict[int, int] = {}
         self._outages: dict[int, float] = {}
-        self._http = _client_session(allowed, self._shared.reachability)
+        self._pool = Pool(asyncio.get_running_loop())
+        self._connector = Connector(allowed, _resolver(allowed, self._shared.reachability))
 
-    async def close(self) -> None:
-        await self._http.close()
+    def close(self) -> None:
+        """Close the connections that wait in the pool, and begin no more look-ups."""
+        self._pool.close()
+        self._connector.close()
 
     def rests(self) -> bool:
         """Tell whether this process has run out of something, or had a moment ago. From any thread."""
         return (
-            self._descriptors_used > descriptors.SHORT or self._shared.budget.is_full or clock.now() < self._rests_until
+            self._descriptors_used > descriptors.SHORT
+            or self._shared.memory.is_full()
+            or clock.now() < self._rests_until
         )
 
     def look_at_descriptors(self) -> None:
@@ -105,9 +97,8 @@ class Session:
         self._descriptors_used = descriptors.used_part()
 
     def free(self, reservations: list[Reservation]) -> None:
-        """Note that the bodies that held these bytes are stored. On the loop's thread only."""
-        for reservation in reservations:
-            self._shared.budget.free(reservation)
+        """Note that the answers that held these bytes are stored. On the loop's thread only."""
+        self._shared.memory.free(reservations)
 
     async def fetch(self, held: HeldJob) -> Event:
         """Request the job's URL in its slot, and return the event in which that ends."""
@@ -137,34 +128,70 @@ class Session:
         job = held.job
         if job.run.is_over(clock.now()):  # the message was late, or the loop is
             return Snoozed(job=job)
-        url = URL(job.url, encoded=True)
         for _ in range(1 + REOPENINGS):
             attempt = Attempt(held, self._shared)
             try:
-                async with attempt.deadline:
-                    return await self._exchange(attempt, url)
+                return await self._exchange(attempt)
             except ConnectionClosedEarly:
                 continue
-            except NotLookedUp as error:
-                self._say("hosts_not_looked_up", str(error))
-                return self._no_answer(attempt)
-            except (RunOver, aiohttp.ServerDisconnectedError):
-                return self._no_answer(attempt)
-            except (*ENDINGS, aiohttp.ClientError, MemoryError, OSError, ValueError) as error:
+            except UnsendableRequest as error:
+                return attempt.failure(str(error), permanent=True)
+            except (NotLookedUp, RunOver) as error:
+                if isinstance(error, NotLookedUp):
+                    self._say("hosts_not_looked_up", str(error))
+                return Snoozed(job=job)
+            except (ConnectionTooSlow, LookupFailed, MemoryError, OSError) as error:
                 return await self._failure(attempt, error)
             finally:
                 attempt.end()
-        return Failure(job=job, error="the site closes connections before a request can be sent")
+        return Failure(job=job, error="the site closes connections, or speaks, before a request can be sent")
+
+    async def _exchange(self, attempt: Attempt) -> Event:
+        """Send the request over a connection of its origin, and return what came of it."""
+        where = origin_of(attempt.job.url)
+        written = self._request(attempt.job, where)
+        connection = self._pool.take(where) or await self._connector.open(origin(where), attempt.tried)
+        try:
+            attempt.note_connection(connection)
+            await attempt.write_in_turn(connection, written)
+            return await self._answer(attempt, connection)
+        finally:
+            self._pool.give_back(where, connection)
+
+    async def _answer(self, attempt: Attempt, connection: Connection) -> Event:
+        """Read the answer, and return the event in which that ends."""
+        reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
+        cut: Exception | None = None
+        try:
+            await connection.answer(reader, attempt)
+            if not reader.keeps_alive:
+                connection.close()
+        except (NotHttp, AnswerTooLarge, ConnectionEnded, MemoryError, OSError) as error:
+            if isinstance(error, ENDED_BY_SITE) and not reader.has_begun:
+                return self._no_answer(attempt)
+            if not reader.has_head:
+                return await self._failure(attempt, error)
+            cut = error
+        self._shared.reachability.reached(Respect.ANSWER)
+        if reader.status_code in REFUSING:
+            self._refused(attempt.job, _by_name(reader.headers))
+        return attempt.answer(reader) if cut is None else await self._cut(attempt, reader, cut)
+
+    async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
+        """Return the event of an answer whose body is not whole: where that is our own fault, none came."""
+        if isinstance(error, AnswerTooLarge):
+            reader.is_too_large = True
+            return attempt.answer(reader, str(error))
+        event = await self._failure(attempt, error)
+        return attempt.answer(reader, event.error) if isinstance(event, Failure) else event
 
     def _no_answer(self, attempt: Attempt) -> Event:
-        """Return the event of an attempt whose request was not written, or got no answer at all.
+        """Return the event of an attempt whose request was written, and got no answer at all.
 
         A site may close a connection that has waited for the next request just when the request comes, which is
         nobody's fault. So it counts nothing, CLOSINGS times at most: in the end a new connection is tried.
         """
         job = attempt.job
-        if attempt.started_at is None:
-            return Snoozed(job=job)
         closings = self._closed_on.pop(job.fetch_id, 0)
         if not attempt.is_reused or closings >= CLOSINGS:
             return attempt.failure(NO_ANSWER)
@@ -178,11 +205,7 @@ class Session:
         The site is backed off where it cannot be connected to again and again.
         """
         job, written = attempt.job, attempt.started_at is not None
-        if isinstance(error, NotPaced):
-            return Failure(job=job, error=str(error), permanent=True, slot_used=True)
-        fault = fault_of(
-            error, written=written, tried=attempt.tried, has_route=has_route, lost_by=attempt.connection_lost_by()
-        )
+        fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.failure(fault.error, fault.permanent)
         if fault.party is Party.OURS:
             self._rest("fetcher_has_run_out", fault)
@@ -213,87 +236,37 @@ class Session:
             self._said_at[event] = now
             log.error(event, error=error)
 
-    async def _exchange(self, attempt: Attempt, url: URL) -> Answer:
-        if (literal := _as_address(url.raw_host)) is not None:
-            self._shared.allowed.check(literal, url.port or 0)  # aiohttp asks the resolver for names only
-        token = current_attempt.set(attempt)
-        try:
-            async with self._http.get(url, headers=self._headers(attempt.job), allow_redirects=False) as response:
-                if attempt.started_at is None:
-                    raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
-                self._shared.reachability.reached(Respect.ANSWER)
-                if response.status in REFUSING:
-                    self._refused(attempt.job, response.headers)
-                if sum(len(name) + len(value) for name, value in response.raw_headers) > MOST_HEADER_BYTES:
-                    raise AnswerTooLarge(f"the headers are larger than {MOST_HEADER_BYTES} bytes together")
-                return attempt.answer(response, await self._read(attempt, response))
-        finally:
-            current_attempt.reset(token)  # breaks a cycle: context, attempt, deadline, task, context
-
-    def _headers(self, job: Job) -> dict[str, str]:
-        """Return those that save descriptors where they are scarce, and those that ask for changes only."""
-        headers = {"Connection": "close"} if self._descriptors_used > descriptors.SCARCE else {}
-        if job.validators is not None:
-            headers |= {"If-None-Match": job.validators.etag, "If-Modified-Since": job.validators.last_modified}
-        return {name: value for name, value in headers.items() if value}
-
-    @staticmethod
-    async def _read(attempt: Attempt, response: aiohttp.ClientResponse) -> bytes:
-        if attempt.job.is_robots:
-            return await attempt.body.read(response, MAX_RAW_BYTES, attempt.deadline)
-        most = settings.WEIR_FETCH_MAX_BODY
-        body = await attempt.body.read(response, most, attempt.deadline)
-        if len(body) > most:
-            raise AnswerTooLarge(f"the body is larger than {most} bytes (WEIR_FETCH_MAX_BODY)")
-        return body
+    def _request(self, job: Job, where: str) -> bytes:
+        """Return the bytes of the job's request."""
+        headers = [
+            (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
+            (b"Accept", b"*/*"),
+            (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
+        ]
+        if job.validators is not None:  # asks for changes only
+            for name, value in (
+                (b"If-None-Match", job.validators.etag),
+                (b"If-Modified-Since", job.validators.last_modified),
+            ):
+                if value:
+                    headers.append((name, value.encode("latin-1")))
+        if self._descriptors_used > descriptors.SCARCE:
+            headers.append((b"Connection", b"close"))
+        return request(origin(where).name, job.url[len(where) :], headers)
 
 
-def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
-        limit=0,
-        socket_factory=_noted_socket,
-        resolver=GuardedResolver(
-            allowed=allowed,
-            timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
-            answered=partial(reachability.reached, Respect.LOOKUP),
-        ),
-    )
-    return aiohttp.ClientSession(
-        connector=connector,
-        request_class=PacedRequest,
-        max_line_size=LONGEST_HEADER,
-        max_field_size=LONGEST_HEADER,
-        max_headers=MOST_HEADERS,
-        auto_decompress=False,  # the writer does it, within the cap
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers={
-            "User-Agent": settings.WEIR_FETCH_USER_AGENT,
-            "Accept": "*/*",
-            "Accept-Encoding": ACCEPT_ENCODING,
-        },
-        timeout=aiohttp.ClientTimeout(
-            total=None,  # counted from the writing of the request, not from here (Attempt.note_start)
-            connect=settings.WEIR_FETCH_DNS_TIMEOUT + settings.WEIR_FETCH_CONNECT_TIMEOUT,
-            sock_connect=settings.WEIR_FETCH_CONNECT_TIMEOUT,
-        ),
+def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:
+    return GuardedResolver(
+        allowed=allowed,
+        timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
+        answered=partial(reachability.reached, Respect.LOOKUP),
     )
 
 
-def _noted_socket(tried: aiohttp.AddrInfoType) -> socket.socket:
-    """Return a socket for a connection to this address, and note the address in the attempt."""
-    family, kind, protocol, _, address = tried
-    current_attempt.get().tried.add((family, address))
-    return socket.socket(family, kind, protocol)
+def _by_name(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    return {name.decode("latin-1").title(): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 def _forget_oldest(known: dict[int, Any]) -> None:
     if len(known) > MOST_REMEMBERED:
         del known[next(iter(known))]
-
-
-@lru_cache(maxsize=10_000)
-def _as_address(host: str | None) -> str | None:
-    try:
-        return str(ip_address(host or ""))
-    except ValueError:
-        return None

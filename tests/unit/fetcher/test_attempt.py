@@ -8,10 +8,11 @@ from django.conf import LazySettings
 
 from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
+from tests.unit.fetcher.pairs import pair
 from workers.fetches.addresses import Allowed
+from workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
-from workers.fetches.fetcher.http.paced_request import BUSY, Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.jobs import Job
@@ -49,7 +50,9 @@ async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) 
     attempt._opened_s = connecting_s
     if busy_s:
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
-    await attempt.wait_for_turn()
+    connection, other_end = pair()
+    with other_end:
+        await attempt.write_in_turn(connection, b"")
 
 
 def test_a_connection_that_takes_longer_than_it_was_given_counts_as_an_attempt() -> None:
@@ -97,10 +100,12 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
         one = job(ended_s_ago=-0.2)
         one.run.start_until = one.run.use_until = real() + 5.0
         attempt = Attempt(HeldJob(job=one, batch=Batch([one])), Shared(allowed=Allowed()))
-        waiting = asyncio.ensure_future(attempt.wait_for_turn())
+        connection, other_end = pair()
+        waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b""))
         await asyncio.sleep(0)
         ahead[0] = 10.0
-        await waiting
+        with other_end:
+            await waiting
 
     with pytest.raises(RunOver):
         asyncio.run(suspended())

@@ -1,0 +1,17 @@
+"""Connections of the wire to a socket that the test holds."""
+
+import asyncio
+import socket
+
+from workers.fetches.fetcher.wire.connection import Connection
+
+
+def pair() -> tuple[Connection, socket.socket]:
+    """Return a connection that waits for a request, and its other end; in a running loop."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours = socket.create_connection(listener.getsockname())
+        theirs, _ = listener.accept()
+    ours.setblocking(False)
+    connection = Connection(ours, asyncio.get_running_loop())
+    connection.open()
+    return connection, theirs

@@ -1,0 +1,91 @@
+"""The bytes of answers that a fetcher holds: never more than it may, and no site has all of them."""
+
+import pytest
+from django.conf import LazySettings
+
+from workers.fetches.fetcher.http.memory import Memory
+from workers.fetches.jobs import Reservation
+
+
+@pytest.fixture(autouse=True)
+def hundred_bytes(settings: LazySettings) -> None:
+    settings.WEIR_FETCH_MAX_MEMORY = 100
+
+
+class Answers:
+    """Answers that ask for bytes, and which of them were granted these, in that order."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.granted: list[str] = []
+
+    def ask(self, name: str, site: int, size: int, had: int = 0) -> Reservation:
+        """Have an answer, which has so many bytes, ask for more of them."""
+        reservation = Reservation(site_id=site)
+        self.memory.hold(reservation, had)
+        if self.memory.ask(reservation, size, lambda: self.granted.append(name)):
+            self.granted.append(name)
+        return reservation
+
+
+def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
+    """A small one does not overtake a large one, which would wait for ever; nothing new is asked for meanwhile."""
+    answers = Answers()
+    first, second = answers.ask("first", 0, 60), answers.ask("second", 1, 30)
+    assert not answers.memory.is_full()
+    answers.ask("large", 2, 40)
+    answers.ask("small", 3, 5)
+    assert (answers.granted, answers.memory.is_full()) == (["first", "second"], True)
+    answers.memory.free([second])
+    assert answers.granted == ["first", "second", "large"]
+    assert answers.memory.is_full(), "the small one waits"
+    answers.memory.hold(first, 50)
+    answers.memory.free([])
+    assert answers.granted == ["first", "second", "large", "small"]
+    assert not answers.memory.is_full()
+
+
+def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
+    """One answer it may have always, however large."""
+    answers = Answers()
+    large = answers.ask("large", 1, 60)
+    answers.ask("again", 1, 5)
+    answers.ask("other", 2, 20)
+    assert (answers.granted, answers.memory.is_full()) == (["large", "other"], False)
+    answers.memory.free([large])
+    assert answers.granted == ["large", "other", "again"]
+
+
+def test_an_answer_that_is_larger_than_everything_is_read_alone() -> None:
+    """WEIR_FETCH_MAX_BODY may be larger than WEIR_FETCH_MAX_MEMORY."""
+    answers = Answers()
+    huge = answers.ask("huge", 1, 500)
+    answers.ask("other", 2, 1)
+    assert answers.granted == ["huge"]
+    answers.memory.free([huge])
+    answers.memory.free([huge])
+    assert answers.granted == ["huge", "other"]
+
+
+def test_an_answer_that_is_given_up_while_it_waits_holds_nothing() -> None:
+    """Those behind it go on."""
+    answers = Answers()
+    first = answers.ask("first", 1, 80)
+    given_up = answers.ask("given up", 2, 90, had=10)
+    answers.ask("last", 3, 20)
+    answers.memory.free([given_up])
+    assert answers.granted == ["first", "last"]
+    answers.memory.free([first])
+    assert not answers.memory.is_full()
+
+
+def test_answers_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
+    """What has come of them holds all bytes: the first goes on, whatever is held, and then the next."""
+    answers = Answers()
+    asked = [answers.ask(str(number), number % 2, 40, had=30) for number in range(5)]
+    assert answers.granted[:1] == ["0"]
+    for turn in range(5):
+        assert len(answers.granted) > turn
+        answers.memory.free([asked[int(answers.granted[turn])]])
+    assert sorted(answers.granted) == list("01234")
+    assert not answers.memory.is_full()

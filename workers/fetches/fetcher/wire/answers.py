@@ -1,0 +1,237 @@
+"""Answers: one HTTP/1.1 answer, read from the bytes of a connection, within a budget. Pure: no socket, no clock.
+
+llhttp (by httptools) reads the bytes. The head is given to it whole: so its lines are counted before they cost
+anything, and one that it refuses can be mended (leniencies.py).
+
+What an answer may consist of is bounded in bytes and in number, whatever it is made of: interim answers, lines of its
+head, pieces and framing of its body. So no answer takes more than a tenth of a second of processor time to read.
+"""
+
+import re
+from enum import Enum
+from typing import Any
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from workers.fetches.fetcher.wire.leniencies import mended
+
+MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers take
+MOST_LINES = 256  # of one head
+MOST_INTERIM = 20  # answers of 1xx before the one that counts
+MOST_PIECES = 500_000  # of a body, which are its chunks, or what single reads returned
+MOST_FRAMING = 2**18  # bytes of chunk sizes, extensions and trailers, beyond the length of the body itself
+A_LINE = 200  # bytes that one line takes in memory, beside its text
+AS_JSON = 5  # bytes that an odd character takes there in addition: `\u00e9`
+INTERIM = range(100, 200)
+SWITCHING = 101
+_HEAD_END = re.compile(rb"\n\r?\n")
+_BEGINNING = b"HTTP/"
+_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
+
+
+class NotHttp(Exception):
+    """What came is no answer in HTTP/1.1; the message says why."""
+
+
+class AnswerTooLarge(Exception):
+    """The answer consists of more than is read of one; the message says of what."""
+
+
+class Part(Enum):
+    """What is read next."""
+
+    HEAD = "head"
+    BODY = "body"
+    NOTHING = "nothing"  # the answer is whole, or no more of it is read
+
+
+class AnswerReader:
+    """One answer, while it is read. `status_code`, `headers` and `body` are what has come of it."""
+
+    def __init__(self, most_body: int) -> None:
+        self.part = Part.HEAD
+        self.status_code = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body = bytearray()
+        self.length: int | None = None  # of the body, as the answer states it
+        self.is_too_large = False  # the body is longer than `most_body`
+        self.keeps_alive = False  # the connection may carry another request
+        self.has_begun = False  # a byte of it has come
+        self.interims = 0  # answers before it
+        self.most_body = most_body
+        self._unread = bytearray()  # of a head
+        self._heads = 0  # bytes of all that came
+        self._held_by_heads = 0
+        self._came = 0  # bytes of the body, with its framing
+        self._pieces = 0
+        self._until_end = False  # the end of the connection is that of the body
+        self._is_read = False  # the head is
+        self._is_whole = False
+        self._was_mended = False
+        self._parser: Any = None
+
+    @property
+    def has_head(self) -> bool:
+        """Tell whether the head of the answer that counts has come."""
+        return self.part is not Part.HEAD
+
+    @property
+    def is_between(self) -> bool:
+        """Tell whether an interim answer has come, and nothing after it."""
+        return self.interims > 0 and not self._unread
+
+    @property
+    def ends_with_connection(self) -> bool:
+        """Tell whether only the end of the connection is that of the body."""
+        return self.part is Part.BODY and self._until_end
+
+    def held(self) -> int:
+        """Return how many bytes of memory the answer holds, about: its headers as they will be stored."""
+        return self._held_by_heads + len(self._unread) + len(self.body)
+
+    def may_hold(self) -> int:
+        """Return how many bytes it may come to hold."""
+        if not self.has_head:
+            return self.held() + MOST_HEAD + self.most_body
+        return self._held_by_heads + min(self.most_body, self.most_body if self.length is None else self.length)
+
+    def feed(self, data: memoryview) -> None:
+        """Read these bytes; raises NotHttp and AnswerTooLarge, after which no more may be fed."""
+        self.has_begun = True
+        if self.part is Part.HEAD:
+            self._feed_heads(data)
+        elif self.part is Part.BODY:
+            self._feed_body(data)
+        else:
+            self.keeps_alive = False
+
+    def end(self) -> bool:
+        """Note that the site has ended the connection; tell whether the answer is whole by that, or was before."""
+        if self.part is Part.BODY and self._until_end:
+            self.part = Part.NOTHING
+        return self.part is Part.NOTHING
+
+    def close(self) -> None:
+        """Let go of the parser, which leads back here: a fetch leaves no work to the garbage collector."""
+        self._parser = None
+
+    # --- heads ---
+
+    def _feed_heads(self, data: memoryview) -> None:
+        looked_at = max(0, len(self._unread) - 2)  # the end may lie across two reads
+        self._unread += data
+        while self.part is Part.HEAD:
+            if self._unread[:1] in (b"\r", b"\n"):  # some servers write an empty line behind the body before
+                self._unread = self._unread.lstrip(b"\r\n")
+                looked_at = 0
+            if not _BEGINNING.startswith(self._unread[: len(_BEGINNING)].upper()):
+                raise NotHttp(f"not an answer in HTTP: it begins with {bytes(self._unread[:20])!r}")
+            found = _HEAD_END.search(self._unread, looked_at)
+            size = found.end() if found else len(self._unread)
+            if self._heads + size > MOST_HEAD:
+                raise AnswerTooLarge(f"the headers are larger than {MOST_HEAD} bytes together")
+            if found is None:
+                return
+            head, self._unread, looked_at = bytes(self._unread[:size]), self._unread[size:], 0
+            self._heads += size
+            self._read_head(head)
+        if rest := self._unread:
+            self._unread = bytearray()
+            self.feed(memoryview(rest))
+
+    def _read_head(self, head: bytes) -> None:
+        if head.count(b"\n") > MOST_LINES + 2:  # with its first line, and the empty one
+            raise AnswerTooLarge(f"the answer has more than {MOST_LINES} header lines")
+        self._begin()
+        try:
+            self._parser.feed_data(head)
+        except HttpParserUpgrade:
+            pass
+        except HttpParserError as error:
+            self._read_mended(head, error)
+        self._note_head()
+
+    def _begin(self, *, lenient: bool = False) -> None:
+        self.headers = []
+        self._is_read = self._is_whole = False
+        self._parser = HttpResponseParser(self)
+        # Line ends of LF alone, and blanks behind the size of a chunk: as browsers and curl.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=lenient, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+
+    def _read_mended(self, head: bytes, error: Exception) -> None:
+        again = mended(head)
+        if again is None:
+            raise NotHttp(f"not an answer in HTTP: {error}") from error
+        self._begin(lenient=True)
+        try:
+            self._parser.feed_data(again)
+        except HttpParserUpgrade:
+            pass
+        except HttpParserError as still:
+            raise NotHttp(f"not an answer in HTTP: {still}") from still
+        self._was_mended = True
+        self.keeps_alive = False
+
+    def _note_head(self) -> None:
+        if not self._is_read:
+            raise NotHttp("not an answer in HTTP: its head does not end")
+        self.status_code = self._parser.get_status_code()
+        if self.status_code in INTERIM and self.status_code != SWITCHING:
+            self.interims += 1
+            if self.interims > MOST_INTERIM:
+                raise AnswerTooLarge(f"more than {MOST_INTERIM} interim answers (1xx)")
+            return
+        if self.status_code <= SWITCHING:
+            raise NotHttp(f"the site answered {self.status_code:03}, which is no answer to a GET")
+        self._until_end = True
+        for field, value in self.headers:
+            self._held_by_heads += len(field) + len(value) + A_LINE + AS_JSON * len(value.translate(None, _PLAIN))
+            name = field.lower()
+            if name == b"content-length":
+                self._until_end, self.length = False, int(value)
+            elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
+                self._until_end = False
+        self.part = Part.NOTHING if self._is_whole else Part.BODY
+
+    # --- bodies ---
+
+    def _feed_body(self, data: memoryview) -> None:
+        self._came += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            self.keeps_alive = False
+            if not self._is_whole:
+                raise NotHttp(f"the body is broken: {error}") from error
+        if self._is_whole:
+            self.part = Part.NOTHING
+        if len(self.body) > self.most_body:
+            self.is_too_large, self.keeps_alive, self.part = True, False, Part.NOTHING
+        elif self._pieces > MOST_PIECES:
+            raise AnswerTooLarge(f"the body comes in more than {MOST_PIECES} pieces")
+        elif self._came - len(self.body) > MOST_FRAMING + len(self.body):
+            raise AnswerTooLarge("the body has more framing than content")
+
+    # --- what httptools calls ---
+
+    def on_message_begin(self) -> None:
+        if self._is_whole:  # bytes behind the answer look like another one: nobody asked for it
+            self.keeps_alive = False
+            raise NotHttp("more than one answer")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_read:  # else it is a trailer
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._is_read = True
+
+    def on_body(self, data: bytes) -> None:
+        self._pieces += 1
+        self.body += data
+
+    def on_message_complete(self) -> None:
+        self._is_whole = True
+        self.keeps_alive = self._parser.should_keep_alive() and not self._was_mended

@@ -1,0 +1,138 @@
+"""Channels: the bytes of one socket, with or without TLS. What they mean is the connection's (connection.py).
+
+A read is one system call, of READ bytes at most, and so is a write, unless the kernel does not take all of it, which is
+rare. An error of the socket is told as it is. On the loop's thread only.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+
+from workers.fetches.fetcher.wire.tls import Tls
+
+READ = 2**16
+_buffer = memoryview(bytearray(READ))  # of all channels: they are read one after the other
+
+
+class Channel:
+    """It calls `received` with what has come, and `ended` at the end, with the error if there is one."""
+
+    def __init__(
+        self,
+        opened: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        received: Callable[[memoryview], None],
+        ended: Callable[[Exception | None], None],
+    ) -> None:
+        self._came = 0  # bytes, with those of TLS, since `expect` was called
+        self._most = 0
+        self.is_read = False  # the loop tells when there is something to read
+        self._socket = opened
+        self._loop = loop
+        self._received = received
+        self._ended = ended
+        self._tls: Tls | None = None
+        self._unsent = b""
+
+    @property
+    def says_end(self) -> bool:
+        """Tell whether an end that has come is the site's own: with TLS, whoever is between may cut the rest off."""
+        return self._tls is None or self._tls.is_ended
+
+    def expect(self, most: int) -> None:
+        """Take no more than so many bytes from now on: TLS may bring many that say little."""
+        self._came, self._most = 0, most
+
+    async def secure(self, tls: Tls) -> None:
+        """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
+        self._tls = tls
+        is_done = False
+        while not is_done:
+            try:
+                is_done = tls.shake()
+            finally:  # the server is told as well what is wrong
+                await self._loop.sock_sendall(self._socket, tls.to_send())
+            if not is_done:
+                data = await self._loop.sock_recv(self._socket, READ)
+                if not data:
+                    raise ConnectionResetError("the site closed the connection in the TLS handshake")
+                tls.receive(memoryview(data))
+
+    def encrypted(self, text: bytes) -> bytes:
+        """Return the bytes to `send` for this text."""
+        return self._tls.write(text) if self._tls else text
+
+    def send(self, data: bytes) -> None:
+        """Write, by one system call; raises OSError where that takes nothing."""
+        if (sent := self._socket.send(data)) < len(data):
+            self._send_later(data[sent:])
+
+    def watch(self) -> None:
+        """Read what comes, and what has come."""
+        if not self.is_read:
+            self.is_read = True
+            self._loop.add_reader(self._socket, self.read)
+        self._drain()
+
+    def unwatch(self) -> None:
+        """Read no more, until `watch` is called."""
+        if self.is_read:
+            self.is_read = False
+            self._loop.remove_reader(self._socket)
+
+    def close(self) -> None:
+        self.unwatch()
+        if self._unsent:
+            self._loop.remove_writer(self._socket)
+        self._socket.close()
+
+    def read(self) -> None:
+        """Read what has come, if anything has."""
+        try:
+            size = self._socket.recv_into(_buffer)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._ended(error)
+            return
+        self._came += size
+        if not size:
+            self._ended(None)
+        elif self._tls is None:
+            self._received(_buffer[:size])
+        else:
+            self._tls.receive(_buffer[:size])
+            self._drain()
+        if self._came > self._most and self.is_read:
+            self._ended(OSError("the site sends more than an answer may have"))
+
+    def _drain(self) -> None:
+        """Hand over what TLS has received."""
+        if self._tls is None:
+            return
+        try:
+            while self.is_read and (text := self._tls.read()):
+                self._received(memoryview(text))
+            if self.is_read and (reply := self._tls.to_send()):
+                self._send_later(self._unsent + reply)
+        except ssl.SSLError as error:
+            self._ended(error)
+        else:
+            if self.is_read and self._tls.is_ended:
+                self._ended(None)
+
+    def _send_later(self, unsent: bytes) -> None:
+        self._unsent = unsent
+        self._loop.add_writer(self._socket, self._send_unsent)
+
+    def _send_unsent(self) -> None:
+        try:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._ended(error)
+            return
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)

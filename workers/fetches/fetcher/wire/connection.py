@@ -1,0 +1,242 @@
+"""Connections: one to a site, which carries one request at a time. The states are drawn in docs/explanation/wire.md.
+
+1. `secure` shakes hands, where the site speaks TLS; `open` has it wait for a request (WAITING).
+2. `prepare` reads what has come since the loop last looked, and makes the bytes of the request; `send` writes them by
+   one system call (WRITTEN). Between the two the caller looks at the clock.
+3. The answer is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
+4. `keep` has it wait in the pool (IDLE), `take` for the next request (WAITING).
+
+Any byte, and the end, that comes while no request is written (WAITING, IDLE) closes the connection. So an answer counts
+only if all of it came after its request was written (RFC 9112, 9.2).
+
+On the loop's thread only.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+from workers.fetches.fetcher.wire.answers import AnswerReader, Part
+from workers.fetches.fetcher.wire.channel import Channel
+from workers.fetches.fetcher.wire.tls import Tls
+
+MANY_READS = 1_000  # of one answer: after each further one, the kernel gathers what comes for GATHERING_S
+GATHERING_S = 0.01
+MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
+MOST_UNASKED = 2**15  # bytes by which TLS may speak for itself while no request is written
+
+
+class ConnectionClosedEarly(Exception):
+    """The site closed the connection, or said something, before the request was written: nothing was sent."""
+
+
+class ConnectionEnded(Exception):
+    """The site ended the connection before the answer was whole."""
+
+
+class State(Enum):
+    """What a connection is doing."""
+
+    OPENING = "opening"
+    IDLE = "idle"  # in the pool
+    WAITING = "waiting for its slot"
+    WRITTEN = "written"  # nothing has come yet
+    INTERIM = "interim"  # an answer of 1xx came
+    HEAD = "head"  # a part of it came
+    BODY = "body"
+    DONE = "done"
+    CLOSED = "closed"
+
+
+ASKED = frozenset({State.WRITTEN, State.INTERIM, State.HEAD, State.BODY})
+FOLLOWING = {
+    State.OPENING: frozenset({State.WAITING, State.CLOSED}),
+    State.IDLE: frozenset({State.WAITING, State.CLOSED}),
+    State.WAITING: frozenset({State.IDLE, State.WRITTEN, State.CLOSED}),
+    State.WRITTEN: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
+    State.INTERIM: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
+    State.HEAD: frozenset({State.INTERIM, State.HEAD, State.BODY, State.DONE, State.CLOSED}),
+    State.BODY: frozenset({State.BODY, State.DONE, State.CLOSED}),
+    State.DONE: frozenset({State.IDLE, State.CLOSED}),
+    State.CLOSED: frozenset(),
+}
+
+
+class Holder(Protocol):
+    """What counts the memory that answers hold."""
+
+    def hold(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+        """Tell whether more of the answer may be read now; if not, `go_on` is called when it may."""
+
+
+class Connection:
+    """A connection to `peer`, which is the address that it really leads to."""
+
+    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        self.state = State.OPENING
+        self.has_carried = False  # a request: the site may be just closing it
+        self.peer, self.port = opened.getpeername()[:2]
+        self._loop = loop
+        self._channel: Channel | None = Channel(opened, loop, self._received, self._ended)
+        self._on_end: Callable[[], None] | None = None  # is called where it ends in IDLE
+        self._waiter: asyncio.Future[None] | None = None  # of `sleep`
+        self._reader: AnswerReader | None = None
+        self._holder: Holder | None = None
+        self._whole: asyncio.Future[None] | None = None  # ends with the answer
+        self._reads = 0
+
+    # --- until the request is written ---
+
+    async def secure(self, tls: Tls) -> None:
+        """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
+        await self._open_channel.secure(tls)
+
+    def open(self) -> None:
+        """Have it wait for a request."""
+        self._become(State.WAITING)
+        self._open_channel.expect(MOST_UNASKED)
+        self._open_channel.watch()  # and read what came with the handshake
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep while it waits for its slot; raises ConnectionClosedEarly as soon as it is closed."""
+        if self.state is State.WAITING:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(seconds, _settle, self._waiter)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        if self.state is not State.WAITING:
+            raise ConnectionClosedEarly
+
+    def prepare(self, request: bytes) -> bytes:
+        """Return the bytes to `send` for the request; raises ConnectionClosedEarly where anything has come.
+
+        After this, a connection with TLS can only send, or be closed.
+        """
+        if self._channel:
+            self._channel.read()
+        if self.state is not State.WAITING:
+            raise ConnectionClosedEarly
+        return self._open_channel.encrypted(request)
+
+    def send(self, prepared: bytes) -> None:
+        """Write the request; raises ConnectionClosedEarly where nothing could be written."""
+        try:
+            self._open_channel.send(prepared)
+        except OSError as error:
+            self.close()
+            raise ConnectionClosedEarly from error
+        self.has_carried = True
+        self._become(State.WRITTEN)
+
+    # --- the answer ---
+
+    async def answer(self, reader: AnswerReader, holder: Holder) -> None:
+        """Have the answer read, and return when it is whole, or no more of it is read.
+
+        Raises NotHttp, AnswerTooLarge, ConnectionEnded, OSError of the socket, or what `fail` was called with. The
+        reader has what came until then.
+        """
+        self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
+        self._reads = 0
+        self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
+        try:
+            await self._whole
+        finally:
+            reader.close()
+            self._reader = self._holder = self._whole = None
+
+    def fail(self, error: Exception) -> None:
+        """End the answer by this error, unless it has ended."""
+        if self.state in ASKED:
+            self.close()
+            if self._whole and not self._whole.done():
+                self._whole.set_exception(error)
+
+    def _received(self, data: memoryview) -> None:
+        reader, channel = self._reader, self._open_channel
+        if self.state not in ASKED or reader is None or self._whole is None:
+            self.close()
+            return
+        try:
+            reader.feed(data)
+        except Exception as error:  # noqa: BLE001  whatever it is, who waits for the answer is told
+            self.fail(error)
+            return
+        if reader.part is Part.NOTHING:
+            self._become(State.DONE)
+            _settle(self._whole)
+            return
+        self._become(State.BODY if reader.has_head else State.INTERIM if reader.is_between else State.HEAD)
+        self._reads += 1
+        if self._holder and not self._holder.hold(reader, self._go_on):
+            channel.unwatch()
+        elif self._reads > MANY_READS:
+            channel.unwatch()
+            self._loop.call_later(GATHERING_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._channel:
+            self._channel.watch()
+
+    def _ended(self, error: Exception | None) -> None:
+        """Note that the site has ended the connection, or that it is lost by this error."""
+        reader, whole = self._reader, self._whole
+        if self.state not in ASKED or reader is None or whole is None:
+            self.close()
+        elif error is not None:
+            self.fail(error)
+        elif reader.ends_with_connection and not self._open_channel.says_end:
+            self.fail(ConnectionEnded("the connection ended, and TLS does not say that the body is whole"))
+        elif not reader.end():
+            self.fail(ConnectionEnded("the site closed the connection in the middle of its answer"))
+        else:
+            self._become(State.DONE)
+            self.close()
+            _settle(whole)
+
+    # --- from one request to the next ---
+
+    def keep(self, on_end: Callable[[], None]) -> None:
+        """Have it wait in the pool; `on_end` is called where it ends there."""
+        self._on_end = on_end
+        self._become(State.IDLE)
+
+    def take(self) -> None:
+        """Have it wait for the next request."""
+        self._on_end = None
+        self._open_channel.expect(MOST_UNASKED)
+        self._become(State.WAITING)
+
+    def close(self) -> None:
+        """Close it. May be called twice."""
+        if self._channel is None:
+            return
+        self._channel.close()
+        self._channel = None  # which leads back here
+        self._become(State.CLOSED)
+        if self._waiter:
+            _settle(self._waiter)
+        on_end, self._on_end = self._on_end, None
+        if on_end:
+            on_end()
+
+    @property
+    def _open_channel(self) -> Channel:
+        if self._channel is None:
+            raise ConnectionClosedEarly
+        return self._channel
+
+    def _become(self, state: State) -> None:
+        if state not in FOLLOWING[self.state]:
+            raise RuntimeError(f"a connection that is {self.state.value} cannot be {state.value}")
+        self.state = state
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,75 @@
+"""Leniencies: heads of answers that break RFC 9112, and that browsers and curl read all the same. Pure.
+
+A head that the parser takes as it is passes none of these. One that it refuses is mended here, line by line, and read
+once more. The connection of such an answer is not used again, so what was guessed here harms no other fetch.
+"""
+
+import re
+from collections.abc import Callable
+
+Lines = list[tuple[bytes, bytes]]  # names and values
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_STATUS_LINE = re.compile(rb"HTTP/1(?:\.([0-9]))?[ \t]+([0-9]{3})(?:[ \t]+(.*))?", re.IGNORECASE)
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_IN_VALUES = bytes([*range(9), *range(10, 32), 127])  # control characters; the tab is allowed
+
+
+def mended(head: bytes) -> bytes | None:
+    """Return the head as the parser takes it; None where its first line is not that of an answer."""
+    first, *rest = _LINE_END.split(head.rstrip(b"\r\n"))
+    found = _STATUS_LINE.fullmatch(first.strip())
+    if found is None:
+        return None
+    minor, status, reason = found[1] or b"0", found[2], _clean(found[3] or b"")
+    lines = _named(_unfolded(rest))
+    for lenient in LENIENCIES.values():
+        lines = lenient(lines)
+    return b"\r\n".join([b"HTTP/1.%b %b %b" % (minor, status, reason), *(b"%b: %b" % line for line in lines), b"", b""])
+
+
+def _unfolded(lines: list[bytes]) -> list[bytes]:
+    """Join a line that begins with a blank to the one before it (RFC 9112, 5.2)."""
+    parts: list[list[bytes]] = []
+    for line in lines:
+        if line[:1] in (b" ", b"\t") and parts:
+            parts[-1].append(line.strip())
+        else:
+            parts.append([line])
+    return [b" ".join(line) for line in parts]
+
+
+def _named(lines: list[bytes]) -> Lines:
+    pairs = (line.partition(b":") for line in lines if b":" in line)
+    return [(name.strip(), _clean(value)) for name, _, value in pairs]
+
+
+def _clean(value: bytes) -> bytes:
+    return value.translate(None, _NOT_IN_VALUES).strip()
+
+
+def _without_odd_names(lines: Lines) -> Lines:
+    return [line for line in lines if _NAME.fullmatch(line[0])]
+
+
+def _one_length(lines: Lines) -> Lines:
+    lengths = {part.strip() for name, value in lines if name.lower() == b"content-length" for part in value.split(b",")}
+    if len(lengths) != 1:
+        return lines  # different ones: nobody knows where the body ends, and the parser says so
+    others = [line for line in lines if line[0].lower() != b"content-length"]
+    return [*others, (b"Content-Length", lengths.pop())]
+
+
+def _chunks_before_length(lines: Lines) -> Lines:
+    is_chunked = any(name.lower() == b"transfer-encoding" and b"chunked" in value.lower() for name, value in lines)
+    return [line for line in lines if line[0].lower() != b"content-length"] if is_chunked else lines
+
+
+# What is mended beside the first line (its letters may be small, its blanks many), with the reason.
+LENIENCIES: dict[str, Callable[[Lines], Lines]] = {
+    "lines without a colon, and names that are none, are skipped: browsers and curl skip the first, browsers both": (
+        _without_odd_names
+    ),
+    "several equal Content-Lengths are one: RFC 9112, 6.3 allows it, proxies write them": _one_length,
+    "chunks count more than a Content-Length beside them: RFC 9112, 6.3": _chunks_before_length,
+}
