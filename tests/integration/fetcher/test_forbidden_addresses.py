@@ -23,7 +23,9 @@ from workers import task_names
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import session
+from workers.fetches.fetcher.http.connector import Connector
+from workers.fetches.fetcher.http.resolver import AddrInfo
+from workers.fetches.fetcher.wire.requests import Origin
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import gate as robots_gate
 
@@ -287,7 +289,6 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
     fetch_all: FetchAll, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
-
 
     async def addresses(_connector: Connector, where: Origin) -> list[AddrInfo]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where.host, where.port))]

@@ -11,7 +11,7 @@ from project.celery import app
 app.loader.import_default_modules()
 app.amqp.queues.select([sys.argv[1]])
 celeryd_after_setup.send(sender="worker@here", instance=SimpleNamespace(app=app), conf=app.conf)
-print("aiohttp" in sys.modules, file=sys.__stdout__, flush=True)
+print("httptools" in sys.modules, file=sys.__stdout__, flush=True)
 """
 
 

@@ -8,7 +8,7 @@ from django.conf import LazySettings
 
 from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
-from tests.unit.fetcher.pairs import pair
+from tests.unit.wire.pairs import pair
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow

@@ -122,7 +122,9 @@ class AnswerReader:
         self._unread += data
         while self.part is Part.HEAD:
             if self._unread[:1] in (b"\r", b"\n"):  # some servers write an empty line behind the body before
+                size = len(self._unread)
                 self._unread = self._unread.lstrip(b"\r\n")
+                self._heads += size - len(self._unread)
                 looked_at = 0
             if not _BEGINNING.startswith(self._unread[: len(_BEGINNING)].upper()):
                 raise NotHttp(f"not an answer in HTTP: it begins with {bytes(self._unread[:20])!r}")
@@ -223,7 +225,7 @@ class AnswerReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_read:  # else it is a trailer
-            self.headers.append((name, value))
+            self.headers.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         self._is_read = True

@@ -65,11 +65,16 @@ def _chunks_before_length(lines: Lines) -> Lines:
     return [line for line in lines if line[0].lower() != b"content-length"] if is_chunked else lines
 
 
+def _no_identity(lines: Lines) -> Lines:
+    return [line for line in lines if (line[0].lower(), line[1].lower()) != (b"transfer-encoding", b"identity")]
+
+
 # What is mended beside the first line (its letters may be small, its blanks many), with the reason.
 LENIENCIES: dict[str, Callable[[Lines], Lines]] = {
     "lines without a colon, and names that are none, are skipped: browsers and curl skip the first, browsers both": (
         _without_odd_names
     ),
     "several equal Content-Lengths are one: RFC 9112, 6.3 allows it, proxies write them": _one_length,
+    "Transfer-Encoding: identity says nothing: RFC 2616 had it, RFC 7230 took it away": _no_identity,
     "chunks count more than a Content-Length beside them: RFC 9112, 6.3": _chunks_before_length,
 }

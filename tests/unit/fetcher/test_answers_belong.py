@@ -1,0 +1,117 @@
+"""Whatever sites write, and whenever: a body that is kept was sent after its own request, which was written in its slot."""
+
+import asyncio
+import os
+from contextlib import ExitStack
+from ipaddress import ip_network
+from itertools import pairwise
+
+import pytest
+import uvloop
+from django.conf import LazySettings
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as property_test
+from hypothesis import strategies as st
+
+from ratelimit import clock
+from ratelimit.pacing import Confirmation, Run
+from tests.unit.fetcher.scripted_site import Script, ScriptedSite, Step
+from workers.fetches.addresses import Allowed
+from workers.fetches.fetcher.http import reachability
+from workers.fetches.fetcher.http.session import Session
+from workers.fetches.fetcher.in_flight import Batch, HeldJob
+from workers.fetches.jobs import Answer, Event, Failure, Job
+
+INTERVAL_S = 0.012
+JOBS = 6  # of each site
+AT_LENGTH = "WEIR_FAULTS" in os.environ
+LOCAL = Allowed(networks=(ip_network("127.0.0.0/8"),))
+
+STEPS = st.builds(
+    Step,
+    delay_s=st.sampled_from([0.0, 0.0, 0.004, 0.03]),
+    framing=st.sampled_from(["length", "chunked", "end"]),
+    interims=st.integers(0, 2),
+    pieces=st.integers(1, 4),
+    ending=st.sampled_from(["keep", "keep", "keep", "close", "reset", "cut"]),
+    extras=st.lists(st.sampled_from([0.0, 0.001, 0.005, 0.01]), max_size=2).map(tuple),
+)
+SCRIPTS = st.builds(
+    Script,
+    greetings=st.lists(st.booleans(), min_size=1, max_size=3).map(lambda some: (*some, False)),
+    steps=st.lists(STEPS, min_size=1, max_size=JOBS).map(tuple),
+)
+
+
+def jobs_at(site: ScriptedSite, site_id: int) -> list[Job]:
+    """Return jobs in a run of the site that begins soon."""
+    first = clock.now() + 0.01
+    until = first + 2 * JOBS * INTERVAL_S
+    run = Run(
+        interval_s=INTERVAL_S,
+        burst=1,
+        start_until=until,
+        use_until=until,
+        confirmation=Confirmation(asked_at=first + 60),
+    )
+    return [
+        Job(
+            fetch_id=site_id * 100 + place,
+            url=f"{site.origin}/{site_id}/{place}",
+            redirects=0,
+            attempts=0,
+            max_attempts=1,
+            site_id=site_id,
+            site=str(site_id),
+            slot_id=place,
+            start_at=first + place * INTERVAL_S,
+            run=run,
+        )
+        for place in range(JOBS)
+    ]
+
+
+async def events_of(sites: list[ScriptedSite]) -> list[Event]:
+    """Have one session request the jobs of all sites; returns the events in which they end."""
+    session = Session(LOCAL, lambda *_: None, lambda *_: None)
+    try:
+        jobs = [job for number, site in enumerate(sites) for job in jobs_at(site, number)]
+        return await asyncio.gather(*(session.fetch(HeldJob(job=job, batch=Batch([job]))) for job in jobs))
+    finally:
+        session.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.WEIR_FETCH_TIMEOUT = 0.15
+    monkeypatch.setattr(reachability, "EVIDENCE_S", 0.01)
+
+
+# Each body is kept with the next URL where what comes on an idle connection is taken for an answer.
+@example([Script(steps=(Step(extras=(0.005,)), *[Step()] * 5))])
+@example([Script(greetings=(True, False))])
+@given(st.lists(SCRIPTS, min_size=1, max_size=2))
+@property_test(
+    max_examples=1_000 if AT_LENGTH else 25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_an_answer_belongs_to_the_request_before_it(scripts: list[Script]) -> None:
+    """Each body that is kept was sent after its request had arrived; starts of a site keep their distance."""
+    with ExitStack() as running:
+        sites = [ScriptedSite(script) for script in scripts]
+        for site in sites:
+            running.callback(site.close)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            events = runner.run(events_of(sites))
+    starts: dict[int, list[float]] = {}
+    for event in events:
+        if isinstance(event, (Answer, Failure)) and event.lateness_ms is not None:
+            assert event.lateness_ms >= 0
+            starts.setdefault(event.job.site_id, []).append(event.job.start_at + event.lateness_ms / 1000)
+        if isinstance(event, Answer) and not event.cut:
+            number = int(event.body.split()[0])
+            path = event.job.url.removeprefix(sites[event.job.site_id].origin)
+            assert path in sites[event.job.site_id].after[number], (path, event.body)
+    for of_site in starts.values():
+        assert all(later - earlier >= INTERVAL_S - 1e-9 for earlier, later in pairwise(sorted(of_site)))

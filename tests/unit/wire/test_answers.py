@@ -1,0 +1,197 @@
+"""Answers: what is read of the bytes of a site, what is mended, and what an answer may consist of."""
+
+import time
+from collections.abc import Iterable
+
+import pytest
+
+from workers.fetches.fetcher.wire.answers import (
+    MOST_HEAD,
+    MOST_INTERIM,
+    MOST_LINES,
+    AnswerReader,
+    AnswerTooLarge,
+    NotHttp,
+    Part,
+)
+from workers.fetches.fetcher.wire.leniencies import LENIENCIES
+
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+PAGE = OK + b"Content-Length: 4\r\n\r\npage"
+
+
+def read(pieces: Iterable[bytes], most_body: int = 1_000) -> AnswerReader:
+    """Feed these bytes, as they come."""
+    reader = AnswerReader(most_body)
+    for piece in pieces:
+        reader.feed(memoryview(piece))
+    reader.close()
+    return reader
+
+
+def told(reader: AnswerReader) -> tuple[int, bytes, bool, bool]:
+    """Return the status, the body, and whether the answer is whole, and its connection may be used again."""
+    return reader.status_code, bytes(reader.body), reader.part is Part.NOTHING, reader.keeps_alive
+
+
+def headed(*lines: bytes, status: bytes = b"HTTP/1.1 200 OK") -> bytes:
+    return b"\r\n".join([status, *lines, b"", b"page"])
+
+
+# What each answer becomes: its status, its body, whether it is whole, and whether the connection may be used again.
+ANSWERS: dict[bytes, tuple[int, bytes, bool, bool]] = {
+    PAGE: (200, b"page", True, True),
+    OK + b"Content-Length: 0\r\n\r\n": (200, b"", True, True),
+    b"HTTP/1.1 204 No Content\r\n\r\n": (204, b"", True, True),
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n": (304, b"", True, True),
+    CHUNKED + b"2\r\npa\r\n2;a=b\r\nge\r\n0\r\nTrailer: x\r\n\r\n": (200, b"page", True, True),
+    b"HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\npage": (200, b"page", True, False),
+    OK + b"Connection: close\r\nContent-Length: 4\r\n\r\npage": (200, b"page", True, False),
+    OK + b"\r\npage": (200, b"page", False, False),  # until the connection ends
+    OK + b"Content-Length: 9\r\n\r\npage": (200, b"page", False, False),
+    CHUNKED + b"4\r\npage\r\n": (200, b"page", False, False),
+    b"\r\n" + PAGE: (200, b"page", True, True),
+    # Interim answers
+    b"HTTP/1.1 100 Continue\r\n\r\n" + PAGE: (200, b"page", True, True),
+    b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n" * MOST_INTERIM + PAGE: (200, b"page", True, True),
+    # What nobody asked for, behind the answer: it is dropped with the connection
+    PAGE + PAGE: (200, b"page", True, False),
+    PAGE + b"more": (200, b"page", True, False),
+    OK + b"Connection: close\r\nContent-Length: 4\r\n\r\npagemore": (200, b"page", True, False),
+    OK + b"Content-Length: 0\r\n\r\npage": (200, b"", True, False),
+    b"HTTP/1.1 204 No Content\r\n\r\npage": (204, b"", True, False),
+    b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /x\r\n\r\n<head>": (302, b"", True, False),
+    # Heads that browsers and curl read
+    b"HTTP/1.1 200 OK\nContent-Length: 4\n\npage": (200, b"page", True, True),
+    headed(b"X: 1\nContent-Length: 4", b"Y: \x80\xff"): (200, b"page", True, True),
+    headed(b"Content-Length: 4", status=b"http/1.1  200   OK"): (200, b"page", True, False),
+    headed(b"Content-Length: 4", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"Content-Length: 4, 4"): (200, b"page", True, False),
+    headed(b"no colon;", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b": no name", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"A name: with a blank", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"X-\xc3\xa9: not ASCII", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"Content-Length : 4"): (200, b"page", True, False),
+    headed(b"X: a\x00\x01b\rc", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"X: one", b" two", b"\tthree", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"Transfer-Encoding: identity", b"Content-Length: 4"): (200, b"page", True, False),
+    OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n\r\n": (200, b"page", True, False),
+    CHUNKED + b"4 \r\npage\r\n0\r\n\r\n": (200, b"page", True, True),
+}
+# What is no answer, with a part of what is said.
+NO_ANSWERS: dict[bytes, str] = {
+    b"220 mail.example ESMTP\r\n": "it begins with",
+    b"SSH-2.0": "it begins with",
+    b"<html>page</html>": "it begins with",
+    b"HTTP/1.1 200OK\r\n\r\n": "not an answer in HTTP",
+    b"HTTP/1.1 1000 OK\r\n\r\n": "not an answer in HTTP",
+    b"HTTP/1.1 099 OK\r\n\r\n": "the site answered 099",
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n": "the site answered 101",
+    headed(b"Content-Length: 4", b"Content-Length: 5"): "Content-Length",
+    headed(b"Content-Length: -4"): "Content-Length",
+    headed(b"Content-Length: 99999999999999999999999"): "Content-Length",
+    CHUNKED + b"<html>": "the body is broken",
+    CHUNKED + b"-4\r\npage": "the body is broken",
+}
+
+
+@pytest.mark.parametrize("size", [1, 7, 2**16])
+def test_each_answer_is_read_however_it_is_cut(size: int) -> None:
+    """A byte at a time, a few, and all at once: the same status, body and end."""
+    for answer, becomes in ANSWERS.items():
+        pieces = (answer[start : start + size] for start in range(0, len(answer), size))
+        assert told(read(pieces)) == becomes, answer
+
+
+def test_the_end_of_the_connection_is_that_of_a_body_without_length_alone() -> None:
+    """One that states its length, or comes in chunks, is cut off by it."""
+    ended = {answer: read([answer]).end() for answer in ANSWERS}
+    assert [answer for answer, is_whole in ended.items() if not is_whole] == [
+        OK + b"Content-Length: 9\r\n\r\npage",
+        CHUNKED + b"4\r\npage\r\n",
+    ]
+
+
+def test_what_is_no_answer_says_why() -> None:
+    for answer, said in NO_ANSWERS.items():
+        with pytest.raises(NotHttp, match=said):
+            read([answer])
+
+
+def test_each_leniency_mends_something() -> None:
+    """Without it, an answer of the table is read otherwise, or not at all."""
+    for reason, lenient in list(LENIENCIES.items()):
+        LENIENCIES[reason] = lambda lines: lines
+        try:
+            differs = False
+            for answer, becomes in ANSWERS.items():
+                try:
+                    differs = differs or told(read([answer])) != becomes
+                except NotHttp:
+                    differs = True
+            assert differs, reason
+        finally:
+            LENIENCIES[reason] = lenient
+
+
+def test_headers_come_as_they_were_sent() -> None:
+    """In their order, with the case of their names, and with bytes that are not ASCII; those of trailers do not."""
+    reader = read([OK + b"b: 1\r\nA:  \xe9 \r\nb: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: 1\r\n\r\n"])
+    assert reader.headers == [(b"b", b"1"), (b"A", b"\xe9"), (b"b", b"2"), (b"Transfer-Encoding", b"chunked")]
+
+
+# Answers without an end, or of very many parts, as the pieces in which they come, and what is said.
+ENDLESS: dict[str, tuple[bytes, bytes]] = {
+    "interim answers": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "header lines": (OK, b"A: 1\r\n"),
+    "one header line": (OK + b"A: ", b"x" * 2**14),
+    "the name of a header": (OK, b"x" * 2**14),
+    "blank lines": (b"", b"\r\n" * 1_000),
+    "a status line": (b"HTTP/1.1 200 ", b"x" * 2**14),
+    "small chunks": (CHUNKED, b"1\r\nx\r\n" * 1_000),
+    "extensions of chunks": (CHUNKED, b"1;" + b"a" * 2**14 + b"\r\nx\r\n"),
+    "one extension": (CHUNKED + b"1;", b"a" * 2**14),
+    "trailers": (CHUNKED + b"0\r\n", b"A: 1\r\n" * 1_000),
+    "one trailer": (CHUNKED + b"0\r\nA: ", b"x" * 2**14),
+    "a body": (OK + b"\r\n", b"x" * 2**16),
+    "a body in pieces": (OK + b"\r\n", b"x"),
+}
+MOST_S = 1.0  # ten times as long as it should take, as others run beside
+
+
+def test_an_answer_without_end_has_one() -> None:
+    """Whatever it consists of, reading it takes a bounded time and a bounded number of bytes."""
+    for what, (beginning, more) in ENDLESS.items():
+        reader, fed = AnswerReader(2**21), 0
+        began_at = time.thread_time()
+        reader.feed(memoryview(beginning)) if beginning else None
+        try:
+            while reader.part is not Part.NOTHING:
+                reader.feed(memoryview(more))
+                fed += len(more)
+                assert fed < 2**24, what
+        except AnswerTooLarge:
+            assert len(reader.body) <= 2**21, what
+        else:
+            assert reader.is_too_large, what
+        assert time.thread_time() - began_at < MOST_S, what
+        assert len(reader.body) <= 2**21 + 2**16, what
+
+
+def test_as_many_lines_as_browsers_take_are_read() -> None:
+    """Sites set a hundred cookies at once."""
+    reader = read([OK + b"Set-Cookie: a=1\r\n" * (MOST_LINES - 1) + b"Content-Length: 0\r\n\r\n"])
+    assert (len(reader.headers), reader.part) == (MOST_LINES, Part.NOTHING)
+    with pytest.raises(AnswerTooLarge, match="header lines"):
+        read([OK + b"Set-Cookie: a=1\r\n" * (MOST_LINES + 1) + b"\r\n"])
+    with pytest.raises(AnswerTooLarge, match="bytes together"):
+        read([OK + b"A: " + b"x" * MOST_HEAD + b"\r\n\r\n"])
+
+
+def test_what_an_answer_holds_is_counted_as_it_will_be_stored() -> None:
+    """A byte beyond ASCII becomes six characters in JSON."""
+    plain = read([OK + b"A: " + b"x" * 60_000 + b"\r\nContent-Length: 4\r\n\r\npage"]).held()
+    odd = read([OK + b"A: " + b"\xe9" * 60_000 + b"\r\nContent-Length: 4\r\n\r\npage"]).held()
+    assert plain < 61_000 + 2 * 200
+    assert odd - plain == 5 * 60_000
