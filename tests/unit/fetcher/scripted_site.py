@@ -1,4 +1,4 @@
-"""A site that does with each connection what a script says, and remembers which request each of its bodies came after."""
+"""A site that does with each connection what a script says, and remembers after which request each body was sent."""
 
 import socket
 import struct
@@ -34,7 +34,7 @@ class Script:
 
 @dataclass
 class ScriptedSite:
-    """The site, while it runs. `after` has, by the number of a body, the paths of the requests that had arrived last."""
+    """The site, while it runs. `after` has, by the number of a body, the paths of requests that had arrived last."""
 
     script: Script
     address: str = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Whatever sites write, and whenever: a body that is kept was sent after its own request, which was written in its slot."""
+"""Whatever sites write, and whenever: a body that is kept was sent after its own request, in whose slot that was."""
 
 import asyncio
 import os

@@ -121,7 +121,7 @@ class AnswerReader:
         looked_at = max(0, len(self._unread) - 2)  # the end may lie across two reads
         self._unread += data
         while self.part is Part.HEAD:
-            if self._unread[:1] in (b"\r", b"\n"):  # some servers write an empty line behind the body before
+            if self._unread.startswith((b"\r", b"\n")):  # some servers write an empty line behind the body before
                 size = len(self._unread)
                 self._unread = self._unread.lstrip(b"\r\n")
                 self._heads += size - len(self._unread)
