@@ -48,6 +48,7 @@ from workers.fetches.fetcher.http.attempt import Attempt
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.parts import EX_SOFTWARE
 from workers.fetches.fetcher.results import outcomes, writer
+from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.jobs import Event, Outcome
 from workers.fetches.maintenance.sweep import sweep
@@ -494,12 +495,12 @@ def unreadable_pages() -> Iterator[None]:
     """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
     beginning, judge = Session._answer, outcomes.judge
 
-    async def answer(of: Session, attempt: Attempt, connection: Connection) -> Event:
+    async def answer(of: Session, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
         if attempt.job.url.endswith(OUT_OF_MEMORY):
             connection._open_channel._received = lambda _data: connection.fail(MemoryError())
         if attempt.job.url.endswith(UNREADABLE):
             asyncio.get_running_loop().call_later(IN_BODY_S, connection.fail, MemoryError())
-        return await beginning(of, attempt, connection)
+        return await beginning(of, attempt, connection, reader)
 
     def judged(event: Event, **options: Any) -> Outcome:
         outcome = judge(event, **options)

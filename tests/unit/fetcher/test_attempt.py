@@ -15,6 +15,7 @@ from workers.fetches.fetcher.http.faults import ConnectionTooSlow
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
+from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Job
 
 
@@ -52,7 +53,7 @@ async def late(*, connecting_s: float, busy_s: float = 0.0, known: bool = True) 
         asyncio.get_running_loop().call_soon(time.sleep, busy_s)
     connection, other_end = pair()
     with other_end:
-        await attempt.write_in_turn(connection, b"")
+        await attempt.write_in_turn(connection, b"", AnswerReader(0))
 
 
 def test_a_connection_that_takes_longer_than_it_was_given_counts_as_an_attempt() -> None:
@@ -101,7 +102,7 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
         one.run.start_until = one.run.use_until = real() + 5.0
         attempt = Attempt(HeldJob(job=one, batch=Batch([one])), Shared(allowed=Allowed()))
         connection, other_end = pair()
-        waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b""))
+        waiting = asyncio.ensure_future(attempt.write_in_turn(connection, b"", AnswerReader(0)))
         await asyncio.sleep(0)
         ahead[0] = 10.0
         with other_end:

@@ -86,8 +86,8 @@ class Attempt:
             self._shared.reachability.reached(Respect.CONNECTION)
         self._shared.reachability.connected(self.job.site_id)
 
-    async def write_in_turn(self, connection: Connection, request: bytes) -> None:
-        """Write the request at the moment at which it may be written.
+    async def write_in_turn(self, connection: Connection, request: bytes, reader: AnswerReader) -> None:
+        """Write the request at the moment at which it may be written, and have `reader` read its answer.
 
         Raises RunOver when there is none left, ConnectionClosedEarly where the connection does not last so long, and
         ConnectionTooSlow where it was opened too late by the site's fault.
@@ -99,7 +99,7 @@ class Attempt:
             if wait_s <= 0 and run.may_start(now) and self._has_room():
                 prepared = connection.prepare(request)
                 if run.may_start(clock.now()):
-                    connection.send(prepared)
+                    connection.send(prepared, reader, self)
                     self._note_start(clock.now())
                     return
                 connection.close()  # the run has ended just now

@@ -153,17 +153,17 @@ class Session:
         connection = self._pool.take(where) or await self._connector.open(origin(where), attempt.tried)
         try:
             attempt.note_connection(connection)
-            await attempt.write_in_turn(connection, written)
-            return await self._answer(attempt, connection)
+            reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
+            await attempt.write_in_turn(connection, written, reader)
+            return await self._answer(attempt, connection, reader)
         finally:
             self._pool.give_back(where, connection)
 
-    async def _answer(self, attempt: Attempt, connection: Connection) -> Event:
-        """Read the answer, and return the event in which that ends."""
-        reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
+    async def _answer(self, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
+        """Wait for the answer, and return the event in which that ends."""
         cut: Exception | None = None
         try:
-            await connection.answer(reader, attempt)
+            await connection.answer()
             if not reader.keeps_alive:
                 connection.close()
         except (NotHttp, AnswerTooLarge, ConnectionEnded, MemoryError, OSError) as error:

@@ -3,7 +3,7 @@
 1. `secure` shakes hands, where the site speaks TLS; `open` has it wait for a request (WAITING).
 2. `prepare` reads what has come since the loop last looked, and makes the bytes of the request; `send` writes them by
    one system call (WRITTEN). Between the two the caller looks at the clock.
-3. The answer is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
+3. The `answer` is read (INTERIM, HEAD, BODY) until it is whole, or no more of it is read (DONE).
 4. `keep` has it wait in the pool (IDLE), `take` for the next request (WAITING).
 
 Any byte, and the end, that comes while no request is written (WAITING, IDLE) closes the connection. So an answer counts
@@ -123,31 +123,33 @@ class Connection:
             raise ConnectionClosedEarly
         return self._open_channel.encrypted(request)
 
-    def send(self, prepared: bytes) -> None:
-        """Write the request; raises ConnectionClosedEarly where nothing could be written."""
+    def send(self, prepared: bytes, reader: AnswerReader, holder: Holder) -> None:
+        """Write the request, and have its answer read; raises ConnectionClosedEarly where nothing could be written."""
         try:
             self._open_channel.send(prepared)
         except OSError as error:
             self.close()
             raise ConnectionClosedEarly from error
-        self.has_carried = True
         self._become(State.WRITTEN)
+        self.has_carried = True
+        self._reads = 0
+        self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
+        self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
 
     # --- the answer ---
 
-    async def answer(self, reader: AnswerReader, holder: Holder) -> None:
-        """Have the answer read, and return when it is whole, or no more of it is read.
+    async def answer(self) -> None:
+        """Return when the answer is whole, or no more of it is read.
 
         Raises NotHttp, AnswerTooLarge, ConnectionEnded, OSError of the socket, or what `fail` was called with. The
         reader has what came until then.
         """
-        self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
-        self._reads = 0
-        self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
+        if self._whole is None or self._reader is None:
+            raise RuntimeError("no request was written")
         try:
             await self._whole
         finally:
-            reader.close()
+            self._reader.close()
             self._reader = self._holder = self._whole = None
 
     def fail(self, error: Exception) -> None:

@@ -48,9 +48,8 @@ class Tls:
     def read(self) -> bytes:
         """Return the next text of what was received; empty where no more has come, or the server has ended it."""
         try:
-            return self._tls.read(RECORD)
+            text = self._tls.read(RECORD)
         except ssl.SSLWantReadError:
             return b""
-        except ssl.SSLZeroReturnError:
-            self.is_ended = True
-            return b""
+        self.is_ended = not text
+        return text

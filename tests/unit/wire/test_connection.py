@@ -1,0 +1,261 @@
+"""Connections: what comes while no request is written closes them, and how an answer ends."""
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trustme
+import uvloop
+
+from tests.unit.wire.pairs import pair
+from workers.fetches.fetcher.wire import connection as wire
+from workers.fetches.fetcher.wire.answers import AnswerReader
+from workers.fetches.fetcher.wire.connection import (
+    FOLLOWING,
+    Connection,
+    ConnectionClosedEarly,
+    ConnectionEnded,
+    Holder,
+    State,
+)
+from workers.fetches.fetcher.wire.pool import Pool
+from workers.fetches.fetcher.wire.tls import Tls
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+UNTIL_END = b"HTTP/1.1 200 OK\r\n\r\npage"
+LINGER_0 = struct.pack("ii", 1, 0)
+
+
+class Unbounded:
+    """Memory without an end."""
+
+    def hold(self, _reader: AnswerReader, _go_on: Callable[[], None]) -> bool:
+        return True
+
+
+def run(act: Callable[[Connection, socket.socket], Awaitable[None]]) -> None:
+    """Do this with a connection that waits for a request, and with its other end."""
+
+    async def running() -> None:
+        connection, site = pair()
+        with site:
+            await asyncio.wait_for(act(connection, site), 10)
+        connection.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(running())
+
+
+async def asked(connection: Connection, site: socket.socket, answer: bytes) -> AnswerReader:
+    """Send a request that is answered so."""
+    reader = request(connection, Unbounded())
+    site.sendall(answer)
+    await connection.answer()
+    return reader
+
+
+def request(connection: Connection, memory: Holder, most_body: int = 1_000) -> AnswerReader:
+    """Send a request; returns the reader of its answer."""
+    reader = AnswerReader(most_body)
+    connection.send(connection.prepare(b"GET / HTTP/1.1\r\n\r\n"), reader, memory)
+    return reader
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop turn until it holds; the test's own time-out ends it."""
+    while not condition():  # noqa: ASYNC110  what it waits for sets no event
+        await asyncio.sleep(0.001)
+
+
+def reset(site: socket.socket) -> None:
+    site.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+    site.close()
+
+
+UNASKED: dict[str, Callable[[socket.socket], object]] = {
+    "an answer": lambda site: site.sendall(PAGE),
+    "an interim answer": lambda site: site.sendall(b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "an empty line": lambda site: site.sendall(b"\r\n"),
+    "a byte": lambda site: site.sendall(b"x"),
+    "the end": lambda site: site.shutdown(socket.SHUT_WR),
+    "a reset": reset,
+}
+
+
+@pytest.mark.parametrize("is_reused", [False, True])
+@pytest.mark.parametrize("what", UNASKED)
+def test_what_comes_while_it_waits_for_a_slot_closes_it(what: str, is_reused: bool) -> None:
+    """On a new connection and on one that has carried a request: nothing is sent, nothing is taken for an answer."""
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        if is_reused:
+            await asked(connection, site, PAGE)
+            connection.keep(lambda: None)
+            connection.take()
+        UNASKED[what](site)
+        with pytest.raises(ConnectionClosedEarly):  # the loop has not looked since, `prepare` does
+            connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
+        assert connection.state is State.CLOSED
+
+    run(act)
+
+
+@pytest.mark.parametrize("what", UNASKED)
+def test_what_comes_while_it_is_idle_takes_it_out_of_the_pool(what: str) -> None:
+    """The next request gets another connection."""
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        await asked(connection, site, PAGE)
+        pool = Pool(asyncio.get_running_loop())
+        pool.give_back("http://site.example", connection)
+        assert connection.state is State.IDLE
+        UNASKED[what](site)
+        await until(lambda: connection.state is State.CLOSED)
+        assert pool.take("http://site.example") is None
+
+    run(act)
+
+
+def test_a_sleep_ends_as_soon_as_the_connection_does() -> None:
+    """So another one may be opened while the slot lasts."""
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        asyncio.get_running_loop().call_later(0.01, site.close)
+        with pytest.raises(ConnectionClosedEarly):
+            await connection.sleep(60)
+
+    run(act)
+
+
+ENDS: dict[str, tuple[bytes, Callable[[socket.socket], object], type[Exception] | None]] = {
+    "a body until the end, which comes": (UNTIL_END, socket.socket.close, None),
+    "a body until the end, which is reset": (UNTIL_END, reset, ConnectionResetError),
+    "a body with a length, and the end": (PAGE[:-1], socket.socket.close, ConnectionEnded),
+    "a body with a length, and a reset": (PAGE[:-1], reset, ConnectionResetError),
+    "no answer, and the end": (b"", socket.socket.close, ConnectionEnded),
+    "half a head, and the end": (PAGE[:20], socket.socket.close, ConnectionEnded),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> None:
+    """A reset cuts it off, however its end is marked; what came until then is there."""
+    answer, end, error = ENDS[what]
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        reader = request(connection, Unbounded())
+        site.recv(1_000)  # what is unread would make a reset of each end
+        site.sendall(answer)
+        reading = asyncio.ensure_future(connection.answer())
+        await until(lambda: reader.has_begun or not answer)
+        end(site)
+        if error is None:
+            await reading
+        else:
+            with pytest.raises(error):
+                await reading
+        assert connection.state is State.CLOSED
+        assert bytes(reader.body) == answer.partition(b"\r\n\r\n")[2]
+
+    run(act)
+
+
+def test_a_connection_is_read_no_further_than_memory_allows() -> None:
+    """The kernel slows the site down, until there is room."""
+
+    class Bounded:
+        go_on: Callable[[], None]
+        asked = 0
+
+        def hold(self, _reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+            self.asked, self.go_on = self.asked + 1, go_on
+            return False
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        memory = Bounded()
+        request(connection, memory)
+        reading = asyncio.ensure_future(connection.answer())
+        for place, byte in enumerate(PAGE):
+            site.sendall(bytes([byte]))
+            await until(lambda: reading.done() or memory.asked > place)  # noqa: B023  it is awaited here
+            await asyncio.sleep(0.002)  # what must not happen has time for it
+            assert memory.asked == place + (place + 1 < len(PAGE))
+            memory.go_on()
+        await reading
+
+    run(act)
+
+
+def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site that writes byte by byte costs a bounded number of turns of the loop a second."""
+    monkeypatch.setattr(wire, "MANY_READS", 10)
+    reads = []
+    feed = AnswerReader.feed
+    monkeypatch.setattr(AnswerReader, "feed", lambda reader, data: (reads.append(len(data)), feed(reader, data)))
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reader = request(connection, Unbounded(), 10_000)
+        reading = asyncio.ensure_future(connection.answer())
+        for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + b"x" * 3_000:
+            site.sendall(bytes([byte]))
+            await asyncio.sleep(0)
+        await reading
+        assert len(reader.body) == 3_000
+
+    run(act)
+    assert len(reads) < 500
+
+
+def test_the_states_lead_to_an_end() -> None:
+    """From each, a connection can be closed, and from CLOSED nothing follows."""
+    assert set(FOLLOWING) == set(State)
+    assert [state for state in State if State.CLOSED not in FOLLOWING[state]] == [State.CLOSED]
+
+
+def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
+    """Have a body that ends with its connection come by TLS, whose end is said, or is not."""
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(theirs)
+    authority.configure_trust(ours)
+
+    def serve(site: socket.socket) -> None:
+        with theirs.wrap_socket(site, server_side=True, suppress_ragged_eofs=False) as secured:
+            secured.recv(1_000)
+            secured.sendall(UNTIL_END)
+            if end_well:
+                secured.unwrap().close()
+
+    async def act() -> tuple[AnswerReader, Exception | None]:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            opened = socket.create_connection(listener.getsockname())
+            site, _ = listener.accept()
+        opened.setblocking(False)
+        loop = asyncio.get_running_loop()
+        connection, serving = Connection(opened, loop), loop.run_in_executor(None, serve, site)
+        await connection.secure(Tls(ours, "127.0.0.1"))
+        connection.open()
+        await connection.sleep(0.05)  # tickets of the session come meanwhile: they are no answer
+        reader, error = request(connection, Unbounded()), None
+        try:
+            await connection.answer()
+        except ConnectionEnded as ended:
+            error = ended
+        connection.close()
+        await asyncio.wait([serving], timeout=5)
+        return reader, error
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(act())
+
+
+def test_a_body_without_length_is_whole_by_tls_where_the_site_says_so() -> None:
+    """Whoever is between site and fetcher can end a connection, but not say so in the site's name."""
+    reader, error = over_tls(end_well=True)
+    assert (bytes(reader.body), error) == (b"page", None)
+    reader, error = over_tls(end_well=False)
+    assert (bytes(reader.body), type(error)) == (b"page", ConnectionEnded)
