@@ -17,6 +17,7 @@ MODULES = {
     "far_database": "benchmarks.fetches.far_database",
     "dispatch": "benchmarks.fetches.dispatch",
     "end_to_end": "benchmarks.fetches.end_to_end",
+    "hostile": "benchmarks.fetches.hostile",
     "window": "benchmarks.fetches.window",
     "large_bodies": "benchmarks.fetches.large_bodies",
     "scale": "benchmarks.scale",
