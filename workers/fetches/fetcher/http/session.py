@@ -25,7 +25,9 @@ from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import descriptors
+from workers.fetches.fetcher.http.aiohttp_resolver import guarded_resolver
 from workers.fetches.fetcher.http.faults import AnswerTooLarge, ConnectionTooSlow, Fault, Party, Respect, fault_of
+from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from workers.fetches.fetcher.http.paced_request import (
     Attempt,
     ConnectionClosedEarly,
@@ -34,8 +36,7 @@ from workers.fetches.fetcher.http.paced_request import (
     Shared,
     current_attempt,
 )
-from workers.fetches.fetcher.http.reachability import Reachability, has_route
-from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
+from workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
@@ -197,7 +198,8 @@ class Session:
 
     async def _is_outage(self, job: Job, fault: Fault) -> bool:
         """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
-        if fault.respect is None or not await self._shared.reachability.is_our_fault(fault.respect, job.site_id):
+        known, respect = self._shared.reachability, fault.respect
+        if respect is None or not await known.is_our_fault(respect, evidence(respect, job)):
             return False
         began_at = self._outages.setdefault(job.fetch_id, clock.now())
         _forget_oldest(self._outages)
@@ -252,11 +254,7 @@ def _client_session(allowed: Allowed, reachability: Reachability) -> aiohttp.Cli
     connector = aiohttp.TCPConnector(
         limit=0,
         socket_factory=_noted_socket,
-        resolver=GuardedResolver(
-            allowed=allowed,
-            timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
-            answered=partial(reachability.reached, Respect.LOOKUP),
-        ),
+        resolver=guarded_resolver(allowed, partial(reachability.reached, Respect.LOOKUP)),
     )
     return aiohttp.ClientSession(
         connector=connector,
