@@ -43,7 +43,7 @@ from workers.fetches import dispatch as dispatching
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import openings, reachability, resolver, session
+from workers.fetches.fetcher.http import lookup_shares, openings, reachability, session
 from workers.fetches.fetcher.http.attempt import Attempt
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.parts import EX_SOFTWARE
@@ -602,7 +602,7 @@ def without_threads(runs: Runs) -> dict[str, Seen]:
     fetch = request_fetch(runs.sites.named())
     Site.objects.update(grace=GRACE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resolver, "MOST_LOOKUPS", 1)
+        patch.setattr(lookup_shares, "MOST_LOOKUPS", 1)
         patch.setattr(reachability, "EVIDENCE_S", EVIDENCE_S)  # for the look-up that hangs
         with capture_logs() as logs, a_fetcher() as fetcher:
             runs.run(fetcher, runs.dispatched())

@@ -19,7 +19,7 @@ from tests.integration.fetching import fetch_until, fetched, reserve_all
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.fetcher import Fetcher
-from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http import lookup_shares
 from workers.fetches.fetcher.http.attempt import Attempt
 from workers.fetches.fetcher.in_flight import Batch
 from workers.fetches.models import Fetch, State
@@ -110,7 +110,7 @@ def test_a_fetch_that_wakes_after_its_run_opens_no_connection(
 def test_a_host_that_was_not_looked_up_is_not_to_blame(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one name server hangs and has all threads, its own fetch has used up an attempt, and the other has not."""
     told = threading.Event()
-    monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
+    monkeypatch.setattr(lookup_shares, "MOST_LOOKUPS", 1)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: told.wait(30))
     settings.WEIR_FETCH_DNS_TIMEOUT = 0.2
     fetches = request_fetches(["http://one.example/", "http://two.example/"])

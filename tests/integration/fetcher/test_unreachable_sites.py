@@ -90,6 +90,37 @@ def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_f
     assert not fetcher._session._closed_on
 
 
+DEAD = {
+    "many names of one zone": [f"site-{number}.dead.example" for number in range(8)],
+    "many zones": [f"dead-{number}.example" for number in range(8)],
+}
+
+
+@pytest.mark.parametrize("names", DEAD.values(), ids=DEAD)
+def test_zones_that_cannot_be_looked_up_are_to_blame_where_others_can(
+    names: list[str], running_sites: sites.Sites, fetcher: Fetcher, without_name_servers: BringBack
+) -> None:
+    """Also where no fetch looks anything else up: the resolver asks again for names that it had found."""
+    known = [f"known-{number}.example" for number in range(2)]
+    without_name_servers(dict.fromkeys(known, running_sites.hosts[0]))
+    port = running_sites.port
+    assert fetched(request_fetch(f"http://{known[0]}:{port}/ok"), fetcher).state == State.DONE
+    answer = socket.getaddrinfo
+
+    def answer_for_known(host: str, *arguments: object, **options: object) -> list[tuple[object, ...]]:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return answer(host, *arguments, **options)  # type: ignore[arg-type,return-value]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", answer_for_known)
+        fetches = request_fetches([f"http://{name}/" for name in names], max_attempts=1)
+        fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of all")
+    after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches])
+    assert {(fetch.state, fetch.attempts) for fetch in after} == {(State.FAILED, 1)}
+    assert fetcher._session._rests_until == NEVER
+
+
 def test_a_site_that_refuses_connections_is_left_alone(
     fetcher: Fetcher, eventually: Eventually, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,9 +33,9 @@ async def look_up(text: str) -> None:
     try:
         check_address(str(ip_address(host)), ())
     except ValueError:
-        await resolver.resolve(host, 80, socket.AF_UNSPEC)
+        await resolver.resolve(host, 80)
     finally:
-        await resolver.close()
+        resolver.close()
 
 
 def refusal(text: str) -> str:

@@ -205,6 +205,31 @@ def test_a_success_while_many_wait_blames_the_sites(monkeypatch: pytest.MonkeyPa
     assert together(fail) == [False] * OTHERS
 
 
+def test_look_ups_that_fail_wait_for_witnesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many zones fail before any answers: the resolver asks for others, which takes a moment."""
+
+    async def fail(known: Reachability) -> list[bool]:
+        zones = [asyncio.ensure_future(known.is_our_fault(Respect.LOOKUP, f"{zone}.example")) for zone in range(500)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        known.reached(Respect.LOOKUP)
+        return await asyncio.gather(*zones)
+
+    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 60.0)
+    assert together(fail) == [False] * 500
+
+
+def test_without_witnesses_many_zones_are_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of one zone are not, however many: their name servers are the same."""
+
+    async def fail(known: Reachability) -> list[bool]:
+        return await asyncio.gather(*(known.is_our_fault(Respect.LOOKUP, zone) for zone in zones))
+
+    monkeypatch.setattr("workers.fetches.fetcher.http.reachability.EVIDENCE_S", 0.05)
+    for zones, is_ours in (["dead.example"] * 50, False), ([f"{zone}.example" for zone in range(OTHERS + 1)], True):
+        assert together(fail) == [is_ours] * len(zones)
+
+
 def test_a_few_sites_that_fail_alone_are_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often each of them does; failures in another respect do not count."""
 

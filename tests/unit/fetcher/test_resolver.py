@@ -4,15 +4,18 @@ import asyncio
 import gc
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.waiting import wait_for
 from workers.fetches.addresses import AddressRefused, Allowed, networks
-from workers.fetches.fetcher.http import resolver
+from workers.fetches.fetcher.http import lookup_shares, resolver
 from workers.fetches.fetcher.http.faults import LookupTimedOut
-from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
+from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
+from workers.fetches.fetcher.http.resolver import GuardedResolver
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) -> list[str]:
@@ -25,9 +28,9 @@ def resolve(monkeypatch: pytest.MonkeyPatch, answers: list[str], *allowed: str) 
     async def ask() -> list[str]:
         resolver = GuardedResolver(allowed=Allowed(networks=networks(allowed)), timeout_s=5)
         try:
-            return [answer["host"] for answer in await resolver.resolve("site.example", 80, socket.AF_UNSPEC)]
+            return [str(sockaddr[0]) for *_, sockaddr in await resolver.resolve("site.example", 80)]
         finally:
-            await resolver.close()
+            resolver.close()
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return asyncio.run(ask())
@@ -75,10 +78,24 @@ def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServer]:
     server.told.set()
 
 
+@contextmanager
+def asking(**options: Any) -> Iterator[GuardedResolver]:
+    """Yield a resolver whose time-out is short."""
+    resolver = GuardedResolver(allowed=Allowed(), **{"timeout_s": 0.4, **options})
+    try:
+        yield resolver
+    finally:
+        resolver.close()
+
+
+def in_time(condition: Callable[[], bool]) -> None:
+    wait_for(condition, 10, "what the loop does meanwhile", every_s=0.01)
+
+
 async def looked_up(resolver: GuardedResolver, *hosts: str) -> list[Any]:
     """Look all of them up at once; returns the first address of each, or the error."""
     found = await asyncio.gather(*(resolver.resolve(host, 80) for host in hosts), return_exceptions=True)
-    return [each if isinstance(each, BaseException) else each[0]["host"] for each in found]
+    return [each if isinstance(each, BaseException) else each[0][4][0] for each in found]
 
 
 def test_a_name_server_that_hangs_is_given_up(name_server: NameServer) -> None:
@@ -87,10 +104,10 @@ def test_a_name_server_that_hangs_is_given_up(name_server: NameServer) -> None:
     async def ask() -> None:
         resolver = GuardedResolver(allowed=Allowed(), timeout_s=0.05)
         try:
-            await resolver.resolve("hangs.example")
+            await resolver.resolve("hangs.example", 80)
         finally:
             name_server.told.set()
-            await resolver.close()
+            resolver.close()
 
     with pytest.raises(OSError, match=r"no answer from DNS for hangs\.example within 0\.05 s"):
         asyncio.run(ask())
@@ -106,7 +123,7 @@ def test_hosts_whose_name_servers_hang_do_not_stop_others(name_server: NameServe
         assert {type(error) for error in await hanging} == {LookupTimedOut}
         assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
         name_server.told.set()
-        await resolver.close()
+        resolver.close()
 
     asyncio.run(ask())
 
@@ -128,8 +145,8 @@ def test_a_host_has_one_lookup_at_a_time(name_server: NameServer) -> None:
         assert name_server.asked == ["hangs.example"] * 2
         assert await looked_up(patient, "hangs.example") == ["93.184.215.14"]
         assert name_server.asked == ["hangs.example"] * 3
-        await patient.close()
-        await hasty.close()
+        patient.close()
+        hasty.close()
 
     asyncio.run(ask())
 
@@ -138,14 +155,14 @@ def test_a_lookup_that_got_no_thread_is_not_held_against_the_site(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where other hosts' lookups have all threads until the time-out, the error says that there was none."""
-    monkeypatch.setattr(resolver, "MOST_LOOKUPS", 1)
+    monkeypatch.setattr(lookup_shares, "MOST_LOOKUPS", 1)
 
     async def ask() -> None:
         resolver = GuardedResolver(allowed=Allowed(), timeout_s=0.2)
         errors = await looked_up(resolver, "hangs.example", "good.example")
         assert [type(error) for error in errors] == [LookupTimedOut, NotLookedUp]
         name_server.told.set()
-        await resolver.close()
+        resolver.close()
 
     asyncio.run(ask())
 
@@ -167,8 +184,87 @@ def test_a_lookup_that_was_given_up_fails_unheard(
         assert "no answer from DNS" in str(error)
         name_server.told.set()
         await asyncio.wait([lookup.answers for lookup in resolver._lookups.values()])
-        await resolver.close()
+        resolver.close()
 
     asyncio.run(ask())
     gc.collect()
     assert caplog.messages == []
+
+
+def test_a_zone_that_hangs_holds_up_no_other_name(name_server: NameServer) -> None:
+    """1,500 of its names take a few threads, and wait for the time-out at most; after that each is told at once."""
+
+    async def ask() -> None:
+        with asking() as resolver:
+            names = [f"hangs-{number}.dead.example" for number in range(1_500)]
+            hanging = asyncio.create_task(looked_up(resolver, *names))
+            assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+            assert not hanging.done()
+            errors = await hanging
+            assert {type(error) for error in errors} <= {LookupTimedOut, NotLookedUp}
+            assert len(name_server.asked) < 20
+            before = asyncio.get_running_loop().time()
+            again = await looked_up(resolver, *names)
+            assert {type(error) for error in again} == {LookupTimedOut}, "each has its site's fault now"
+            assert asyncio.get_running_loop().time() - before < 0.3
+            assert len(name_server.asked) < 20
+            name_server.told.set()
+
+    asyncio.run(ask())
+
+
+def test_500_zones_that_hang_hold_up_no_name_that_was_found(name_server: NameServer) -> None:
+    """While they hang, and when their names are asked for again and again."""
+
+    async def ask() -> None:
+        with asking() as resolver:
+            assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+            names = [f"hangs.dead-{number}.example" for number in range(500)]
+            for _ in range(3):
+                hanging = asyncio.create_task(looked_up(resolver, *names))
+                assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+                assert {type(error) for error in await hanging} <= {LookupTimedOut, NotLookedUp}
+            name_server.told.set()
+
+    asyncio.run(ask())
+
+
+def test_a_look_up_without_an_answer_has_witnesses_asked(name_server: NameServer) -> None:
+    """By them, the name servers have answered, though no fetch asks for another name any more."""
+    answers: list[None] = []
+
+    async def ask() -> None:
+        with asking(answered=lambda: answers.append(None)) as resolver:
+            await looked_up(resolver, "www.good.example", "www.fine.example")
+            assert len(answers) == 2
+            await looked_up(resolver, "hangs.dead.example")
+            await asyncio.to_thread(in_time, lambda: len(answers) == 4)
+            assert set(name_server.asked[-2:]) == {"www.good.example", "www.fine.example"}
+            name_server.told.set()
+
+    asyncio.run(ask())
+
+
+def test_fetches_wait_in_bounded_number(name_server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many wait, the next ones are given back at once: as they hold room that others need."""
+    monkeypatch.setattr(resolver, "MOST_WAITING", 5)
+
+    async def ask() -> None:
+        with asking() as resolver:
+            first = asyncio.create_task(looked_up(resolver, *["hangs.example"] * 5))
+            await asyncio.to_thread(
+                in_time, lambda: [lookup.is_slow for lookup in resolver._lookups.values()] == [True]
+            )
+            assert [type(error) for error in await looked_up(resolver, "hangs.example")] == [NotLookedUp]
+            assert not first.done()
+            assert await looked_up(resolver, "good.example") == ["93.184.215.14"]
+            assert {type(error) for error in await first} == {LookupTimedOut}
+            name_server.told.set()
+
+    asyncio.run(ask())
+
+
+def test_the_answers_of_a_name_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4,000 addresses the first are tried, and not all are looked at: a name server may send as many as it likes."""
+    answers = ["10.0.0.1", *(f"93.184.{number // 250}.{number % 250}" for number in range(4_000))]
+    assert resolve(monkeypatch, answers) == answers[1 : 1 + resolver.MOST_ADDRESSES]

@@ -2,7 +2,7 @@
 
 Many failures look the same on both sides: a connection that times out, a name that is not looked up. Other sites tell:
 where one is reached in the same respect, or hardly any other fails, the site is to blame. Where several fail and none
-is reached, our resolver or uplink is.
+is reached, our resolver or uplink is. Names of one zone count as one: their name servers are the same.
 
 On the loop's thread only.
 """
@@ -10,12 +10,15 @@ On the loop's thread only.
 import asyncio
 import socket
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.fetcher.http.faults import Respect, SocketAddress
+from workers.fetches.fetcher.http.zones import zone_of
+from workers.fetches.jobs import Job
 
 EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
 OTHERS = 3  # so many other sites must fail, too, before our resolver or uplink is blamed
@@ -29,7 +32,7 @@ class Episode:
     """The time since the last success in one respect, and the sites that failed in it."""
 
     def __init__(self) -> None:
-        self.sites: set[int] = set()  # a few are enough: no more are added when it is settled
+        self.sites: set[Hashable] = set()  # a few are enough: no more are added when it is settled
         self.has_success = False
         self.settled = asyncio.Event()
 
@@ -56,16 +59,21 @@ class Reachability:
         """Tell whether any site has answered since that moment on the clock of holders."""
         return self._answered_at >= moment
 
-    async def is_our_fault(self, respect: Respect, site_id: int) -> bool:
-        """Note that a site was not reached, and tell whose fault that is; waits for EVIDENCE_S at most."""
+    async def is_our_fault(self, respect: Respect, site: Hashable) -> bool:
+        """Note that this piece of `evidence` was not reached, and tell whose fault that is.
+
+        Waits for EVIDENCE_S at most, as for a look-up another may be answered: the resolver asks for witnesses.
+        """
         episode = self._episodes[respect]
         if not episode.settled.is_set():
-            episode.sites.add(site_id)
-            if len(episode.sites) > OTHERS:
+            episode.sites.add(site)
+            if len(episode.sites) > OTHERS and respect is not Respect.LOOKUP:
                 episode.settled.set()
             with suppress(TimeoutError):
                 await asyncio.wait_for(episode.settled.wait(), EVIDENCE_S)
-        return not episode.has_success and len(episode.sites - {site_id}) >= OTHERS
+            if len(episode.sites) > OTHERS:
+                episode.settled.set()
+        return not episode.has_success and len(episode.sites - {site}) >= OTHERS
 
     def connected(self, site_id: int) -> None:
         """Note that a connection to the site was opened, or used again."""
@@ -77,6 +85,11 @@ class Reachability:
         if len(self._in_a_row) > MOST_SITES:
             del self._in_a_row[next(iter(self._in_a_row))]
         return self._in_a_row[site_id] >= ROW
+
+
+def evidence(respect: Respect, job: Job) -> Hashable:
+    """Return what fails together with the job's site: the zone whose name servers it has, or only itself."""
+    return zone_of(urlsplit(job.url).hostname or "") if respect is Respect.LOOKUP else job.site_id
 
 
 def has_route(addresses: Iterable[SocketAddress] = ANYWHERE) -> bool:

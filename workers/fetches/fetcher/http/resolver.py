@@ -1,96 +1,218 @@
-"""The resolver: the system's, with a deadline, and with the guard of `workers.fetches.addresses` behind it."""
+"""The resolver: the system's, with a deadline, and with the guard of `workers.fetches.addresses` behind it.
+
+Which look-up may have a thread is decided by lookup_shares.py. On the loop's thread only, but for the look-ups.
+"""
 
 import asyncio
-import math
 import socket
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import cast
 
 from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.http.faults import LookupTimedOut
+from workers.fetches.fetcher.http import lookup_shares
+from workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
+from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, ZoneSilent
 
-Answers = Sequence[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int | bytes, ...]]]
+SocketName = tuple[str, int] | tuple[str, int, int, int]
+AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]
+Answers = list[AddrInfo]
 
-AddrInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
-
-# Lookups at once, each in a thread; threads are made when they are needed. A lookup of the system's resolver cannot be
-# stopped: where name servers hang, it keeps its thread for some 10 to 30 s.
-MOST_LOOKUPS = 256
-
-
-class NotLookedUp(Exception):
-    """Lookups of other hosts had all threads, so this host was not looked up; that is no fault of the host."""
+MOST_ADDRESSES = 16  # of a host, which are connected to
+MOST_ANSWERS = 64  # of a host, which are looked at
+MOST_WAITING = 1_000  # fetches that wait for look-ups: where more do, none waits for one that has taken long
+SLOW = 0.2  # of the time-out, after which a look-up has taken long
+WITNESSES_EVERY_S = 1.0
 
 
 class Lookup:
-    """One lookup by the system's resolver. It goes on in its thread also when no fetch waits for it any more."""
+    """One look-up by the system's resolver. It goes on in its thread also when no fetch waits for it any more."""
 
-    def __init__(self, threads: ThreadPoolExecutor, host: str, family: socket.AddressFamily) -> None:
-        self.began_at = math.inf  # it has no thread yet
-        self.answers = asyncio.wrap_future(threads.submit(self._ask, host, family))
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.share: Share  # set as soon as it is made
+        self.began_at: float | None = None  # on the loop's clock; None: it has no thread yet
+        self.is_slow = False
+        self.waiting = 0  # fetches
+        self.timer: asyncio.TimerHandle | None = None
+        self.answers: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
 
-    def _ask(self, host: str, family: socket.AddressFamily) -> Answers:
-        self.began_at = time.monotonic()
-        return socket.getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
+    def end(self, answers: Answers | BaseException) -> None:
+        """Give the answers, or the error, to all fetches that wait for it."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.answers.done():
+            return
+        if isinstance(answers, BaseException):
+            self.answers.set_exception(answers)
+            self.answers.exception()  # retrieved, or asyncio logs it where no fetch waits for the look-up any more
+        else:
+            self.answers.set_result(answers)
 
 
 class GuardedResolver:
     """The system's resolver, with a deadline, that returns only addresses which pass the guard.
 
-    A host has one lookup at a time, which all fetches of the host wait for. So a host whose name servers hang takes one
-    thread from others, however often it is fetched from.
+    A host has one look-up at a time, which all fetches of the host wait for.
 
-    Calls `answered` whenever the name servers have answered.
+    It calls `answered` whenever the name servers have answered in time, with addresses. After a look-up without an
+    answer it asks for some witnesses, once a second: names of other zones that were found before. So `answered` tells
+    whether a site's name servers are to blame or ours, also where fetches look nothing else up.
     """
 
     def __init__(self, *, allowed: Allowed, timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
         self._allowed = allowed
         self._timeout_s = timeout_s
         self._answered = answered
-        self._threads = ThreadPoolExecutor(max_workers=MOST_LOOKUPS, thread_name_prefix="dns")
-        self._lookups: dict[tuple[str, socket.AddressFamily], Lookup] = {}
+        self._threads = ThreadPoolExecutor(lookup_shares.MOST_LOOKUPS, thread_name_prefix="dns")
+        self._shares = Shares()
+        self._lookups: dict[str, Lookup] = {}
+        self._waiting = 0
+        self._next_witnesses_at = 0.0
+        self._asks_witnesses = False
 
     async def resolve(self, host: str, port: int) -> list[AddrInfo]:
-        """Return the permitted addresses.
+        """Return the permitted addresses of both families, in the system's order, as `socket.getaddrinfo` does.
 
-        Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, and
-        NotLookedUp when no thread was free for the lookup until half of the time was over.
+        Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, or at once
+        where the name servers of the host's zone are known not to answer, and NotLookedUp when no thread was free for
+        the look-up until half of the time was over, or so much waits for look-ups that this is not to wait for one.
         """
-        answers = await self._look_up(host, socket.AF_UNSPEC)
-        self._answered()
         permitted: list[AddrInfo] = []
         refused: AddressRefused | None = None
-        for family, kind, protocol, _, address in answers:
+        for family, kind, protocol, _, address in (await self._look_up(host))[:MOST_ANSWERS]:
             try:
                 self._allowed.check(str(address[0]), port)
             except AddressRefused as error:
                 refused = error
-                continue
-            permitted.append((family, kind, protocol, "", (address[0], port, *address[2:])))
+            else:
+                permitted.append((family, kind, protocol, "", cast("SocketName", (address[0], port, *address[2:]))))
         if not permitted and refused is not None:
             raise AddressRefused(f"{host} resolves to {refused}")
-        return permitted
-
-    async def _look_up(self, host: str, family: socket.AddressFamily) -> Answers:
-        key = (host, family)
-        lookup = self._lookups.get(key)
-        if lookup is None:
-            lookup = self._lookups[key] = Lookup(self._threads, host, family)
-            lookup.answers.add_done_callback(partial(self._ended, key))
-        await asyncio.wait([lookup.answers], timeout=self._timeout_s)  # at the deadline the lookup goes on
-        if lookup.answers.done():
-            return lookup.answers.result()
-        if time.monotonic() - lookup.began_at < self._timeout_s / 2:
-            raise NotLookedUp(f"{MOST_LOOKUPS} lookups of other hosts go on")
-        raise LookupTimedOut(f"no answer from DNS for {host} within {self._timeout_s:g} s")
-
-    def _ended(self, key: tuple[str, socket.AddressFamily], answers: asyncio.Future[Answers]) -> None:
-        del self._lookups[key]
-        if not answers.cancelled():
-            answers.exception()  # retrieved, or asyncio logs it where no fetch waits for the lookup any more
+        return permitted[:MOST_ADDRESSES]
 
     def close(self) -> None:
+        """Begin no more look-ups; those that have a thread go on in it, for nobody."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _look_up(self, host: str) -> Answers:
+        try:
+            return await self._answers(host)
+        except LookupTimedOut:
+            self._doubt()
+            raise
+        except socket.gaierror as error:
+            if error.errno in UNCLEAR_LOOKUP_ERRORS:
+                self._doubt()
+            raise
+
+    async def _answers(self, host: str) -> Answers:
+        loop = asyncio.get_running_loop()
+        lookup = self._lookups.get(host) or self._begin(host)
+        if self._waiting >= MOST_WAITING and (lookup.is_slow or lookup.began_at is None):
+            raise NotLookedUp(f"{self._waiting} fetches wait for look-ups")
+        since = loop.time() if lookup.began_at is None else lookup.began_at
+        self._waiting += 1
+        lookup.waiting += 1
+        try:  # at the deadline the look-up goes on
+            await asyncio.wait([lookup.answers], timeout=since + self._timeout_s - loop.time())
+        finally:
+            self._waiting -= 1
+            lookup.waiting -= 1
+            self._withdraw(lookup)
+        if lookup.answers.done():
+            return lookup.answers.result()
+        raise self._gave_up(lookup)
+
+    def _begin(self, host: str) -> Lookup:
+        lookup = Lookup(host)
+        lookup.share = Share(host, self._shares.zone(host), partial(self._start, lookup), partial(self._silent, lookup))
+        try:
+            self._shares.ask(lookup.share, may_wait=self._waiting < MOST_WAITING)
+        except ZoneSilent:
+            raise self._timed_out(lookup.share) from None
+        self._lookups[host] = lookup
+        return lookup
+
+    def _start(self, lookup: Lookup) -> None:
+        loop = asyncio.get_running_loop()
+        lookup.began_at = loop.time()
+        lookup.timer = loop.call_later(SLOW * self._timeout_s, self._slow, lookup)
+        try:
+            found = asyncio.wrap_future(self._threads.submit(_ask, lookup.host))
+        except RuntimeError as error:  # the system starts no more threads, or the resolver is closed
+            found = loop.create_future()
+            found.set_exception(NotLookedUp(str(error)))
+        found.add_done_callback(partial(self._ended, lookup))
+
+    def _slow(self, lookup: Lookup) -> None:
+        lookup.is_slow = True
+        lookup.timer = asyncio.get_running_loop().call_later((1 - SLOW) * self._timeout_s, self._overdue, lookup)
+        self._shares.slow(lookup.share)
+
+    def _overdue(self, lookup: Lookup) -> None:
+        self._shares.overdue(lookup.share)
+        self._doubt()
+
+    def _silent(self, lookup: Lookup) -> None:
+        """End a look-up that has no thread yet, as its zone does not answer."""
+        self._lookups.pop(lookup.host, None)
+        lookup.end(self._timed_out(lookup.share))
+
+    def _ended(self, lookup: Lookup, found: "asyncio.Future[Answers]") -> None:
+        self._lookups.pop(lookup.host, None)
+        error = NotLookedUp("the resolver is closed") if found.cancelled() else found.exception()
+        ending = Ending.UNANSWERED if lookup.share.is_counted else _ending(error)  # what comes too late is no answer
+        if ending is Ending.FOUND:
+            self._answered()
+        lookup.end(found.result() if error is None else error)
+        self._shares.ended(lookup.share, ending)
+
+    def _withdraw(self, lookup: Lookup) -> None:
+        """Have a look-up that has no thread yet be forgotten, unless a fetch waits for it."""
+        if lookup.began_at is None and not lookup.waiting and not lookup.answers.done():
+            self._shares.withdraw(lookup.share)
+            self._lookups.pop(lookup.host, None)
+
+    def _gave_up(self, lookup: Lookup) -> Exception:
+        zone, now = lookup.share.zone, asyncio.get_running_loop().time()
+        if lookup.began_at is None and zone.silence and zone.is_full:
+            return self._timed_out(lookup.share)
+        if lookup.began_at is None or now - lookup.began_at < self._timeout_s / 2:
+            return NotLookedUp("look-ups of other names have all threads")
+        return LookupTimedOut(f"no answer from DNS for {lookup.host} within {self._timeout_s:g} s")
+
+    def _timed_out(self, share: Share) -> LookupTimedOut:
+        zone = share.zone.name
+        return LookupTimedOut(
+            f"no answer from DNS for {zone} within {self._timeout_s:g} s; {share.host} was not asked for"
+        )
+
+    def _doubt(self) -> None:
+        """Ask for witnesses soon."""
+        if not self._asks_witnesses:
+            self._asks_witnesses = True
+            loop = asyncio.get_running_loop()
+            loop.call_at(max(loop.time(), self._next_witnesses_at), self._ask_witnesses)
+
+    def _ask_witnesses(self) -> None:
+        self._asks_witnesses = False
+        self._next_witnesses_at = asyncio.get_running_loop().time() + WITNESSES_EVERY_S
+        for host in self._shares.witnesses():
+            if host not in self._lookups:
+                with suppress(NotLookedUp, LookupTimedOut):
+                    self._withdraw(self._begin(host))
+
+
+def _ask(host: str) -> Answers:
+    return cast("Answers", socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+
+
+def _ending(error: BaseException | None) -> Ending:
+    if error is None:
+        return Ending.FOUND
+    if not isinstance(error, socket.gaierror) or error.errno in OWN_LOOKUP_ERRORS:
+        return Ending.OURS
+    return Ending.UNANSWERED if error.errno in UNCLEAR_LOOKUP_ERRORS else Ending.DENIED

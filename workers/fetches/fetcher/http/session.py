@@ -25,8 +25,9 @@ from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.connector import Connector
 from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Fault, LookupFailed, Party, Respect, fault_of
-from workers.fetches.fetcher.http.reachability import Reachability, has_route
-from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
+from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
+from workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
+from workers.fetches.fetcher.http.resolver import GuardedResolver
 from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
@@ -220,7 +221,8 @@ class Session:
 
     async def _is_outage(self, job: Job, fault: Fault) -> bool:
         """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
-        if fault.respect is None or not await self._shared.reachability.is_our_fault(fault.respect, job.site_id):
+        known, respect = self._shared.reachability, fault.respect
+        if respect is None or not await known.is_our_fault(respect, evidence(respect, job)):
             return False
         began_at = self._outages.setdefault(job.fetch_id, clock.now())
         _forget_oldest(self._outages)

@@ -1,0 +1,217 @@
+"""Look-up shares: which look-up may have a thread now. Names whose servers hang hold up no others. Pure.
+
+A look-up of the system's resolver cannot be stopped: where name servers hang, it keeps its thread for some 10 to 30 s.
+So threads are shared among zones (zones.py):
+1. A zone has a window: so many look-ups at once. It begins at FIRST_WINDOW, grows by one with each answer, up to
+   WIDEST_WINDOW, and is halved by each look-up that got none. What is beyond it waits, in turn with other zones.
+2. A look-up that has taken long leaves its place at work to others, though not its thread, of which there are more.
+3. A zone that is silent, as its last look-up got no answer, shares a fifth of all threads with all that are.
+4. Names that were found lately are looked up before others: they need no place in the window, and have a tenth of all
+   threads for themselves.
+
+Where CERTAIN look-ups in a row got no answer, the rest of the zone need not wait for that: it is told at once.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice
+
+from workers.fetches.fetcher.http.zones import zone_of
+
+MOST_LOOKUPS = 640  # at once, each in a thread; threads are made when they are needed
+FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
+CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
+MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
+MOST_REMEMBERED = 50_000  # zones, and names that were found
+WITNESSES = 3
+
+
+class NotLookedUp(Exception):
+    """Look-ups of other hosts had all threads, so this host was not looked up; that is no fault of the host."""
+
+
+class ZoneSilent(Exception):
+    """The name servers of the zone do not answer for other names: this one need not be asked for."""
+
+
+class Ending(Enum):
+    """How a look-up ended."""
+
+    FOUND = "found"
+    DENIED = "denied"  # the name servers say that there is no such name, or no address
+    UNANSWERED = "unanswered"
+    OURS = "ours"  # nobody was asked: the system has run out of something
+
+
+@dataclass(eq=False, slots=True)
+class Zone:
+    """What is known of one zone."""
+
+    name: str
+    running: int = 0
+    window: int = FIRST_WINDOW
+    silence: int = 0  # look-ups since its last answer that got none
+    waiting: "OrderedDict[Share, None]" = field(default_factory=OrderedDict)
+    is_in_turn: bool = False  # it is in one of the rounds
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether no more look-ups fit into the window."""
+        return self.running >= self.window
+
+
+@dataclass(eq=False, slots=True)
+class Share:
+    """One look-up; `start` is called when it may have a thread, `fail` when it need not be begun any more."""
+
+    host: str
+    zone: Zone
+    start: Callable[[], None]
+    fail: Callable[[], None]
+    is_at_work: bool = False
+    is_of_silent: bool = False
+    is_counted: bool = False  # that it got no answer in time
+
+
+class Shares:
+    """Who looks up what, in one fetcher."""
+
+    def __init__(self) -> None:
+        self._kept = MOST_LOOKUPS // 10  # for names that were found lately
+        self._most_at_work = max(1, 3 * MOST_LOOKUPS // 10)
+        self._most_of_silent = max(1, MOST_LOOKUPS // 5)
+        self._running = self._at_work = self._of_silent = 0
+        self._zones: OrderedDict[str, Zone] = OrderedDict()
+        self._found: OrderedDict[str, str] = OrderedDict()  # names and their zones, the one found longest ago first
+        self._rounds: dict[bool, deque[Zone]] = {False: deque(), True: deque()}  # by whether the zones are silent
+
+    def zone(self, host: str) -> Zone:
+        """Return what is known of the host's zone."""
+        name = zone_of(host)
+        zone = self._zones.setdefault(name, Zone(name))
+        self._zones.move_to_end(name)
+        while len(self._zones) > MOST_REMEMBERED:
+            oldest = next(iter(self._zones.values()))
+            if oldest.running or oldest.waiting:
+                self._zones.move_to_end(oldest.name)
+            else:
+                del self._zones[oldest.name]
+        return zone
+
+    def ask(self, share: Share, *, may_wait: bool = True) -> None:
+        """Start a look-up, at once or when it may; raises ZoneSilent or NotLookedUp where it is not to wait."""
+        zone = share.zone
+        if self._may_start(share):
+            self._start(share)
+        elif zone.is_full and zone.silence >= CERTAIN:
+            raise ZoneSilent
+        elif not may_wait or len(zone.waiting) >= MOST_WAITING_EACH * zone.window:
+            raise NotLookedUp("so many others wait for look-ups")
+        else:
+            zone.waiting[share] = None
+            self._take_turns(zone)
+
+    def withdraw(self, share: Share) -> None:
+        """Forget a look-up that waits, and which nobody waits for any more."""
+        share.zone.waiting.pop(share, None)
+
+    def slow(self, share: Share) -> None:
+        """Note that a look-up takes long: others may work beside it."""
+        self._at_work -= share.is_at_work
+        share.is_at_work = False
+        self._go_on()
+
+    def overdue(self, share: Share) -> None:
+        """Note that a look-up got no answer in time, though it goes on."""
+        self._unanswered(share)
+        zone = share.zone
+        while zone.waiting and zone.is_full and zone.silence >= CERTAIN:
+            zone.waiting.popitem(last=False)[0].fail()
+
+    def ended(self, share: Share, ending: Ending) -> None:
+        """Note that a look-up has ended, and start what has waited for that."""
+        zone = share.zone
+        zone.running -= 1
+        self._running -= 1
+        self._at_work -= share.is_at_work
+        self._of_silent -= share.is_of_silent
+        if ending in (Ending.FOUND, Ending.DENIED):
+            zone.silence = 0
+            zone.window = min(WIDEST_WINDOW, max(FIRST_WINDOW, zone.window + 1))
+        elif ending is Ending.UNANSWERED:
+            self._unanswered(share)
+        if ending is Ending.FOUND:
+            self._found[share.host] = zone.name
+            self._found.move_to_end(share.host)
+            if len(self._found) > MOST_REMEMBERED:
+                self._found.popitem(last=False)
+        self._take_turns(zone)
+        self._go_on()
+
+    def witnesses(self) -> list[str]:
+        """Return names of several zones that were found, the longest ago first: by them, one sees who is to blame."""
+        chosen: dict[str, str] = {}
+        for host, zone_name in islice(self._found.items(), 100):
+            zone = self._zones.get(zone_name)
+            if zone is None or not (zone.silence or zone.running):
+                chosen.setdefault(zone_name, host)
+        hosts = list(chosen.values())[:WITNESSES]
+        for host in hosts:
+            self._found.move_to_end(host)
+        return hosts
+
+    def _may_start(self, share: Share) -> bool:
+        zone, free = share.zone, MOST_LOOKUPS - self._running
+        if share.host in self._found and zone.running < WIDEST_WINDOW:
+            return free > 0
+        has_room = self._of_silent < self._most_of_silent if zone.silence else self._at_work < self._most_at_work
+        return not zone.is_full and free > self._kept and has_room
+
+    def _start(self, share: Share) -> None:
+        share.is_at_work = True
+        share.is_of_silent = share.zone.silence > 0
+        share.zone.running += 1
+        self._running += 1
+        self._at_work += 1
+        self._of_silent += share.is_of_silent
+        share.start()
+
+    def _unanswered(self, share: Share) -> None:
+        if share.is_counted:
+            return
+        share.is_counted = True
+        share.zone.silence += 1
+        share.zone.window = max(1, share.zone.window // 2)
+        self._found.pop(share.host, None)
+
+    def _take_turns(self, zone: Zone) -> None:
+        if zone.waiting and not zone.is_in_turn:
+            zone.is_in_turn = True
+            self._rounds[zone.silence > 0].append(zone)
+
+    def _go_on(self) -> None:
+        """Start what may be started, one look-up of each zone in turn."""
+        for zones in self._rounds.values():
+            while zones and self._turn(zones):
+                pass
+
+    def _turn(self, zones: deque[Zone]) -> bool:
+        """Start a look-up of the first zone; return whether the next zone may have its turn, or none may for now."""
+        zone = zones.popleft()
+        zone.is_in_turn = False
+        share = next(iter(zone.waiting), None)
+        if share is None:
+            return True
+        if self._may_start(share):
+            del zone.waiting[share]
+            self._start(share)
+            self._take_turns(zone)
+        elif not zone.is_full:  # else it has its next turn when one of its look-ups has ended
+            if zones is self._rounds[zone.silence > 0]:
+                zone.is_in_turn = True
+                zones.appendleft(zone)
+                return False
+            self._take_turns(zone)
+        return True
