@@ -25,6 +25,8 @@ MOST_ANSWERS = 64  # of a host, which are looked at
 MOST_WAITING = 1_000  # fetches that wait for look-ups: where more do, none waits for one that has taken long
 SLOW = 0.2  # of the time-out, after which a look-up has taken long
 WITNESSES_EVERY_S = 1.0
+KEPT_S = 10.0  # for which answers count: fetches of one host that begin together need one look-up
+MOST_KEPT = 10_000
 
 
 class Lookup:
@@ -69,6 +71,7 @@ class GuardedResolver:
         self._threads = ThreadPoolExecutor(lookup_shares.MOST_LOOKUPS, thread_name_prefix="dns")
         self._shares = Shares()
         self._lookups: dict[str, Lookup] = {}
+        self._kept: dict[str, tuple[float, Answers]] = {}  # each with its end on the loop's clock, the oldest first
         self._waiting = 0
         self._next_witnesses_at = 0.0
         self._asks_witnesses = False
@@ -110,6 +113,9 @@ class GuardedResolver:
 
     async def _answers(self, host: str) -> Answers:
         loop = asyncio.get_running_loop()
+        until, answers = self._kept.get(host, (0.0, []))
+        if loop.time() < until:
+            return answers
         lookup = self._lookups.get(host) or self._begin(host)
         if self._waiting >= MOST_WAITING and (lookup.is_slow or lookup.began_at is None):
             raise NotLookedUp(f"{self._waiting} fetches wait for look-ups")
@@ -167,8 +173,15 @@ class GuardedResolver:
         ending = Ending.UNANSWERED if lookup.share.is_counted else _ending(error)  # what comes too late is no answer
         if ending is Ending.FOUND:
             self._answered()
+            self._keep(lookup.host, found.result())
         lookup.end(found.result() if error is None else error)
         self._shares.ended(lookup.share, ending)
+
+    def _keep(self, host: str, answers: Answers) -> None:
+        self._kept.pop(host, None)
+        self._kept[host] = asyncio.get_running_loop().time() + KEPT_S, answers[:MOST_ANSWERS]
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
 
     def _withdraw(self, lookup: Lookup) -> None:
         """Have a look-up that has no thread yet be forgotten, unless a fetch waits for it."""
