@@ -98,7 +98,7 @@ def _written(text: str) -> tuple[str, str]:
     """Return the scheme and the authority of a URL that stands for itself."""
     found = _WRITTEN.match(text)
     if not found:
-        raise InvalidTarget("not a URL: write it whole, with its scheme, such as https://example.com/page")
+        raise InvalidTarget("not a URL: write it whole, such as https://example.com/page")
     scheme = _fetched(found["scheme"])
     if not found["slashes"]:
         raise InvalidTarget(f"the URL has no host: write {scheme}:// before it")

@@ -61,7 +61,7 @@ def test_a_url_is_brought_into_the_one_form_in_which_it_is_sent(text: str, url: 
         ("   ", "not a URL"),
         ("example.com", "write it whole"),
         ("/page", "write it whole"),
-        ("//example.com/x", "write it whole, with its scheme"),
+        ("//example.com/x", "write it whole"),
         ("ftp://example.com/", "scheme 'ftp'"),
         ("http://", "no host"),
         ("http:///page", "no host"),
