@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from celery import shared_task
 from django.conf import LazySettings
+from django.core.management import call_command
 from django.db import transaction
 
 from project.celery import app
@@ -115,6 +116,14 @@ def test_bad_texts_alone_create_no_site_and_wake_no_worker(messages: list[Messag
     """A failure has no site."""
     request_fetches(["", "nonsense"])
     assert (Fetch.objects.count(), Site.objects.count(), messages) == (2, 0, [])
+
+
+@pytest.mark.parametrize("host", ["☃.example", "faß☃.example", "BÜCHER.example", "ΑΣ.example"])
+def test_a_rate_is_set_at_the_site_of_the_host_s_fetches(host: str) -> None:
+    """However the host is written: the command and the URL go by the same name."""
+    call_command("sites", "set", host, "7/s")
+    fetch = request_fetch(f"http://{host}/")
+    assert [site.pk for site in Site.objects.all()] == [fetch.site_id]
 
 
 def test_the_stored_text_keeps_all_that_can_be_stored() -> None:
