@@ -1,36 +1,72 @@
-"""The names of sites, and which site may cover which: pure functions."""
+"""The names of hosts and sites, and which site may cover which: pure functions."""
 
 import re
 import shlex
-from ipaddress import IPv6Address
+from contextlib import suppress
+from ipaddress import IPv4Address
 
-import idna
+import can_ada
 
 MAX_LENGTH = 300
+LONGEST_HOST = 253  # of a name in the DNS (RFC 1035)
+MOST_OF_HOST = 1_000  # characters of a host as it is written; beyond, nothing is looked at
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)  # as the last label: the host is an IPv4 address, in any form
-_CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f]"  # what a URL's path can have, so that each site has a page
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_IPV6 = re.compile(r"\[[0-9a-f:.]+\]", re.ASCII | re.IGNORECASE)
+_CHARACTER = r"[^\s:/@?#\[\]\x00-\x1f\x7f\ud800-\udfff]"  # what a URL's path can have, so that each site has a page
 _SITE = re.compile(rf"(?P<host>\[(?:{_CHARACTER}|:)+\]|{_CHARACTER}+)(?P<port>:[0-9]{{1,5}})?")
+# What UTS 46 reads in another way since Unicode 15.1, which browsers have, and can_ada's tables have not.
+_SINCE_15_1 = str.maketrans({"\N{LATIN CAPITAL LETTER SHARP S}": "\N{LATIN SMALL LETTER SHARP S}"})
+
+
+class InvalidHost(ValueError):
+    """The text names no host that a URL may lead to; the message says why."""
 
 
 class InvalidSiteName(ValueError):
     """The text is not the name of a site; the message shows what a name looks like."""
 
 
+def host_name(text: str) -> str:
+    """Return the one spelling of a host, which browsers ask for where a URL has the text as its host.
+
+    Everything that names a host goes by it: what is sent, sites, dedupe, robots.txt and the address guard. A name is
+    mapped by UTS 46, not transitionally (https://url.spec.whatwg.org/#idna), and has no final dot; an address is in its
+    usual form, that of IPv6 in brackets.
+
+    Raises InvalidHost for what browsers refuse. And, unlike them: for a number that hides an IPv4 address (127.1,
+    0x7f.1, 2130706433), for escapes, and for a name that the DNS cannot have, but for underscores.
+    """
+    if text.startswith("["):
+        return _ipv6(text)
+    name = _ascii(text).removesuffix(".")
+    labels = name.split(".")
+    if NUMBER.fullmatch(labels[-1]):
+        try:
+            return str(IPv4Address(name))
+        except ValueError:
+            raise InvalidHost(f"{text!r} is neither a name nor an IPv4 address in its usual form") from None
+    if len(name) > LONGEST_HOST or not all(map(_LABEL.fullmatch, labels)):
+        raise InvalidHost(f"{text!r} is not a host name")
+    return name
+
+
 def canonical(name: str) -> str:
     """Return the one spelling of a site's name: the host as it stands in a URL, and `:port` where given.
 
-    Two spellings of a host must not become two sites. So every name that comes from outside goes through here: lower
-    case, IDNA, no trailing dot, IPv6 compressed. Raises InvalidSiteName for an empty text, one of more than 300
-    characters, a URL or a path, which would be a site for each page, and a pattern, which no host is called.
+    Two spellings of a host must not become two sites. So every name that comes from outside goes through here, and
+    what `host_name` makes of a host, this makes of it. Sites of other things than hosts, which `throttle` has, may have
+    any name of ASCII. Raises InvalidSiteName for an empty text, one of more than 300 characters, a URL or a path, which
+    would be a site for each page, and a pattern, which no host is called.
     """
     if "*" in name:
         raise InvalidSiteName(
             f"{name!r} is a pattern, which names no site: name the host above all of them, with --covers-subdomains."
         )
-    match = _SITE.fullmatch(name.strip().lower())
+    match = _SITE.fullmatch(name.strip())
     try:
         host = _canonical_host(match["host"]) if match else ""
-    except ValueError:  # idna's and ipaddress' errors
+    except InvalidHost:
         host = ""
     site = host + ((match and match["port"]) or "")
     if not host or len(site) > MAX_LENGTH:
@@ -56,6 +92,26 @@ def ancestors(site: str) -> list[str]:
 
 def _canonical_host(host: str) -> str:
     if host.startswith("["):
-        return f"[{IPv6Address(host[1:-1]).compressed}]"
+        address, percent, zone = host[1:-1].partition("%")  # with a zone: a relay, never a site of fetches
+        return f"{_ipv6(f'[{address}]')[:-1]}{percent}{zone.lower()}]"
     host = host.rstrip(".")
-    return host if host.isascii() else idna.encode(host, uts46=True).decode()  # as yarl does
+    return host.lower() if host.isascii() else host_name(host)
+
+
+def _ascii(text: str) -> str:
+    """Return a name as the DNS has it; where that cannot be, what is no host name."""
+    if len(text) > MOST_OF_HOST:
+        return ""
+    try:
+        return can_ada.idna_encode(text.translate(_SINCE_15_1)).decode()
+    except TypeError:  # for a lone surrogate
+        return ""
+
+
+def _ipv6(text: str) -> str:
+    if "%" in text:
+        raise InvalidHost("the host has an IPv6 zone, which means something on this machine only")
+    with suppress(ValueError):
+        if _IPV6.fullmatch(text):
+            return can_ada.parse(f"http://{text}/").hostname
+    raise InvalidHost(f"{text!r} is not an IPv6 address")

@@ -18,6 +18,7 @@ from django.db import OperationalError, transaction
 from psycopg.errors import LockNotAvailable
 
 from postgres import statements
+from postgres.moments import in_utc
 from ratelimit import site_names
 from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
 from ratelimit.pacing import CONFIRMED_FOR_S
@@ -176,6 +177,7 @@ def back_off(
     and two times at once; and SiteBusy where other transactions lock the site's row for longer than `patience_s`.
     """
     _check_stated(seconds, until)
+    until = in_utc("until", until)
     site = site_names.canonical(site)
     if known := known_sites({site}):
         site = known[site].name
@@ -220,8 +222,6 @@ def _check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("A back-off takes seconds or until, not both.")
     if seconds is not None and not seconds >= 0:  # nan, too
         raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
-    if until is not None and until.tzinfo is None:
-        raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
 def _change_one(statement: str, parameters: Mapping[str, object], within: Within) -> None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ from notifications.inbox.reading import unread_count
 from notifications.models import MOST_OF_DEDUPE_KEY, Notification
 from notifications.user_keys import UserKey
 from postgres import statements
+from postgres.moments import in_utc
 
 AT_ONCE = 50_000  # users in one statement
 MOST_MARKED = 1_000  # notifications that mark_all_read changes one by one: some ten milliseconds
@@ -66,7 +67,8 @@ def notify(
     `dedupe_key` that is no text, empty, or longer than 255 characters, and for a time without a zone, or outside of the
     years 1 to 9999 of UTC.
     """
-    _check(dedupe_key, expires_at)
+    _check_dedupe_key(dedupe_key)
+    expires_at = in_utc("expires_at", expires_at)
     user = user_keys.clean(user_id)
     write = partial(
         Notification.objects.create,
@@ -83,24 +85,13 @@ def notify(
     return _write_once(write, Notification.objects.filter(user_id=user, dedupe_key=dedupe_key))
 
 
-def _check(dedupe_key: str | None, expires_at: datetime | None) -> None:
+def _check_dedupe_key(dedupe_key: str | None) -> None:
     if dedupe_key is not None and not _is_dedupe_key(dedupe_key):
         raise ValueError(f"dedupe_key must be text of 1 to {MOST_OF_DEDUPE_KEY} characters, but is {dedupe_key!r}.")
-    if expires_at is not None:
-        _check_expires_at(expires_at)
 
 
 def _is_dedupe_key(key: object) -> bool:
     return isinstance(key, str) and 0 < len(key) <= MOST_OF_DEDUPE_KEY and "\0" not in key
-
-
-def _check_expires_at(moment: datetime) -> None:
-    if moment.utcoffset() is None:
-        raise ValueError(f"expires_at must have a time zone, but is {moment!r}.")
-    try:
-        moment.astimezone(UTC)  # PostgreSQL has more years than Python can read back
-    except OverflowError as error:
-        raise ValueError(f"expires_at must be in the years 1 to 9999 of UTC, but is {moment!r}.") from error
 
 
 def _write_once(write: Callable[[], Notification], having_the_key: QuerySet[Notification]) -> Notification:
@@ -132,7 +123,8 @@ def notify_many(
     100,000 users take two statements. `dedupe_key` and `expires_at` are as for `notify`: users who have a notification
     with this key are left out.
     """
-    _check(dedupe_key, expires_at)
+    _check_dedupe_key(dedupe_key)
+    expires_at = in_utc("expires_at", expires_at)
     users = user_keys.distinct(user_ids)
     values = {
         "kind": kind,

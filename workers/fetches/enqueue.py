@@ -19,6 +19,7 @@ from celery import Task
 from django.db import DEFAULT_DB_ALIAS, transaction
 
 from postgres import statements
+from postgres.moments import in_utc
 from postgres.texts import storable
 from ratelimit.sites import sites_of
 from workers.fetches import backlog
@@ -93,9 +94,10 @@ def request_fetches(
     once. While another transaction that asks for the same URL is open, this call waits for its end.
 
     Raises ValueError for a priority outside -32,768 to 32,766 (robots.txt files go before all others), `max_attempts`
-    outside 1 to 32,767, a naive `not_before`, or an `on_done` of more than 200 characters; TypeError for one text
-    instead of many, an item that is no text, and a `not_before` or `on_done` of another type; SitesLocked where other
-    transactions are in the way of a new host's site for ten seconds. Nothing is stored then.
+    outside 1 to 32,767, a `not_before` without a time zone or outside of the years 1 to 9999 of UTC, or an `on_done` of
+    more than 200 characters; TypeError for one text instead of many, an item that is no text, and a `not_before` or
+    `on_done` of another type; SitesLocked where other transactions are in the way of a new host's site for ten seconds.
+    Nothing is stored then.
 
     The site of a new host is committed at once, on a connection of its own where a transaction is open, and stays where
     that one is rolled back: no caller waits for the transaction of another one.
@@ -108,7 +110,7 @@ def request_fetches(
         )
     if not 1 <= max_attempts <= MOST_ATTEMPTS:
         raise ValueError(f"max_attempts must be between 1 and {MOST_ATTEMPTS}, not {max_attempts}.")
-    _check_not_before(not_before)
+    not_before = in_utc("not_before", not_before)
     common: dict[str, Any] = {
         "priority": priority,
         "max_attempts": max_attempts,
@@ -129,7 +131,7 @@ def request_fetches(
 
 
 def dedupe_key(url: str, *, on_done: str, revalidate: bool) -> UUID:
-    """Return the dedupe key of a fetch, which is the same for the same URL in normal form, call and kind of answer."""
+    """Return the dedupe key of a fetch, which is the same for the same URL as it is sent, call and kind of answer."""
     return UUID(bytes=sha256(f"{on_done}\n{revalidate}\n{url}".encode()).digest()[:16])  # a URL has no line break
 
 
@@ -141,15 +143,6 @@ def _texts(urls: Iterable[str]) -> list[str]:
     if others := [place for place, text in enumerate(texts) if not isinstance(text, str)]:
         raise TypeError(f"Each URL must be a str, but item {others[0]} is {texts[others[0]]!r}.")
     return texts
-
-
-def _check_not_before(not_before: object) -> None:
-    if not_before is None:
-        return
-    if not isinstance(not_before, datetime):
-        raise TypeError(f"not_before must be an aware datetime, not {not_before!r}.")
-    if not_before.tzinfo is None:
-        raise ValueError("not_before must be an aware datetime: give it a time zone.")
 
 
 def _task_name(on_done: object) -> str:

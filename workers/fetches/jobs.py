@@ -38,6 +38,7 @@ class Job:
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
     correlation_id: str = ""  # of what asked for it
     traceparent: str = ""  # the same, for spans
+    first_url: str = ""  # of one that was redirected: the URL as it was asked for
 
     @property
     def named(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ docs/explanation/sql.md).
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -31,8 +31,7 @@ from ratelimit.sites import SitesLocked, sites_of
 from workers.fetches import backlog
 from workers.fetches.models import HELD, Fetch
 from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import origin_of
-from workers.fetches.targets import parse_target
+from workers.fetches.targets import parts_of
 
 _query = partial(statements.run, "workers.fetches")
 log = structlog.get_logger(__name__)
@@ -127,7 +126,7 @@ def move(fetches: Sequence[PossibleStray]) -> int:
     """Queue those of the fetches that are strays at the sites of their hosts, in their old places."""
     if not fetches:
         return 0
-    hosts = [_host_of(origin_of(fetch.url)) for fetch in fetches]
+    hosts = [parts_of(fetch.url).authority for fetch in fetches]
     sites = sites_of(set(hosts), PATIENCE)
     strays = [
         (fetch.id, fetch.slot_id, fetch.site_id, sites[host])
@@ -144,8 +143,3 @@ def move(fetches: Sequence[PossibleStray]) -> int:
     )
     backlog.activate(row.site_id for row in rows)
     return len(rows)
-
-
-@lru_cache(10_000)
-def _host_of(origin: str) -> str:
-    return parse_target(origin).host

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connection, transaction
-from django.utils import timezone, translation
+from django.utils import translation
 
 from postgres import statements
+from postgres.moments import in_utc
 from postgres.texts import storable
 from workers import task_names
 from workers.mail import addresses, kinds, renderings
@@ -79,7 +80,8 @@ def send_once(
     same: a mailer tries again, and where it cannot be rendered then, it is `failed` and says why.
     """
     kinds.get(kind)
-    _check(key, context, not_before, priority)
+    _check(key, context, priority)
+    due_at = _due_at(not_before)
     language = project_language(language) if language else translation.get_language() or settings.LANGUAGE_CODE
     if _query("find", {"kind": kind, "key": key}, prepare=True):
         return Email.objects.get(kind=kind, key=key)
@@ -92,8 +94,8 @@ def send_once(
         message_id=message_id(kind, key),
         correlation_id=correlation.current(),
     )
-    if not_before:
-        email.next_attempt_at = not_before
+    if due_at:
+        email.next_attempt_at = due_at
     rendered: Rendered | None = None
     try:
         if storable(to, len(to)) == to:  # with letters replaced it might be somebody else's
@@ -144,11 +146,16 @@ def _wake_mailer_unless_others_wait(email: Email) -> None:
         wake_mailer()
 
 
-def _check(key: str, context: Mapping[str, Any] | None, not_before: datetime | None, priority: int) -> None:
+def _due_at(not_before: datetime | None) -> datetime | None:
+    try:
+        return in_utc("not_before", not_before)
+    except (TypeError, ValueError) as error:
+        raise CannotBeWritten(str(error)) from error
+
+
+def _check(key: str, context: Mapping[str, Any] | None, priority: int) -> None:
     if not 0 < len(key) <= LONGEST_KEY or storable(key, LONGEST_KEY) != key:
         raise CannotBeWritten(f"The key of an e-mail has 1 to {LONGEST_KEY} characters, but is {key!r}.")
-    if not_before and timezone.is_naive(not_before):
-        raise CannotBeWritten(f"not_before must say its time zone: give {not_before!r} one, as timezone.now() has.")
     if priority not in PRIORITIES:
         raise CannotBeWritten(f"The priority is {PRIORITIES[0]} to {PRIORITIES[-1]}, but is {priority!r}.")
     _check_context(context or {})

@@ -150,6 +150,14 @@ def _fields(task: Task[Any, Any], host: str, site: str, max_wait: float, not_bef
         "task": task.name,
         "signature": json.dumps(task.signature_from_request(**shown)),
         "max_wait": max_wait,
-        "expires_at": request.expires and maybe_make_aware(datetime.fromisoformat(str(request.expires)), UTC),
+        "expires_at": request.expires and _storable(datetime.fromisoformat(str(request.expires))),
         **({"not_before": not_before} if not_before else {}),
     }
+
+
+def _storable(expires: datetime) -> datetime | None:
+    """Return Celery's `expires` in UTC; None beyond the year 9999, which is as good as never (postgres/moments.py)."""
+    try:
+        return maybe_make_aware(expires, UTC).astimezone(UTC)
+    except OverflowError:
+        return None

@@ -23,7 +23,7 @@ def _refused_urls(running: sites.Sites) -> dict[str, str]:
         "http://user:secret@127.1.0.1/": "credentials",
         "http://exa\0mple.com/": "control characters",
         "http:///path": "no host",
-        "http://example.com:99999/": "not a URL",
+        "http://example.com:99999/": "the port must be between 1 and 65535",
         "http://127.0.0.1/": "loopback",
         "http://[::1]/": "loopback",
         "http://[::ffff:127.0.0.1]/": "loopback",

@@ -226,6 +226,11 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the eleventh redirect": lambda sites: Made(
         url=sites.page("/loop/1"), is_made_ready=lambda fetch: change(fetch, redirects=10)
     ),
+    "a redirect to where it was asked": lambda sites: answering(sites, at.http(b"302 Found", b"", b"Location: #top")),
+    "a redirect back to where it began": lambda sites: redirected_back(sites, sites.page("/ok")),
+    "a redirect to two places": lambda sites: answering(
+        sites, at.http(b"302 Found", b"", b"Location: /a", b"Location: /b")
+    ),
     "a redirect to what is not fetched": lambda sites: redirected(sites, "ftp://files.example/"),
     "a redirect to a forbidden address": lambda sites: redirected(sites, "http://10.0.0.3/"),
     "a redirect to a forbidden port": lambda sites: redirected(sites, f"http://{at.PUBLIC}:25/"),
@@ -285,6 +290,12 @@ def encoded(sites: SituationSites, encoding: bytes, body: bytes) -> Made:
 def redirected(sites: SituationSites, target: str) -> Made:
     """Return the fetch of a page that redirects to this target."""
     return Made(url=sites.page(f"/redirect/{quote(target, safe='')}"))
+
+
+def redirected_back(sites: SituationSites, first: str) -> Made:
+    """Return the fetch that began at this page, was redirected, and is redirected to it."""
+    page = f"/redirect/{quote(first, safe='')}"
+    return Made(url=sites.page(page), is_made_ready=lambda fetch: change(fetch, url=first, redirects=1))
 
 
 def again(url: str, times: int, path: str = "/first") -> dict[str, Any]:

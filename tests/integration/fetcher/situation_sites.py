@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from yarl import URL
 
 from demo.fakes import site_log, sites
 from ratelimit import site_settings
+from workers.fetches.targets import parts_of
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 PAGES = 200  # fake sites
@@ -77,7 +77,7 @@ class SituationSites:
     def foreign(self) -> str:
         """Return the URL of an address for which this host has no address of its own."""
         url = self.failing_to_connect(OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL)))
-        self._foreign.add(str(URL(url).host))
+        self._foreign.add(parts_of(url).host)
         return url
 
     def covered(self) -> str:

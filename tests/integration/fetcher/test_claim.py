@@ -104,6 +104,7 @@ def test_a_job_says_what_to_request() -> None:
     assert (jobs[first].url, jobs[first].redirects) == ("https://site.example/hop", 3)
     assert (jobs[first].attempts, jobs[first].max_attempts) == (2, 4)
     assert jobs[second].url == URL
+    assert (jobs[first].first_url, jobs[second].first_url) == (URL, ""), "where it began, of one that was redirected"
     assert {job.slot_id for job in jobs.values()} == set(Slot.objects.values_list("pk", flat=True))
 
 
@@ -355,6 +356,28 @@ def test_a_good_result_that_retention_is_about_to_delete_is_not_relied_on(settin
     assert not relied_on(580)
     Fetch.objects.exclude(pk=first).update(unchanged_from=first)
     assert relied_on(580)
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "relied_on"),
+    [
+        ("https://site.example/a%2Ab?", "https://site.example/a%2Ab?#top", True),
+        ("https://site.example/a*b", "https://site.example/a%2Ab", False),
+        ("https://site.example/?u=a/b", "https://site.example/?u=a%2Fb", False),
+        ("https://site.example/a", "https://site.example/a?", False),
+    ],
+)
+def test_only_a_good_result_of_what_is_sent_is_relied_on(stored: str, asked: str, relied_on: bool) -> None:
+    """Another spelling, such as earlier versions made of a URL, may be another page to its site."""
+    [first] = reserved(1)
+    [job] = claim([first])
+    store([Outcome(fetch_id=first, slot_id=job.slot_id, state=State.DONE, status_code=200, etag='"v1"', content=b"")])
+    Fetch.objects.filter(pk=first).update(hop_url=stored)
+    fetch = request_fetch(asked, revalidate=True)
+    Site.objects.update(next_start=database_now())
+    assert dispatch() == 1
+    [again] = claim([fetch.pk])
+    assert (again.validators is not None) == relied_on
 
 
 def test_a_message_that_is_older_than_the_reservation_claims_nothing() -> None:

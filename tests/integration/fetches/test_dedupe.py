@@ -67,10 +67,10 @@ def state_of(fetch_id: int) -> str:
 
 @pytest.mark.parametrize(
     "spelling",
-    [URL, f" {URL}", f"{URL}#part", "https://site.example:443/page", "HTTPS://SITE.example./page", f"{URL}?"],
+    [URL, f" {URL}", f"{URL}#part", "https://site.example:443/page", "HTTPS://SITE.example./x/../page"],
 )
 def test_every_spelling_of_a_url_gets_the_unfinished_fetch(spelling: str) -> None:
-    """URLs are compared in their normal form; the row that comes back is whole."""
+    """URLs are compared as they are sent; the row that comes back is whole."""
     first = request_fetch(URL, dedupe=True, priority=3)
     again = request_fetch(spelling, dedupe=True)
     assert again == first
@@ -87,8 +87,10 @@ def test_an_empty_path_is_the_root() -> None:
 
 
 def test_another_url_gets_another_fetch() -> None:
-    """Scheme, host, port, path and query tell URLs apart."""
+    """Scheme, host, port, path and query tell URLs apart, by each byte: a site may answer otherwise to `%2F`."""
     urls = [URL, f"{URL}/", f"{URL}?a=1", "http://site.example/page", "https://site.example:8443/page"]
+    urls += [f"{URL}?", f"{URL}?u=a%2Fb", f"{URL}?u=a/b", f"{URL}%", f"{URL}%25", f"{URL}%2a", f"{URL}%2A", f"{URL}*"]
+    urls += ["https://fass.example/page", "https://faß.example/page", "https://site.example/Page"]
     assert len(set(once(*urls))) == len(urls)
 
 

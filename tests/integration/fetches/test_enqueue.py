@@ -2,13 +2,14 @@
 
 import threading
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
 import pytest
 from celery import shared_task
 from django.conf import LazySettings
+from django.core.management import call_command
 from django.db import transaction
 
 from project.celery import app
@@ -88,7 +89,7 @@ def test_a_generator_of_urls_is_taken_once() -> None:
         ("https://user:secret@site.example/", "credentials"),
         ("http://127.1/", "IPv4"),
         ("https://site.example/\0", "control characters"),
-        ("https://site.example/\ud800", "control characters"),
+        ("https://site.example/\ud800", "half of a character"),
         ("\0\ud800", "control characters"),
         ("https://site.example/" + "x" * 100_000, "longer than"),
         ("http://10.0.0.1/", "10.0.0.1 is private; WEIR_FETCH_ALLOW_NETS can allow its network"),
@@ -117,6 +118,14 @@ def test_bad_texts_alone_create_no_site_and_wake_no_worker(messages: list[Messag
     assert (Fetch.objects.count(), Site.objects.count(), messages) == (2, 0, [])
 
 
+@pytest.mark.parametrize("host", ["☃.example", "faß☃.example", "BÜCHER.example", "ΑΣ.example"])
+def test_a_rate_is_set_at_the_site_of_the_host_s_fetches(host: str) -> None:
+    """However the host is written: the command and the URL go by the same name."""
+    call_command("sites", "set", host, "7/s")
+    fetch = request_fetch(f"http://{host}/")
+    assert [site.pk for site in Site.objects.all()] == [fetch.site_id]
+
+
 def test_the_stored_text_keeps_all_that_can_be_stored() -> None:
     """Only what PostgreSQL cannot hold is replaced: the rest is there to be found again."""
     request_fetch("nonsense \0 \ud800 äöü 日本語")
@@ -131,11 +140,13 @@ def arrived(fetch_id: int) -> None:
     """Stand for a task of another app."""
 
 
+YEAR_10000 = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-12)))
 REFUSED: dict[str, tuple[Any, dict[str, Any], type[Exception], str]] = {
     "one text": (URL, {}, TypeError, "use request_fetch for one URL"),
     "no text": ([URL, None], {}, TypeError, "Each URL must be a str, but item 1 is None"),
     "bytes": ([URL, URL, b"https://b.example/"], {}, TypeError, "but item 2 is b'https"),
     "a date": ([URL], {"not_before": date(2030, 1, 1)}, TypeError, "must be an aware datetime, not datetime.date"),
+    "the year 10000": ([URL], {"not_before": YEAR_10000}, ValueError, "must be in the years 1 to 9999 of UTC, but is"),
     "a long name": ([URL], {"on_done": "t" * 201}, ValueError, "on_done must be of at most 200 characters, not 201"),
     "no task": ([URL], {"on_done": lambda _id: None}, TypeError, "on_done must be a Celery task or its name"),
 }
@@ -338,6 +349,6 @@ def test_an_impossible_number_of_attempts_is_refused(max_attempts: int) -> None:
 
 def test_a_naive_time_is_refused() -> None:
     """A time without a zone would be another moment on another host."""
-    with pytest.raises(ValueError, match="aware"):
+    with pytest.raises(ValueError, match="must have a time zone"):
         request_fetch(URL, not_before=datetime(2030, 1, 1))  # noqa: DTZ001  naive is the point
     assert not Fetch.objects.exists()

@@ -179,7 +179,7 @@ def test_what_rolls_back_was_never_queued(messages: list[Message]) -> None:
         ({"context": {"txt": "x"}}, r"note does not take txt: it may take .*"),
         ({"context": {"subject": "a\nb"}}, "line break"),
         ({"language": "klingon"}, "no language 'klingon'"),
-        ({"not_before": datetime(2026, 11, 3)}, "must say its time zone"),  # noqa: DTZ001  what is refused
+        ({"not_before": datetime(2026, 11, 3)}, "must have a time zone"),  # noqa: DTZ001  what is refused
         ({"priority": 101}, "priority is -100 to 100"),
         ({"priority": -101}, "priority is -100 to 100"),
     ],

@@ -60,7 +60,7 @@ def test_a_back_off_needs_a_site() -> None:
     [
         ({"seconds": -1}, "not negative, but is -1"),
         ({"seconds": math.nan}, "not negative, but is nan"),
-        ({"until": datetime(2100, 1, 1)}, "until must be an aware datetime"),  # noqa: DTZ001  naive is the point
+        ({"until": datetime(2100, 1, 1)}, "until must have a time zone"),  # noqa: DTZ001  naive is the point
         ({"seconds": 5, "until": datetime(2100, 1, 1, tzinfo=UTC)}, "seconds or until, not both"),
     ],
 )

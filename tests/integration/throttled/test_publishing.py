@@ -1,6 +1,6 @@
 """Publishing sends postponed tasks out in their order, no more than can start soon, and loses none."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -402,6 +402,20 @@ def test_an_expired_task_is_published_once_more_and_forgotten(broker: Broker) ->
     assert [task.pk for task in PostponedTask.objects.all()] == [second.pk]
     assert [work(broker.next()) for _ in range(2)] == ["IGNORED", "SUCCESS"]
     assert arguments() == [8]
+
+
+def test_a_time_of_expiry_that_utc_has_not_is_never(broker: Broker) -> None:
+    """The row is there to be read by anybody."""
+    close_site(60)
+    far = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-12)))
+    for number, expires in enumerate((far.replace(tzinfo=UTC), far)):
+        one_worker.plain.apply_async((number,), expires=expires.replace(tzinfo=UTC))
+        message = broker.next()
+        message.headers["expires"] = expires.isoformat()
+        assert work(message) == "IGNORED"
+    assert list(PostponedTask.objects.order_by("pk").values_list("expires_at", flat=True)) == [
+        far.replace(tzinfo=UTC), None,
+    ]  # fmt: skip
 
 
 def test_the_scheduled_task_publishes_and_is_not_the_parent(broker: Broker) -> None:

@@ -8,12 +8,11 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
-from yarl import URL
 
 from tests.bypass_forms import ANSWERS, FORMS, Form
 from workers.fetches.addresses import AddressRefused, Allowed, check_address
 from workers.fetches.fetcher.http.resolver import GuardedResolver
-from workers.fetches.targets import InvalidTarget, parse_target
+from workers.fetches.targets import InvalidTarget, parse_target, parts_of
 
 
 def answer_all_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
@@ -28,7 +27,7 @@ def answer_all_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 
 async def look_up(text: str) -> None:
     """Do with a URL what comes before its connection: parse it, check its address, or those that its name has."""
-    host = URL(parse_target(text).url, encoded=True).raw_host or ""
+    host = parts_of(parse_target(text).url).host
     resolver = GuardedResolver(allowed=Allowed(), timeout_s=5)
     try:
         check_address(str(ip_address(host)), ())

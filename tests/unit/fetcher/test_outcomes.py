@@ -6,6 +6,7 @@ import random
 import time
 import tracemalloc
 import zlib
+from dataclasses import replace
 from functools import cache, partial
 
 import pytest
@@ -176,6 +177,11 @@ def test_a_lost_fetcher_costs_an_attempt(attempts: int, state: State) -> None:
         (b"../up", "https://example.com/up", "example.com"),
         (b"/sp ace", "https://example.com/sp%20ace", "example.com"),
         (b"/caf%C3%A9", "https://example.com/caf%C3%A9", "example.com"),
+        (b"?", "https://example.com/a/page?", "example.com"),
+        (b"///other.example/x", "https://other.example/x", "other.example"),
+        (b"\\ok", "https://example.com/ok", "example.com"),
+        (b"/\\other.example", "https://other.example/", "other.example"),
+        (b"/zip?type=a%2Fb&sig=c%3D", "https://example.com/zip?type=a%2Fb&sig=c%3D", "example.com"),
     ],
 )
 def test_a_redirect_is_a_hop_in_its_targets_site(status: int, location: bytes, url: str, site: str) -> None:
@@ -237,6 +243,51 @@ def test_a_redirect_to_what_is_not_fetched_fails_and_says_where_it_led(location:
     assert outcome.error.startswith(f"redirected to {location.decode('latin-1')!r}: ")
     assert reason in outcome.error
     assert outcome.hop_url is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "locations", "becomes"),
+    [
+        ("a", [b"/2", b"/2"], "https://example.com/2"),
+        ("a", [b"", b" /2\t"], "https://example.com/2"),
+        ("a", [b"/2", b"/3"], "redirected to 2 different places at once"),
+        ("a", [b"/2", b"/3", b"/2", b"/4"], "redirected to 3 different places at once"),
+        ("a", [b""], None),
+        ("a?b", [b"?"], "https://example.com/a?"),
+        ("a%2Ab", [b"/a*b"], "https://example.com/a*b"),
+        ("a*b", [b"/a%2Ab"], "https://example.com/a%2Ab"),
+    ],
+)
+def test_a_redirect_is_followed_where_it_names_one_place(
+    asked: str, locations: list[bytes], becomes: str | None
+) -> None:
+    """In two lines, too; another spelling of where it was asked is another place. Without any, it is an answer."""
+    to = job(url=f"https://example.com/{asked}")
+    outcome = judge(answer(302, *(("Location", location) for location in locations), to=to))
+    assert (outcome.hop_url or outcome.error or None) == becomes
+    assert (outcome.state == State.DONE) == (becomes is None)
+
+
+@pytest.mark.parametrize(
+    ("first", "asked", "location", "back"),
+    [
+        ("", "https://example.com/a?b", b"/a?b", "itself"),
+        ("", "https://example.com/a?b", b"?b#part", "itself"),
+        ("", "https://example.com/a?b", b"HTTPS://EXAMPLE.com.:443/./a?b", "itself"),
+        (" https://Example.com/ä#part ", "https://login.example/", b"https://example.com/%C3%A4", "where it began"),
+        ("https://example.com/a", "https://example.com/b", b"/b", "itself"),
+        ("https://example.com/a*", "https://login.example/", b"https://example.com/a%2A", None),
+        ("no URL any more", "https://login.example/", b"https://example.com/a", None),
+    ],
+)
+def test_a_redirect_to_what_was_asked_already_ends_the_fetch(
+    first: str, asked: str, location: bytes, back: str | None
+) -> None:
+    """At once: the site would be asked the very same ten times more, and each of that takes a slot."""
+    to = replace(job(url=asked, redirects=3), first_url=first)
+    outcome = judge(answer(302, ("Location", location), to=to))
+    assert outcome.state == (State.QUEUED if back is None else State.FAILED)
+    assert outcome.error.startswith("" if back is None else f"redirected to {back}: asked again, the site would say ")
 
 
 def test_redirects_in_a_circle_end() -> None:

@@ -23,6 +23,10 @@ from workers.fetches.targets import InvalidTarget, parse_target
         ("[2001:DB8::1]:8080", "[2001:db8::1]:8080"),
         ("localhost", "localhost"),
         ("mail-relay", "mail-relay"),
+        ("Job_A.7", "job_a.7"),
+        ("[FE80::0:1%ETH0]:25", "[fe80::1%eth0]:25"),
+        ("☃.example:81", "xn--n3h.example:81"),
+        ("FAẞ.example", "xn--fa-hia.example"),
     ],
 )
 def test_every_spelling_of_a_name_comes_to_one(spelling: str, site: str) -> None:
@@ -36,7 +40,8 @@ def test_every_spelling_of_a_name_comes_to_one(spelling: str, site: str) -> None
         "", "   ", ".", "...", "https://example.com", "example.com/", "example.com/page", "user@example.com",
         "example.com?x=1", "example.com#top", "exam ple.com", "example.com\tb", "example\0.com",
         "[fe80::1%a?b]", "[fe80::1%\0]", "[fe80::1%a#b]",
-        "x" * (MAX_LENGTH + 1), "example.com\N{NO-BREAK SPACE}b", "//example.com",
+        "x" * (MAX_LENGTH + 1), "ä" * 2_000, "\ud800.example", "ä..example", "\u200d.example", "[::ä]",
+        "example.com\N{NO-BREAK SPACE}b", "//example.com",
     ],
 )  # fmt: skip
 def test_what_names_no_site_is_refused_with_an_example(name: str) -> None:

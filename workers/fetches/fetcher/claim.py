@@ -62,6 +62,7 @@ class ClaimedFetch(NamedTuple):
     last_modified: str
     correlation_id: str
     traceparent: str
+    first_url: str  # empty where it was not redirected
 
 
 class Successor(NamedTuple):
@@ -77,6 +78,7 @@ class Successor(NamedTuple):
     obeys_robots: bool
     correlation_id: str
     traceparent: str
+    first_url: str  # empty where it was not redirected
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
@@ -127,6 +129,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 obeys_robots=row.obeys_robots,
                 correlation_id=row.correlation_id,
                 traceparent=row.traceparent,
+                first_url=row.first_url,
             )
         )
     try:
@@ -174,6 +177,7 @@ def successor_of(job: Job) -> tuple[Job, datetime] | None:
         obeys_robots=row.obeys_robots,
         correlation_id=row.correlation_id,
         traceparent=row.traceparent,
+        first_url=row.first_url,
     )
     return successor, row.passed_on_at
 

@@ -21,7 +21,7 @@ from workers.fetches.robots import crawl_delays
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots.rules import CLIENT_ERRORS, Rules, origin_of, text_of
 from workers.fetches.robots.user_agent import product_token
-from workers.fetches.targets import parse_target
+from workers.fetches.targets import parts_of
 
 log = structlog.get_logger(__name__)
 
@@ -73,7 +73,7 @@ def note(ended: Iterable[tuple[str, Outcome]]) -> None:
     readings = {url: read(outcome, settings.WEIR_FETCH_USER_AGENT) for url, outcome in ended}
     if not readings:
         return
-    hosts = [parse_target(url).host for url in readings]
+    hosts = [parts_of(url).authority for url in readings]
     try:
         sites = sites_of(set(hosts), patience_s=SITES_PATIENCE_S)
     except SitesLocked:

@@ -34,7 +34,7 @@ from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import crawl_delays
 from workers.fetches.robots.rules import PATH, Rules
 from workers.fetches.robots.user_agent import product_token
-from workers.fetches.targets import parse_target
+from workers.fetches.targets import parts_of
 from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
@@ -130,7 +130,7 @@ def follow(site_id: int, patience_s: float) -> None:
     Raises SitesLocked where other transactions are in the way of new sites for longer than `patience_s` seconds.
     """
     of_site = RobotsFile.objects.filter(site=site_id)  # as many as the site has origins
-    hosts = {origin: parse_target(origin).host for origin in of_site.values_list("origin", flat=True)}
+    hosts = {origin: parts_of(origin).authority for origin in of_site.values_list("origin", flat=True)}
     sites = sites_of(set(hosts.values()), patience_s)
     gone = defaultdict(list)
     for origin, host in hosts.items():

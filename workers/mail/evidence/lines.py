@@ -81,7 +81,7 @@ def take_apart(text: str, clock: Clock) -> Line | None:
     stamp = parts["stamp"]
     try:
         moment, ambiguous = clock.read(stamp.replace(" +", "+").replace(" -", "-") if stamp[0].isdigit() else stamp)
-    except ValueError:
+    except (ValueError, OverflowError):  # the second for a year that UTC has not
         return None
     instance, _, program = parts.get("program", "exim").rpartition("/")
     said = parts["text"]

@@ -67,3 +67,11 @@ def test_a_time_without_a_zone_is_in_the_zone_that_is_given_and_may_be_one_of_tw
     assert clock.read("Nov 23 12:00:00") == (datetime(2026, 11, 23, 11, 0, tzinfo=UTC), False)
     assert clock.read("Oct 25 02:30:00")[1]
     assert not clock.read("2026-10-25T02:30:00+01:00")[1]
+
+
+def test_a_line_of_a_year_that_utc_has_not_is_none() -> None:
+    """A torn log may have any digits."""
+    clock = Clock(UTC, CHANGED)
+    assert take_apart("9999-12-31T23:59:59-12:00 mx postfix/smtp[7]: text", clock) is None
+    assert take_apart("0001-01-01T00:00:00+12:00 mx postfix/smtp[7]: text", clock) is None
+    assert take_apart("2026-11-23T12:00:00+01:00 mx postfix/smtp[7]: text", clock) is not None

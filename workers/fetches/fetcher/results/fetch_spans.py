@@ -2,11 +2,10 @@
 
 import time
 
-from yarl import URL
-
 from ratelimit import clock
 from workers.fetches.jobs import Answer, Event, Failure, Outcome
 from workers.fetches.models import State
+from workers.fetches.targets import parts_of
 from workers.tracing import correlation, spans
 
 
@@ -35,13 +34,13 @@ def _took_s(event: Event) -> float | None:
 
 def _attributes(event: Event, outcome: Outcome) -> dict[str, str | int]:
     """Return what may be known by a collector: no path, query or password."""
-    url = URL(event.job.url, encoded=True)
+    url = parts_of(event.job.url)
     status = {} if outcome.status_code is None else {"http.response.status_code": outcome.status_code}
     name = {correlation.KEY: event.job.correlation_id} if event.job.correlation_id else {}
     return {
-        "server.address": url.raw_host or "",
+        "server.address": url.host,
         "url.scheme": url.scheme,
-        "weir.path_length": len(url.raw_path),
+        "weir.path_length": len(url.path_and_query.partition("?")[0]),
         "weir.fetch": event.job.fetch_id,
         "weir.state": outcome.state.value,
         **status,

@@ -1,9 +1,9 @@
 """Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from urllib.parse import urljoin
 
 from workers.backoff import backoff_s
 from workers.fetches.addresses import Allowed
@@ -11,10 +11,11 @@ from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
 from workers.fetches.robots import rules
-from workers.fetches.targets import parse_target
+from workers.fetches.targets import InvalidTarget, parse_target
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches send none"
 NOT_MODIFIED = 304
 SERVER_ERROR = 500
 
@@ -37,8 +38,8 @@ def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None
     if _is_tried_again(event.status_code):
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
-    if event.status_code in REDIRECTS and (location := _location(event.headers)):
-        return _redirected(outcome, job, location, allowed)
+    if event.status_code in REDIRECTS and (locations := _location(event.headers)):
+        return _redirected(outcome, job, locations, allowed)
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
@@ -92,25 +93,44 @@ def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, no
     return replace(outcome, state=State.FAILED, error=f"{outcome.error} (attempt {attempts + 1} of {max_attempts})")
 
 
-def _redirected(outcome: Outcome, job: Job, location: str, allowed: Allowed | None) -> Outcome:
+def _redirected(outcome: Outcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> Outcome:
+    if len(locations) > 1:  # browsers follow none of them either
+        return replace(outcome, state=State.FAILED, error=f"redirected to {len(locations)} different places at once")
+    [location] = locations
+    try:
+        target = parse_target(location, allowed, base=job.url)
+    except InvalidTarget as error:
+        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
+    if target.url in (job.url, _first_target(job)):
+        back = "itself" if target.url == job.url else "where it began"
+        return replace(outcome, state=State.FAILED, error=f"redirected to {back}: {WANTS_A_COOKIE}")
     if job.redirects >= MAX_REDIRECTS:
         return replace(
             outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}"
         )
-    try:
-        target = parse_target(urljoin(job.url, location), allowed)
-    except ValueError as error:  # InvalidTarget, and what urljoin cannot split
-        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
     return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)
+
+
+def _first_target(job: Job) -> str:
+    """Return where the fetch began, as it was sent; empty where it is there still, or where no URL stands any more."""
+    try:
+        return parse_target(job.first_url).url if job.first_url else ""
+    except InvalidTarget:
+        return ""
 
 
 def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
     return next((_text(value) for key, value in headers if key.lower() == name), "")
 
 
-def _location(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """Return the answer's Location. Browsers and sites take bytes beyond ASCII in it for UTF-8."""
-    raw = _header(headers, b"location").encode("latin-1")
+def _location(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:
+    """Return the different places that the answer redirects to: none, or one, or what nobody can follow."""
+    lines = (value.strip(b" \t") for name, value in headers if name.lower() == b"location")
+    return [_place(value) for value in dict.fromkeys(filter(None, lines))]
+
+
+def _place(raw: bytes) -> str:
+    """Decode a Location. Browsers and sites take bytes beyond ASCII in it for UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

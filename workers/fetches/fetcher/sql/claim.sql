@@ -98,7 +98,8 @@ WITH found AS MATERIALIZED (
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
         job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots, job.correlation_id,
-        job.traceparent, decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
+        job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
+        decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
         decided.effective_interval, decided.burst, decided.usable,
         NOT job.is_robots AND decided.obeys_robots AS obeys_robots
@@ -108,7 +109,7 @@ SELECT
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent
+    correlation_id, traceparent, first_url
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

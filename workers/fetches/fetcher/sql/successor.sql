@@ -4,7 +4,7 @@ SELECT
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
-    job.correlation_id, job.traceparent
+    job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url
 FROM (
     -- Row look-up (docs/explanation/sql.md).
     SELECT * FROM fetches_fetch WHERE slot_id = %(slot)s AND lease_until IS NOT NULL OFFSET 0

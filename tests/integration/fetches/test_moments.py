@@ -1,0 +1,46 @@
+"""Each datetime that comes from outside comes back from PostgreSQL, or is refused before anything is stored."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from notifications.inbox import notify, notify_many
+from notifications.models import Notification
+from ratelimit import site_settings
+from ratelimit.models import Site
+from tests.moments import ACCEPTED, REFUSED
+from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.models import Fetch
+from workers.mail.models import Email
+from workers.mail.outbox import send_once
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
+
+URL = "https://site.example/"
+# Where a datetime comes in.
+DOORS: dict[str, Callable[[datetime], Any]] = {
+    "request_fetch": lambda moment: request_fetch(URL, not_before=moment),
+    "request_fetches": lambda moment: request_fetches([URL, URL], not_before=moment),
+    "send_once": lambda moment: send_once("order.shipped", "1", to="kim@example.com", not_before=moment),
+    "notify": lambda moment: notify(1, "kind", "title", expires_at=moment),
+    "notify_many": lambda moment: notify_many([1, 2], "kind", "title", expires_at=moment),
+    "back_off": lambda moment: site_settings.back_off("site.example", until=moment),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_could_not_be_read_again_is_not_stored(door: str) -> None:
+    """A list with such a row in it would fail for everybody, until somebody deletes the row."""
+    for moment, sentence in REFUSED.values():
+        with pytest.raises(ValueError, match=sentence):
+            DOORS[door](moment)
+    assert not any(model.objects.exists() for model in (Fetch, Site, Email, Notification))
+
+
+def test_what_is_accepted_comes_back() -> None:
+    """From the database as from the call, and in each list."""
+    fetches = [request_fetch(URL, not_before=moment) for moment in ACCEPTED]
+    assert [fetch.not_before for fetch in fetches] == list(ACCEPTED)
+    assert list(Fetch.objects.order_by("pk").values_list("not_before", flat=True)) == list(ACCEPTED)
