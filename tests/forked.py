@@ -47,7 +47,6 @@ IMPORTS = (
     "django_structlog",
     "dotenv.main",
     "kombu.transport.redis",
-    "protego",
     "pydantic.json_schema",
     "pydantic.types",
     "rich.progress",
