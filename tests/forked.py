@@ -48,7 +48,6 @@ IMPORTS = (
     "dotenv.main",
     "httptools",
     "kombu.transport.redis",
-    "protego",
     "pydantic.json_schema",
     "pydantic.types",
     "rich.progress",

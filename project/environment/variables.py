@@ -171,7 +171,8 @@ class Fetches(Group):
         default="Weir/0.1",
         description="What sites see. Name yourself and a contact, in printable ASCII: "
         "`ShopBot/1.0 (+https://shop.example/bot)`. What stands before the first `/` or blank is the name by which a "
-        "robots.txt calls us.",
+        "robots.txt calls us. RFC 9309 wants letters, `-` and `_` in it only; another name is found where a robots.txt "
+        "has it as a whole word.",
     )
     WEIR_OBEY_ROBOTS: Flag = Field(
         default=True,

@@ -120,7 +120,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields but the last two are the columns of fetcher/results/sql/store.sql."""
+    """What is stored for one fetch; the fields but the last three are the columns of fetcher/results/sql/store.sql."""
 
     fetch_id: int
     slot_id: int
@@ -141,6 +141,7 @@ class Outcome:
     unchanged_from: int | None = None
     is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads
+    leads_nowhere: bool = False  # it was redirected to what is no URL, or too often
     correlation_id: str = ""  # of what asked for the fetch, where that is known
 
     @property

@@ -247,7 +247,7 @@ class FetchBody(models.Model):
 class RobotsState(models.TextChoices):
     """What is known of the robots.txt of an origin."""
 
-    ALLOWED = "allowed"  # there is none (4xx): everything may be fetched
+    ALLOWED = "allowed"  # there is none (4xx, or a redirect to nowhere): everything may be fetched
     RULES = "rules"
     UNREACHABLE = "unreachable"  # 5xx, 429, no answer, ...: nothing may be fetched for now; `error` says why
     FORBIDDEN = "forbidden"  # our settings forbid to connect to the origin; `error` says why

@@ -236,7 +236,7 @@ def origins(reserved: list[int]) -> dict[str, int]:  # noqa: ARG001  must come f
 @pytest.mark.django_db
 def test_a_look_at_robots_files_scans_no_table(origins: dict[str, int]) -> None:
     had: list[object] = [None] * BATCH
-    assert not scanned("workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had})
+    assert not scanned("workers.fetches.robots", "known", {"origins": list(origins), "fetched_at": had, "most": 2**21})
 
 
 @pytest.mark.django_db

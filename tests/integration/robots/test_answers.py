@@ -22,11 +22,13 @@ from tests.integration.robots.conftest import (
     stored,
 )
 from workers.fetches.enqueue import request_fetch
-from workers.fetches.jobs import Failure, Job
+from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
+from workers.fetches.jobs import Answer, Failure, Job
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
+from workers.fetches.robots import answers
 from workers.fetches.robots.answers import AHEAD, UNREACHABLE_FOR
-from workers.fetches.robots.rules import MAX_BYTES, Rules
+from workers.fetches.robots.rules import MAX_BYTES
 from workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -97,22 +99,41 @@ def test_a_site_in_trouble_is_asked_again_and_then_left_in_peace_for_a_while(sta
     assert since(file) == (timedelta(seconds=UNREACHABLE_FOR),) * 2
 
 
-def test_an_answer_that_means_nothing_is_none() -> None:
-    """A redirect to nowhere neither allows nor disallows anything."""
-    answered(asked_for(), 301)
+def test_a_robots_txt_that_redirects_to_itself_means_that_there_is_none() -> None:
+    """RFC 9309 (2.3.1.2): five redirects in a row are followed at least; it is not asked for again for that."""
+    jobs, asked = [asked_for()], 0
+    while jobs:
+        asked += 1
+        answered(jobs[0], 302, b"", (b"Location", ROBOTS.encode()))
+        all_due()
+        jobs = [job for job in claimed() if job.is_robots]
+    assert 5 < asked <= 1 + MAX_REDIRECTS
+    assert RobotsFile.objects.get().state == RobotsState.ALLOWED
+
+
+def test_one_that_is_cut_is_asked_for_again_and_then_unreachable() -> None:
+    """A rule behind the cut would be lost for a day."""
+    job = asked_for()
+    for _ in range(3):
+        assert not RobotsFile.objects.exists()
+        cut = "the connection was reset"
+        stored(Answer(job=job, status_code=200, headers=(), body=RULES, cut=cut, lateness_ms=1.0, elapsed_ms=2.0))
+        all_due()
+        job = next((job for job in claimed() if job.is_robots), job)
     file = RobotsFile.objects.get()
-    assert (file.state, file.error) == (RobotsState.UNREACHABLE, "the site answered 301")
+    assert (file.state, file.error) == (RobotsState.UNREACHABLE, "the connection was reset (attempt 3 of 3)")
 
 
 def test_what_cannot_be_fetched_at_all_is_unreachable() -> None:
-    """Refused addresses, broken bodies, endless redirects: the reason of the failure is kept."""
-    stored(Failure(job=asked_for(), error="10.0.0.1 is private", permanent=True))
-    assert RobotsFile.objects.get().error == "10.0.0.1 is private"
+    """RFC 9309 (2.3.1.4): network errors close the site; the reason is kept."""
+    stored(Failure(job=asked_for(), error="the connection is refused", permanent=True, slot_used=True))
+    file = RobotsFile.objects.get()
+    assert (file.state, file.error) == (RobotsState.UNREACHABLE, "the connection is refused")
 
 
 def test_what_cannot_be_parsed_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A parser that stumbles over what a site wrote ends nothing but this reading."""
-    monkeypatch.setattr(Rules, "__init__", lambda *_arguments: 1 / 0)
+    monkeypatch.setattr(answers, "group_for", lambda *_arguments: 1 / 0)
     with correlation.bound("request-7"):
         job = asked_for()
     with capture_logs() as logs:

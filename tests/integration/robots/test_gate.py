@@ -14,12 +14,14 @@ from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES,
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.claim import successor_of
-from workers.fetches.jobs import Event, Job
+from workers.fetches.jobs import Disallowed, Event, Job, Snoozed
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots import rules as robots_rules
 from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
+from workers.fetches.robots.trials import Allowance
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -203,7 +205,7 @@ def test_jobs_outlive_a_database_that_does_not_answer(files: RobotsFiles, monkey
 def test_jobs_outlive_rules_that_cannot_be_applied(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the parser does not expect counts an attempt of the one fetch, and holds up none of the others."""
     known(rules=RULES)
-    monkeypatch.setattr(Rules, "allows", lambda _rules, url: 1 / ("odd" not in url))
+    monkeypatch.setattr(Rules, "trial", lambda _rules, url: (1 / ("odd" not in url) for _ in range(1)))
     jobs, [event] = at_the_gate(files, f"{ORIGIN}/a", f"{ORIGIN}/odd", f"{ORIGIN}/b")
     stored(event)
     assert [job.url for job in jobs] == [f"{ORIGIN}/a", f"{ORIGIN}/b"]
@@ -232,18 +234,43 @@ def test_other_jobs_outlive_rules_that_cannot_be_parsed(files: RobotsFiles, monk
     assert timedelta(seconds=50) < fetch.not_before - before < timedelta(seconds=2 * RECHECK_AFTER)
 
 
-def test_rules_that_take_long_to_apply_are_applied_to_some_of_a_claim(
-    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The rest comes again, without an attempt and in its place; those of other origins go on."""
-    monkeypatch.setattr(robots_gate, "APPLY_FOR", 0.0)
-    known(rules=RULES)
+# Rules that no claim has done with: each tried rule is a step, and there is nothing left for more than the first.
+SLOW = "User-agent: *\nDisallow: /*private\n" + "".join(f"Disallow: *{number:040}\n" for number in range(30))
+
+
+@pytest.fixture
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Have trials go on only as long as this says so."""
+    left = [False]
+    monkeypatch.setattr(robots_rules, "STEP", 0)
+    monkeypatch.setattr(Allowance, "is_left", lambda _allowance: left[0])
+    return left
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_rules_that_take_long_to_apply_hold_up_their_own_fetches_only(files: RobotsFiles) -> None:
+    """These come again, without an attempt and in their places, and say why; those of other origins go on."""
+    known(rules=SLOW)
     known("https://other.example", rules=RULES)
     jobs, events = at_the_gate(files, f"{ORIGIN}/1", f"{ORIGIN}/2", "https://other.example/1", f"{ORIGIN}/3")
-    assert [job.url for job in jobs] == [f"{ORIGIN}/1", "https://other.example/1"]
-    assert [event.job.url for event in events] == [f"{ORIGIN}/2", f"{ORIGIN}/3"]
+    assert [job.url for job in jobs] == ["https://other.example/1"]
+    assert [event.job.url for event in events] == [f"{ORIGIN}/{number}" for number in (1, 2, 3)]
     due = Fetch.objects.get(url=f"{ORIGIN}/2").not_before
-    stored(events[0])
+    stored(events[1])
     fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
     assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
+
+
+@pytest.mark.parametrize(("path", "is_allowed"), [("public", True), ("private", False)])
+def test_rules_that_take_long_to_apply_are_applied_all_the_same(
+    files: RobotsFiles, nothing_left: list[bool], path: str, is_allowed: bool
+) -> None:
+    """A later claim goes on where the last one stopped."""
+    known(rules=SLOW)
+    [event] = at_the_gate(files, f"{ORIGIN}/{path}")[1]
+    assert isinstance(event, Snoozed)
+    nothing_left[0] = True
+    jobs, events = robots_gate.admit([event.job], files)
+    assert ([job.url for job in jobs], len(events)) == ([event.job.url] * is_allowed, 1 - is_allowed)
+    assert all(isinstance(event, Disallowed) for event in events)

@@ -7,11 +7,13 @@ import pytest
 
 from ratelimit.models import Site
 from tests.integration.conftest import database_now
-from tests.integration.robots.conftest import ORIGIN, RULES, Elapse, known, robots_fetches
+from tests.integration.robots.conftest import ORIGIN, PAGE, RULES, Elapse, known, robots_fetches
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import files as robots_files
+from workers.fetches.robots import rules as robots_rules
 from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
+from workers.fetches.robots.trials import Allowance
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -141,3 +143,54 @@ def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
     sites = {origin: known(origin, rules=RULES).site_id for origin in origins}
     assert [sorted(files.known(sites)) for _ in origins] == [origins[:1], origins[:2], origins]
     assert robots_fetches() == []
+
+
+def test_large_texts_are_read_one_after_the_other(files: RobotsFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short ones first, and at least one at a time; nothing is asked for again, and what is known is not read."""
+    monkeypatch.setattr(robots_files, "MOST_READ", 3_000)
+    long = {f"https://{letter}.example": f"{RULES}#{letter * size}" for letter, size in (("c", 2_500), ("a", 2_600))}
+    long["https://b.example"] = f"{RULES}#{'b' * 9_000}"
+    sites = {origin: known(origin, rules=text).site_id for origin, text in long.items()}
+    sites |= {"https://short.example": known("https://short.example", rules=RULES).site_id}
+    sites |= {"https://none.example": known("https://none.example").site_id}
+    first, second, third = (sorted(files.known(sites)) for _ in range(3))
+    assert first == ["https://c.example", "https://none.example", "https://short.example"]
+    assert second == ["https://a.example", *first]
+    assert third == ["https://a.example", "https://b.example", *first]
+    assert robots_fetches() == []
+
+
+def test_large_texts_are_parsed_as_far_as_the_allowance_lasts(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small ones are always; and the large ones come in time."""
+    monkeypatch.setattr(robots_files, "LARGE", 1_000)
+    left = [False]
+    monkeypatch.setattr(Allowance, "is_left", lambda _allowance: left[0])
+    sites = {origin: known(origin, rules=RULES).site_id for origin in ("https://1.example", "https://2.example")}
+    sites |= {"https://large.example": known("https://large.example", rules=RULES + "#" * 2_000).site_id}
+    assert sorted(files.known(sites)) == ["https://1.example", "https://2.example"]
+    left[0] = True
+    assert len(files.known(sites)) == 3
+    assert robots_fetches() == []
+
+
+@pytest.mark.parametrize("how", ["forgotten", "new"])
+def test_a_trial_keeps_no_rules_that_are_forgotten(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch, elapse: Elapse, how: str
+) -> None:
+    """What is remembered of rules has a bound, which those that take long to apply do not get around."""
+    monkeypatch.setattr(robots_rules, "STEP", 0)
+    sites = {ORIGIN: known(rules="User-agent: *\n" + "Disallow: /*abcdef\nDisallow: /*ghijkl\n").site_id}
+    rules = files.known(sites)[ORIGIN].rules
+    assert rules is not None
+    trial = files.trials.begin(PAGE, rules)
+    assert files.known(sites)
+    assert files.trials.begin(PAGE, rules) is trial
+    if how == "new":
+        known(rules=RULES)
+        elapse(RECHECK_AFTER)
+    else:
+        monkeypatch.setattr(robots_files, "MOST_BYTES", 0)
+    files.known(sites)
+    assert files.trials.begin(PAGE, rules) is not trial

@@ -2,14 +2,17 @@
 
 import time
 import tracemalloc
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.fetches.robots.files import MOST_BYTES
-from workers.fetches.robots.rules import LONGEST_CRAWL_DELAY_S, MAX_BYTES, MOST_WORK, Rules, origin_of, text_of
+from workers.fetches.robots.rules import MAX_BYTES, Rules, origin_of, text_of
 from workers.fetches.targets import InvalidTarget, parse_target
 
 SITE = "https://site.example"
@@ -170,75 +173,110 @@ def test_a_file_that_fits_is_read_to_its_last_byte() -> None:
     assert not allows(content, "/last")
 
 
-def test_many_names_with_many_rules_take_neither_time_nor_memory() -> None:
-    """A hostile file: the crawlers that it names are not multiplied with its rules."""
-    text = "".join(f"User-agent: bot{number}\n" for number in range(9_900))
-    text += "".join(f"Disallow: /{number}\n" for number in range(10_000)) + ALL
-    tracemalloc.start()
-    began_at = time.monotonic()
-    try:
-        assert not allows(text, "/all")
-        assert tracemalloc.get_traced_memory()[1] < 100_000_000
-    finally:
-        tracemalloc.stop()
-    assert time.monotonic() - began_at < 20
+# --- files that want to take long ---------------------------------------------------------------------------------
+
+SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+SHORT = ["".join(signs) for length in (1, 2, 3) for signs in product(SIGNS, repeat=length)]  # and each another one
+LAST = "\nUser-agent: *\nDisallow: /said-last\nDisallow: *said-last\n"
 
 
-@pytest.mark.parametrize("line", ["user agent" + " " * 400_000 + "x: ", " " * 400_000, "user-agent:" + " *" * 190_000])
-def test_a_line_of_endless_blanks_takes_no_time(line: str) -> None:
-    """However long a line is, it is gone through a fixed number of times."""
-    began_at = time.monotonic()
-    assert not allows(f"{line}\n{ALL}", "/all")
-    assert time.monotonic() - began_at < 5
+def filled(line: str, start: str = "user-agent:*\n") -> str:
+    """Return a file of as many bytes as count: its start, this line again and again, each with a number, and LAST."""
+    room = MAX_BYTES - len(start.encode()) - len(LAST)
+    if "{}" not in line:
+        return start + line * (room // len(line.encode())) + LAST
+    lines = [line.replace("{}", short) for short in SHORT[: room // len(line.encode())]]
+    while sum(len(line.encode()) for line in lines) > room:
+        del lines[-len(lines) // 20 - 1 :]
+    return "".join([start, *lines, LAST])
 
 
-@pytest.mark.parametrize(
-    ("line", "work"),
-    [
-        ("Disallow: /a", 1),
-        ("Disallow: /a*", 5),
-        ("Disallow: /%61", 5),
-        ("Disallow: /a$", 5),
-        ("Disallow: /" + "a" * 200, 3),
-        ("Disallow: /*" + "a" * 200, 15),
-        ("nonsense", 1),
-    ],
-)
-def test_of_a_file_that_takes_long_to_parse_the_beginning_counts(line: str, work: int) -> None:
-    """A line that takes longer counts for several, what says nothing for none, and the group's name for five."""
-    fitting = (MOST_WORK - 5 - 1) // work
-    text = "User-agent: *\n" + "# what follows is much\n\n" * 9_000 + f"{line}\n" * fitting
-    assert not Rules(text + "Disallow: /last\n", "weir").allows(f"{SITE}/last")
-    assert Rules(f"{text}{line}\nDisallow: /last\n", "weir").allows(f"{SITE}/last")
-
-
-def test_a_plain_file_that_is_not_too_large_counts_to_its_end() -> None:
-    """RFC 9309 (2.5) wants 500 KiB parsed; so much of an honest file is."""
-    text = "User-agent: *\n" + "Disallow: /a/page/of/ours\n" * (512_000 // 26) + "Disallow: /last\n"
-    assert not allows(text, "/last")
-
-
-def parsing_takes(line: str) -> float:
-    """Return the seconds that it takes to parse as many of these lines as a file may have."""
-    lines = (line.format(number) for number in range(MAX_BYTES // (len(line.encode()) + 5)))
-    text = text_of("\n".join(["User-agent: *", *lines]).encode())
-    began_at = time.thread_time()
-    Rules(text, "weir")
-    return time.thread_time() - began_at
+# Lines of which there are as many as there can be, and what is as long as it can be.
+MANY = [
+    "allow:/\n", "allow:/{}\n", "allow:/{}\r", "allow:/{}\r\n", "allow:/$ {}$\n", "allow:*{}\n", "allow:*{}*\n",
+    "allow:*{}$\n", "allow:/%{}\n", "allow:/%41{}\n", "allow:*%2f?%2f{}\n", "allow:/é{}\n", "allow:/{}/index.htm\n",
+    "user-agent:{}\n",
+    "user-agent:*\n", "user-agent:*\nallow:/{}\n", "crawldelay:1\n", "request rate:1/1m\n", "a\n", "\n", "\r", "#\n",
+    " ", "user-agent:other\ndisallow:*{}$\n", "allow ", "user agent ",
+]  # fmt: skip
+LONG = ["%", "%%4", "%41", "%a", "é", "<", "a<", "$", "*a", "*", "?%2f", "*%2f", " ", "a", "#", ":"]
+HOSTILE = [(line, "user-agent:*\n") for line in MANY] + [(line, "user-agent:*\nallow:/x") for line in LONG]
 
 
 @pytest.fixture(scope="module")
-def honest_s() -> float:
-    """Return the seconds that it takes to parse an honest file."""
-    return min(parsing_takes("Disallow: /a/page/of/ours/{}") for _ in range(3))
+def hostile() -> dict[str, str]:
+    """Return files of MAX_BYTES, by what is in them."""
+    return {start + line: filled(line, start) for line, start in HOSTILE}
 
 
-@pytest.mark.parametrize(
-    "line", ["Disallow: *{}", "Allow: /${}", "Allow: /{}$", "Disallow: /{}" + "a$" * 100, "{}", ""]
-)
-def test_a_hostile_file_takes_little_longer_to_parse_than_an_honest_one(line: str, honest_s: float) -> None:
-    """The thread that parses it claims all other fetches, too."""
-    assert any(parsing_takes(line) < 8 * honest_s for _ in range(3))
+def taken_s(do: Callable[[], object]) -> float:
+    """Return the processor time that something takes, at best: the machine has other things to do, too."""
+    times: list[float] = []
+    while len(times) < 5 and min(times, default=1.0) > 0.08:
+        began_at = time.thread_time()
+        do()
+        times.append(time.thread_time() - began_at)
+    return min(times)
+
+
+def test_whatever_a_file_is_filled_with_its_last_rule_counts(hostile: dict[str, str]) -> None:
+    """RFC 9309 (2.5) wants 500 KiB parsed: none of it is left out, whatever stands before it, and for whom."""
+    for filling, text in hostile.items():
+        assert 450 * 1_024 < len(text.encode()) <= MAX_BYTES
+        rules = Rules(text_of(text.encode()), "weir")
+        assert not rules.allows(f"{SITE}/said-last"), filling
+        assert not rules.allows(f"{SITE}/?what-is-said-last"), filling
+
+
+def test_no_file_takes_longer_than_a_tenth_of_a_second(hostile: dict[str, str]) -> None:
+    """To be read, whatever is in it: the thread that does so claims all other fetches, too."""
+    honest_s = taken_s(partial(Rules, filled("Disallow: /a/page/of/ours/{}\n"), "weir"))
+    most_s = max(0.1, 5 * honest_s)  # where the machine is slow now
+    slow = {filling: taken_s(partial(Rules, text, "weir")) for filling, text in hostile.items()}
+    assert {filling: seconds for filling, seconds in slow.items() if seconds > most_s} == {}
+    content = b"user-agent:*\nallow:/" + b"\xe9a" * (MAX_BYTES // 2 - 20)
+    assert taken_s(lambda: Rules(text_of(content), "weir")) < most_s
+
+
+PATHS = ["a" * 8_000, "é" * 8_000, "ab" * 4_000, "a%2F" * 2_000, "?" + "/" * 7_000, "x"]
+# Rules that take long to apply: many pieces, pieces that nearly match, and such as are looked for twice.
+SLOW = ["*a" * 2_000 + "*b{}", "*" + "a" * 49 + "b" + "a" * 40 + "{}", "*%2fa{}", "*é*é{}"]
+
+
+def test_no_step_of_a_trial_takes_long(hostile: dict[str, str]) -> None:
+    """Whatever the rules are, and however long the URL is: a trial can be put off soon, and gets on."""
+    starred = {filling: text for filling, text in hostile.items() if "*" in filling[12:]}
+    for filling, text in {**starred, **{slow: filled(f"allow:{slow}\n") for slow in SLOW}}.items():
+        rules = Rules(text, "weir")
+        for url in (f"{SITE}/{path}" for path in PATHS):
+            trial = rules.trial(url)
+            for _ in range(3):
+                began_at = time.thread_time()
+                verdict = next(trial)
+                if time.thread_time() - began_at > 0.02:  # once more, as it may have been the machine
+                    assert taken_s(lambda: next(rules.trial(url))) < 0.02, filling  # noqa: B023  called at once
+                if verdict is not None:
+                    break
+
+
+def test_a_long_trial_says_the_same_as_a_short_one() -> None:
+    """In as many steps as it takes."""
+    rules = Rules(filled("disallow:*{}\n"), "weir")
+    for path, is_allowed in (("/" + "!" * 8_000, True), ("/" + "!" * 7_000 + "a", False)):
+        *before, last = rules.trial(SITE + path)
+        assert (set(before), last) == ({None}, is_allowed)
+
+
+def test_many_names_with_many_rules_take_no_memory() -> None:
+    """The crawlers that it names are not multiplied with its rules."""
+    text = "".join(f"User-agent: bot{number}\n" for number in range(9_900))
+    text += "".join(f"Disallow: /{number}\n" for number in range(10_000)) + ALL
+    tracemalloc.start()
+    try:
+        assert not allows(text, "/all")
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 PIECES = [
@@ -314,30 +352,6 @@ def test_nothing_that_a_site_can_say_is_an_error(said: list[bytes], path: list[s
 # --- Crawl-delay --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("written", "seconds"),
-    [
-        ("10", 10.0),
-        ("0.5", 0.5),
-        (" 2 # be kind", 2.0),
-        ("0", None),
-        ("-1", None),
-        ("nan", None),
-        ("inf", None),
-        ("1e999", None),
-        ("10s", None),
-        ("ten", None),
-        ("", None),
-        ("86400", 86_400.0),
-        ("86401", LONGEST_CRAWL_DELAY_S),
-        ("1e300", LONGEST_CRAWL_DELAY_S),
-    ],
-)
-def test_a_crawl_delay_is_a_positive_number_of_at_most_a_day(written: str, seconds: float | None) -> None:
-    """Nonsense is ignored, and what would stop a site for longer is capped."""
-    assert crawl_delay_s(f"User-agent: *\nCrawl-delay: {written}\n") == seconds
-
-
 def test_the_crawl_delay_is_that_of_weirs_group() -> None:
     """What is asked of all does not bind a crawler that a group names, and others' delays are not Weir's."""
     text = "User-agent: *\nCrawl-delay: 9\n\nUser-agent: weir\nDisallow: /x\n\nUser-agent: slow\nCrawl-delay: 60\n"
@@ -351,6 +365,8 @@ def test_the_crawl_delay_is_that_of_weirs_group() -> None:
     [
         "Disallow:/{}",
         "Disallow:/*{}$",
+        "Disallow:/{}$",
+        "Allow:*{}",
         "Disallow:/%41{}",
         "Disallow: /some/path/that/is/usual/{}",
         "Allow: /\u4e2d\u6587{}",

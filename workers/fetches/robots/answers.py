@@ -1,6 +1,7 @@
 """Answers: how the fetches of robots.txt files ended, and what follows for their origins and sites.
 
-1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings.
+1. Each outcome is read: rules, everything allowed, unreachable (RFC 9309, 2.3.1), or forbidden by our settings. Only
+   what RFC 9309 calls unreachable closes a site: server and network errors. A redirect to nowhere is no robots.txt.
 2. That is noted (sql/note.sql), and the sites get the Crawl-delays that now count (crawl_delays.py).
 3. Fetches that waited are made due again (files.py), and dispatch is woken for the sites.
 """
@@ -19,7 +20,8 @@ from workers.fetches.jobs import Outcome
 from workers.fetches.models import RobotsState, State
 from workers.fetches.robots import crawl_delays
 from workers.fetches.robots import files as robots_files
-from workers.fetches.robots.rules import CLIENT_ERRORS, Rules, origin_of, text_of
+from workers.fetches.robots.groups import group_for
+from workers.fetches.robots.rules import CLIENT_ERRORS, SUCCESS, origin_of, text_of
 from workers.fetches.robots.user_agent import product_token
 from workers.fetches.targets import parts_of
 
@@ -29,7 +31,7 @@ LIFETIME = 86_400.0  # seconds for which an answer counts (RFC 9309, 2.4)
 AHEAD = 3_600.0  # seconds before its end at which it is asked for again
 UNREACHABLE_FOR = 60.0
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where an origin has no site any more
-SUCCESS = range(200, 300)
+REDIRECTION = range(300, 400)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,22 +45,28 @@ class Reading:
 
 
 def read(outcome: Outcome, user_agent: str) -> Reading:
-    """Return what the outcome means: 2xx rules, 4xx everything allowed, everything else unreachable for now.
+    """Return what the outcome means: 2xx rules, 3xx and 4xx everything allowed, everything else unreachable for now.
 
-    An origin that our settings forbid is no better reached by its fetches, which need not try.
+    A redirect is an outcome only where it leads nowhere: without a target, to no URL, or to ever more redirects. One to
+    where our settings forbid to connect is none of these: there may be rules, which we do not read. An origin that our
+    settings forbid is no better reached by its fetches, which need not try.
     """
     if outcome.is_forbidden:
         return Reading(state=RobotsState.FORBIDDEN, error=outcome.error)
-    if outcome.state == State.FAILED:
+    if outcome.state == State.FAILED and not outcome.leads_nowhere:
         return Reading(state=RobotsState.UNREACHABLE, error=outcome.error)
-    if outcome.status_code in CLIENT_ERRORS:
+    if outcome.leads_nowhere or outcome.status_code in REDIRECTION or outcome.status_code in CLIENT_ERRORS:
         return Reading(state=RobotsState.ALLOWED)
     if outcome.status_code not in SUCCESS:
         return Reading(state=RobotsState.UNREACHABLE, error=f"the site answered {outcome.status_code}")
+    return _rules(outcome, product_token(user_agent))
+
+
+def _rules(outcome: Outcome, product: str) -> Reading:
     text = text_of(outcome.content or b"")
     try:
-        delay_s = Rules(text, product_token(user_agent)).crawl_delay_s
-    except Exception as error:  # a third-party parser, on text from the internet: the writer must go on
+        delay_s = group_for(text, product).delay_s
+    except Exception as error:  # text from the internet: whatever it is, the writer must go on
         log.exception("robots_not_parsed", **outcome.named)
         return Reading(state=RobotsState.UNREACHABLE, error=f"it cannot be parsed: {type(error).__name__}")
     delay = None if delay_s is None else max(timedelta(seconds=delay_s), timedelta.resolution)

@@ -32,7 +32,8 @@ from ratelimit.sites import sites_of
 from workers.fetches import backlog
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import crawl_delays
-from workers.fetches.robots.rules import PATH, Rules
+from workers.fetches.robots.rules import PATH, Rules, origin_of
+from workers.fetches.robots.trials import Allowance, Trials
 from workers.fetches.robots.user_agent import product_token
 from workers.fetches.targets import parts_of
 from workers.tracing import correlation
@@ -45,14 +46,19 @@ MAX_ATTEMPTS = 3
 AHEAD_OF_FETCHES = 3_600.0  # seconds: what a site can ask for in that time is asked for before a fetch needs it
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
 RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
-PARSE_FOR = 0.25  # seconds of processor time after which one claim parses no more files
+PARSE_FOR = 0.1  # seconds of processor time after which one claim parses no more files
+LARGE = 2**15  # characters: a text that is longer is parsed at the cost of the allowance (trials.py)
+MOST_READ = 2**21  # bytes of texts that are read at once, or one text
 MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
 MOST_ORIGINS = 20_000  # that one process remembers
 MOST_BYTES = 192 * 2**20  # of parsed rules in one process: those of 10,000 origins, where they are as long as usual
 
 
 class KnownFile(NamedTuple):
-    """What PostgreSQL knows of the robots.txt of an origin; `rules` is None where the process has the text already."""
+    """What PostgreSQL knows of the robots.txt of an origin.
+
+    `rules` is None where the process has the text already, and where it is left out, as others come first.
+    """
 
     origin: str
     state: str
@@ -63,6 +69,7 @@ class KnownFile(NamedTuple):
     is_due: bool
     site_id: int
     site_lacks_delay: bool
+    is_left_out: bool
 
 
 def ask(
@@ -161,6 +168,8 @@ class RobotsFiles:
     def __init__(self) -> None:
         self._known: OrderedDict[str, Known] = OrderedDict()  # by origin; the one used last stands last
         self._bytes = 0
+        self._allowance = Allowance()
+        self.trials = Trials(self._allowance)
 
     def known(self, site_ids: Mapping[str, int], correlation_ids: Mapping[str, str] | None = None) -> dict[str, Known]:
         """Return what is known of these origins, by origin, and ask for the rest at these sites, under these ids.
@@ -177,7 +186,12 @@ class RobotsFiles:
         for origin in found:
             self._known.move_to_end(origin)
         self._forget_oldest()
+        self.trials.forget_but(self._has)
         return found
+
+    def _has(self, url: str, rules: Rules) -> bool:
+        known = self._known.get(origin_of(url))
+        return known is not None and known.rules is rules
 
     def _is_fresh(self, origin: str, now: float) -> bool:
         known = self._known.get(origin)
@@ -190,19 +204,33 @@ class RobotsFiles:
         now = clock.now()
         rows = _query(
             "known",
-            {"origins": origins, "fetched_at": [had[o].fetched_at if o in had else None for o in origins]},
+            {
+                "origins": origins,
+                "fetched_at": [had[o].fetched_at if o in had else None for o in origins],
+                "most": MOST_READ,
+            },
             row=KnownFile,
         )
-        began_at = time.thread_time()
-        for row in sorted(rows, key=lambda row: row.rules is not None):  # first those that need no parsing
-            self._known[row.origin] = _as_known(row, had, now)
-            self._bytes += self._known[row.origin].size
-            if time.thread_time() - began_at > PARSE_FOR:
-                break  # the rest is left to later claims
+        self._read([row for row in rows if not row.is_left_out], had, now)
         # Fetchers look up only for sites that obey. One that lacks its Crawl-delay obeys again, or lost it to a race.
         if lacking := {row.site_id for row in rows if row.site_lacks_delay}:
             crawl_delays.settle(lacking)
         return {row.origin for row in rows if not row.is_due}
+
+    def _read(self, rows: list[KnownFile], had: Mapping[str, Known], now: float) -> None:
+        """Remember what these rows say. Those that take long to parse are left to later claims, but for one."""
+        began_at = time.thread_time()
+        for row in sorted(rows, key=lambda row: len(row.rules or "")):  # first those that need no parsing
+            is_large = len(row.rules or "") > LARGE
+            if is_large and not self._allowance.is_left():
+                break
+            row_began_at = time.thread_time()
+            self._known[row.origin] = _as_known(row, had, now)
+            self._bytes += self._known[row.origin].size
+            if is_large:
+                self._allowance.spend(time.thread_time() - row_began_at)
+            if time.thread_time() - began_at > PARSE_FOR:
+                break
 
     def _forget_oldest(self) -> None:
         while len(self._known) > MOST_ORIGINS or self._bytes > MOST_BYTES:
@@ -229,7 +257,7 @@ def _as_known(row: KnownFile, had: Mapping[str, Known], now: float) -> Known:
     try:
         rules = Rules(row.rules, product_token(settings.WEIR_FETCH_USER_AGENT))
         return replace(known, rules=rules, size=rules.size)
-    except Exception as error:  # a third-party parser, on text from the internet: the rest of the claim must go on
+    except Exception as error:  # text from the internet: whatever it is, the rest of the claim must go on
         log.exception("robots_not_parsed", origin=row.origin)
         reason = f"it cannot be parsed: {type(error).__name__}"
         soon = min(expires_at, now + RECHECK_AFTER)

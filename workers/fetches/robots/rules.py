@@ -1,29 +1,37 @@
-"""Rules: what a robots.txt says to Weir's user agent (RFC 9309). Pure."""
+"""Rules: what a robots.txt says to Weir's user agent (RFC 9309). Pure.
+
+Files of half a megabyte and URLs of many thousand characters come from strangers, so all of it has a bound:
+
+- To read a file takes time by its length.
+- Rules without `*` are looked up: a URL is cut to each length that a rule has, and there are few of these.
+- Rules with `*` are tried one after the other, the longest first, until none is left that could change the outcome.
+  Each takes time by the length of the URL. A file may have tens of thousands: `trial` does that in steps (trials.py).
+"""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
-from protego import Protego
+from workers.fetches.robots.groups import group_for
+from workers.fetches.robots.paths import canonical, path_of, plain, with_plain_query
 
 PATH = "/robots.txt"
+SUCCESS = range(200, 300)
 CLIENT_ERRORS = range(400, 500)  # statuses that mean: there is none (RFC 9309, 2.3.1.3)
 MAX_BYTES = 512 * 1024  # the rest of a longer file is cut off; RFC 9309 (2.5) asks for 500 KiB at least
 # No more is read of an answer. Compressed, this is always more than MAX_BYTES (deflate adds at most 0.1 %).
 MAX_RAW_BYTES = MAX_BYTES + 4_096
-# What parsing may cost, in plain lines: a tenth of a second, a quarter for the most hostile ones. MAX_BYTES of plain
-# lines are within it, if they are 27 bytes long on average.
-MOST_WORK = 20_000
-DEAR = 5  # plain lines that a line with a wildcard, an end or an escape in it counts for
-DEAR_SIGNS = re.compile(r"[*$%]")
-WILD_SIGNS = re.compile(r"[*$]")  # of a line that becomes a regular expression
-# What parsed lines take, about: bytes for each, for each with a wildcard or an end, and for each byte of text.
-PLAIN_SIZE, WILD_SIZE, BYTE_SIZE = 370, 1_800, 3
-LONG = 100  # characters; a longer line counts for several
-LONGEST_CRAWL_DELAY_S = 86_400.0
-OTHERS = "other crawlers"  # a product token has no blank in it, so this names no crawler
-# What protego takes for the beginning of a group: "User-agent: name", and also "user agent name".
-# (Possessive: endless blanks are gone through once.)
-_GROUP = re.compile(r"\s*+user[-\s]?agent(?:\s*+:|\s++(?![^:]*:(?:\s|$)))(?P<name>[^#]*)", re.IGNORECASE)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What one step of a trial does: half a millisecond's work, about. Counted in characters of the URL, once for each rule
+# with `*`, and in those of the rule, which take longer.
+STEP, RULE_CHARACTER = 200_000, 20
+ALLOWED = 1  # where no rule matches
+# What rules take, about: bytes for all, for each without `*`, for each with one, for each length; and one a character.
+SIZE, PLAIN_SIZE, WILD_SIZE, LENGTH_SIZE = 800, 95, 70, 150
+_AS_ESCAPES = {0xDC00 + code: f"%{code:02X}" for code in range(128, 256)}
+_UNPRINTABLE = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_STARS = re.compile(r"\*{2,}")
+_HOME = re.compile(r"/index\.html?$")
 
 
 def origin_of(url: str) -> str:
@@ -32,63 +40,141 @@ def origin_of(url: str) -> str:
 
 
 def text_of(content: bytes) -> str:
-    """Return a robots.txt as text; of one that is too large, the whole lines within MAX_BYTES."""
+    """Return a robots.txt as text; of one that is too large, the whole lines within MAX_BYTES.
+
+    Bytes that are not UTF-8 become escapes, which is what they are in a URL.
+    """
     if len(content) > MAX_BYTES:
         content = content[:MAX_BYTES]
         content = content[: max(content.rfind(b"\n"), content.rfind(b"\r")) + 1]  # half a line may mean the opposite
-    return content.decode("utf-8-sig", "replace").replace("\0", "")  # PostgreSQL stores no NUL
+    for length in (3, 2, 1):  # one that is cut is no reason to miss the first line
+        content = content.removeprefix(BYTE_ORDER_MARK[:length])
+    text = content.decode(errors="surrogateescape").replace("\0", "")  # PostgreSQL stores no NUL
+    return text if text.isascii() else text.translate(_AS_ESCAPES)
 
 
-def _first_lines(text: str) -> Iterator[str]:
-    """Yield the lines, without blank ones and comments, until parsing them would cost more than MOST_WORK."""
-    work = 0
-    for line in text.splitlines():
-        written = line.lstrip()
-        if not written or written[0] == "#":
-            continue
-        work += (DEAR if DEAR_SIGNS.search(written) else 1) * (1 + len(written) // LONG)
-        if work > MOST_WORK:
-            return
-        yield line
-
-
-def _size(line: str) -> int:
-    escaped = len(line.encode(errors="replace")) * (1 if line.isascii() else 2)  # beyond ASCII, `%E4` stands for a byte
-    return (WILD_SIZE if WILD_SIGNS.search(line) else PLAIN_SIZE) + BYTE_SIZE * escaped
+def is_text(content: bytes) -> bool:
+    """Tell whether it begins as a text does, whatever its headers say."""
+    return not _UNPRINTABLE.search(content[:1_000])
 
 
 class Rules:
     """What a robots.txt says to the crawler with this product token: the groups that name it, or else those for `*`.
 
-    Of one that would take long to parse, only the beginning counts, as of one that is too large.
+    A rule's rank is its length, doubled, and one more where it allows: the highest that matches decides.
     """
 
     def __init__(self, text: str, product: str) -> None:
-        self._product = product.lower()
-        lines = [self._renamed(line) for line in _first_lines(text)]
-        self._robots = Protego.parse("\n".join(lines))
-        self.size = sum(map(_size, lines))  # bytes of memory, about
+        group = group_for(text, product)
+        self.crawl_delay_s = group.delay_s  # seconds, at most a day; None without one
+        self._beginnings: dict[str, int] = {}  # what a path begins with, and the rank
+        self._wholes: dict[str, int] = {}  # what a path is
+        self._wild: defaultdict[int, list[str]] = defaultdict(list)  # by rank
+        for rules, allows in ((group.disallowed, False), (group.allowed, True)):
+            self._add_all(rules, allows=allows)
+        self._lengths = sorted({len(beginning) for beginning in self._beginnings})
+        self._ranks = sorted(self._wild, reverse=True)
+        self.size = self._size()  # bytes of memory, about
 
     def allows(self, url: str) -> bool:
         """Tell whether the URL may be fetched: the longest rule that matches decides, Allow before Disallow."""
-        return self._robots.can_fetch(url, self._product)
+        return next(verdict for verdict in self.trial(url) if verdict is not None)
 
-    @property
-    def crawl_delay_s(self) -> float | None:
-        """The Crawl-delay in seconds, at most a day; None without one, for 0 and for nonsense."""
-        delay_s = self._robots.crawl_delay(self._product)
-        return min(delay_s, LONGEST_CRAWL_DELAY_S) if delay_s else None
+    def trial(self, url: str) -> Iterator[bool | None]:
+        """Yield the same at last, and None before it each time that a STEP was done."""
+        path = path_of(url)
+        query_at = path.find("?") + 1 or len(path) + 1
+        best, work = self._looked_up(path), 0
+        if path == PATH:  # allowed whatever is said (RFC 9309, 2.2.2)
+            yield True
+            return
+        for rank in self._ranks:
+            if rank < best:
+                break
+            for rule in self._wild[rank]:
+                if _matches(rule, path, query_at):
+                    best = rank
+                    break
+                work += len(path) + RULE_CHARACTER * len(rule)
+                if work > STEP:
+                    work = 0
+                    yield None
+        yield bool(best & 1)
 
-    def _renamed(self, line: str) -> str:
-        """Return the line; where it names a crawler, with one of three names: `*`, Weir's product token, or OTHERS.
+    def _add_all(self, rules: list[str], *, allows: bool) -> None:
+        """Add these rules, once each. What does not begin with `/` or `*` matches nothing."""
+        distinct = list(dict.fromkeys(rule for rule in rules if rule[:1] in ("/", "*")))
+        start = 0
+        while start < len(distinct):
+            some = distinct[start : start + 1_000]
+            for rule in canonical("\n".join(some)).split("\n"):
+                self._add(rule, allows=allows)
+            start += len(some)
 
-        Protego keeps each rule once for each crawler that its group names: a page of 16 KB can name 500 crawlers with
-        500 rules, which take 18 MB. Protego would also apply the group of `we` to `weir`; RFC 9309 compares whole
-        product tokens.
-        """
-        found = _GROUP.match(line)
-        if not found:
-            return line
-        name = found["name"].strip().lower()
-        product = name.partition("/")[0].replace("*", "").strip()
-        return f"User-agent: {'*' if name == '*' else self._product if product == self._product else OTHERS}"
+    def _add(self, rule: str, *, allows: bool) -> None:
+        if "%" in rule:
+            rule = with_plain_query(rule)
+        rank = 2 * len(rule) + allows
+        if "$" in rule:
+            end = rule[-1] == "$"
+            rule = rule[: len(rule) - end].replace("$", "%24") + "$" * end
+        if "*" in rule:
+            rule = _STARS.sub("*", rule).rstrip("*")
+        if "*" in rule:
+            self._wild[rank].append(rule)
+        elif rule[-1:] == "$":
+            self._wholes[rule[:-1]] = max(rank, self._wholes.get(rule[:-1], 0))
+        else:
+            self._beginnings[rule] = max(rank, self._beginnings.get(rule, 0))
+        if allows and _HOME.search(rule):  # who allows this page means the folder's page, as Google has it
+            self._add(rule[: rule.rindex("/") + 1] + "$", allows=True)
+
+    def _looked_up(self, path: str) -> int:
+        """Return the highest rank of the rules without `*` that match."""
+        best = max(ALLOWED, self._wholes.get(path, 0))
+        for length in self._lengths:
+            if length > len(path):
+                break
+            best = max(best, self._beginnings.get(path[:length], 0))
+        return best
+
+    def _size(self) -> int:
+        plain_rules = [*self._beginnings, *self._wholes]
+        wild_rules = [rule for rules in self._wild.values() for rule in rules]
+        characters = sum(map(len, plain_rules)) + sum(map(len, wild_rules))
+        lengths = len(self._lengths) + len(self._ranks)
+        return SIZE + PLAIN_SIZE * len(plain_rules) + WILD_SIZE * len(wild_rules) + LENGTH_SIZE * lengths + characters
+
+
+def _matches(rule: str, path: str, query_at: int) -> bool:
+    """Tell whether a rule with `*` matches: each piece is found as early as possible, behind the one before."""
+    if len(rule) > 4 * len(path) + 4:  # no piece is empty, and an escape may stand for one character
+        return False
+    first, *pieces = rule.split("*")
+    if not path.startswith(first):
+        return False
+    at = len(first)
+    last = pieces.pop()
+    for piece in pieces:
+        at = _end_of(piece, path, at, query_at)
+        if at < 0:
+            return False
+    if last[-1:] != "$":
+        return _end_of(last, path, at, query_at) >= 0
+    return _ends(path, last[:-1], at) or ("%" in last and _ends(path, plain(last[:-1]), max(at, query_at)))
+
+
+def _end_of(piece: str, path: str, at: int, query_at: int) -> int:
+    """Return where the first occurrence of a piece at `at` or behind it ends; -1 without one.
+
+    In the query, an escaped `/` or `?` is as good as a plain one.
+    """
+    found = path.find(piece, at)
+    if found < 0 and "%" in piece:
+        piece = plain(piece)
+        found = path.find(piece, max(at, query_at))
+    return found + len(piece) if found >= 0 else -1
+
+
+def _ends(path: str, piece: str, at: int) -> bool:
+    return path.endswith(piece) and len(path) - len(piece) >= at

@@ -13,6 +13,10 @@ class BodyRefused(ValueError):
     """The body cannot be stored; the message says why."""
 
 
+class BodyBroken(BodyRefused):
+    """The body is in an encoding that can be undone, but it ends too early, or something else is in its place."""
+
+
 def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> bytes:
     """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes.
 
@@ -53,7 +57,7 @@ def _inflated(body: bytes, window_bits: int, max_body: int, *, is_whole: bool) -
     except zlib.error as error:
         if window_bits == zlib.MAX_WBITS and not parts:  # many servers that say deflate leave zlib's header out
             return _inflated(body, -zlib.MAX_WBITS, max_body, is_whole=is_whole)
-        raise BodyRefused(f"the compressed body is broken: {error}") from error
+        raise BodyBroken(f"the compressed body is broken: {error}") from error
     if is_whole and body and room > 0 and not inflater.eof:
-        raise BodyRefused("the compressed body ends too early")
+        raise BodyBroken("the compressed body ends too early")
     return b"".join(parts)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from http import HTTPStatus
 
 from workers.backoff import backoff_s
-from workers.fetches.addresses import Allowed
+from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
+from workers.fetches.fetcher.results.robots_bodies import RobotsCut, robots_txt
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
-from workers.fetches.robots import rules
 from workers.fetches.targets import InvalidTarget, parse_target
 
 MAX_REDIRECTS = 10
@@ -45,7 +45,8 @@ def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None
     try:
         content = _content(event, max_body)
     except BodyRefused as error:
-        return replace(outcome, state=State.FAILED, error=str(error))
+        outcome = replace(outcome, state=State.FAILED, error=str(error))
+        return _again(outcome, job.attempts, job.max_attempts, chance) if isinstance(error, RobotsCut) else outcome
     return replace(
         outcome,
         state=State.DONE,
@@ -68,9 +69,7 @@ def _content(answer: Answer, max_body: int) -> bytes:
     encoding = _header(answer.headers, b"content-encoding")
     if not answer.job.is_robots:
         return decoded(answer.body, encoding, max_body)
-    if answer.status_code in rules.CLIENT_ERRORS:
-        return b""  # there is no robots.txt, and what the page says about that is not read
-    return decoded(answer.body, encoding, rules.MAX_BYTES, cut=True)
+    return robots_txt(answer, encoding)
 
 
 def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
@@ -94,20 +93,20 @@ def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, no
 
 
 def _redirected(outcome: Outcome, job: Job, locations: Sequence[str], allowed: Allowed | None) -> Outcome:
+    nowhere = replace(outcome, state=State.FAILED, leads_nowhere=True)
     if len(locations) > 1:  # browsers follow none of them either
-        return replace(outcome, state=State.FAILED, error=f"redirected to {len(locations)} different places at once")
+        return replace(nowhere, error=f"redirected to {len(locations)} different places at once")
     [location] = locations
     try:
         target = parse_target(location, allowed, base=job.url)
     except InvalidTarget as error:
-        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
+        is_forbidden = isinstance(error.__cause__, AddressRefused)  # a URL, to which the settings forbid to connect
+        return replace(nowhere, error=f"redirected to {location!r}: {error}", leads_nowhere=not is_forbidden)
     if target.url in (job.url, _first_target(job)):
         back = "itself" if target.url == job.url else "where it began"
-        return replace(outcome, state=State.FAILED, error=f"redirected to {back}: {WANTS_A_COOKIE}")
+        return replace(nowhere, error=f"redirected to {back}: {WANTS_A_COOKIE}")
     if job.redirects >= MAX_REDIRECTS:
-        return replace(
-            outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}"
-        )
+        return replace(nowhere, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}")
     return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)
 
 

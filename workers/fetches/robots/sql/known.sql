@@ -1,16 +1,42 @@
 -- Read what is known of the robots.txt of these origins, as far as it still counts; the text only where it was not
--- fetched at the time that the caller names (NULL: the caller has no text). `site_lacks_delay` says that the site's
--- Crawl-delay is shorter than the one in the text. Reads only.
+-- fetched at the time that the caller names (NULL: the caller has no text), and of as many as `most` bytes, the short
+-- ones first, or of one. The others are left out. `site_lacks_delay` says that the site's Crawl-delay is shorter than
+-- the one in the text. Reads only.
+--
+-- counting  what still counts, without the texts, with how long they are; 0 for those that need not be read
+-- measured  the same, with how much is read up to each and with it
+WITH counting AS MATERIALIZED (
+    SELECT
+        file.*,
+        CASE WHEN file.fetched_at IS DISTINCT FROM had.fetched_at THEN file.length ELSE 0 END AS to_read,
+        coalesce(file.crawl_delay > coalesce(site.crawl_delay, interval '0'), false) AS site_lacks_delay
+    FROM unnest(%(origins)s::text[], %(fetched_at)s::timestamptz[]) AS had (origin, fetched_at)
+    CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
+        SELECT
+            fetches_robotsfile.origin, state, error, fetched_at, refresh_at, expires_at, site_id, crawl_delay,
+            octet_length(rules) AS length
+        FROM fetches_robotsfile
+        WHERE fetches_robotsfile.origin = had.origin
+        OFFSET 0
+    ) AS file
+    CROSS JOIN LATERAL (SELECT crawl_delay FROM ratelimit_site WHERE id = file.site_id OFFSET 0) AS site
+    WHERE file.expires_at > clock_timestamp()
+), measured AS MATERIALIZED (
+    SELECT
+        counting.*,
+        sum(to_read) OVER (ORDER BY to_read, origin) AS read_so_far,
+        row_number() OVER (PARTITION BY to_read > 0 ORDER BY to_read, origin) AS place
+    FROM counting
+)
 SELECT
-    file.origin, file.state, file.error, file.fetched_at,
-    CASE WHEN file.fetched_at IS DISTINCT FROM had.fetched_at THEN file.rules END AS rules,
-    extract(epoch FROM file.expires_at - clock_timestamp())::float8 AS expires_in_s,
-    file.refresh_at <= clock_timestamp() AS is_due,
-    file.site_id,
-    coalesce(file.crawl_delay > coalesce(site.crawl_delay, interval '0'), false) AS site_lacks_delay
-FROM unnest(%(origins)s::text[], %(fetched_at)s::timestamptz[]) AS had (origin, fetched_at)
-CROSS JOIN LATERAL (  -- row look-up (docs/explanation/sql.md)
-    SELECT * FROM fetches_robotsfile WHERE fetches_robotsfile.origin = had.origin OFFSET 0
-) AS file
-CROSS JOIN LATERAL (SELECT crawl_delay FROM ratelimit_site WHERE id = file.site_id OFFSET 0) AS site
-WHERE file.expires_at > clock_timestamp()
+    origin, state, error, fetched_at,
+    CASE WHEN to_read > 0 AND NOT left_out.is THEN (
+        SELECT rules FROM fetches_robotsfile WHERE fetches_robotsfile.origin = measured.origin
+    ) WHEN length = 0 THEN '' END AS rules,
+    extract(epoch FROM expires_at - clock_timestamp())::float8 AS expires_in_s,
+    refresh_at <= clock_timestamp() AS is_due,
+    site_id,
+    site_lacks_delay,
+    left_out.is AS is_left_out
+FROM measured
+CROSS JOIN LATERAL (SELECT to_read > 0 AND place > 1 AND read_so_far > %(most)s AS is) AS left_out

@@ -1,0 +1,62 @@
+"""Paths: the one form in which the path of a URL and that of a rule are compared (RFC 9309, 2.2.2). Pure.
+
+An octet means the same whether it is written as it is or escaped: `:` and `%3A`, `a` and `%61`, `é` and `%C3%A9`. In
+this form, what a URL may have as it is stands as it is, and all else is escaped, with capital digits. Four exceptions:
+
+- In front of the first `?`, an escaped `/` or `?` is data, and the plain one divides: `/a%2Fb` is not `/a/b`.
+  Behind it they are the same, as in the RFC's table.
+- `*` and `$` that stand for themselves are escaped: in a rule the plain ones have a meaning.
+
+A `%` that begins no escape stands for itself, which is `%25`.
+"""
+
+import re
+from string import ascii_letters, digits, hexdigits
+
+PLAIN = frozenset(ascii_letters + digits + "-._~" + ":/?#[]@!$&'()*+,;=")  # RFC 3986: unreserved and reserved
+ESCAPED_ALWAYS = frozenset("/?#*$")  # where they are written as escapes
+_PATH = re.compile(r"[/?].*", re.DOTALL)  # behind an authority
+_ODD = re.compile(rf"[^{re.escape(''.join(sorted(PLAIN)))}\n]")
+_CHANGING = re.compile("%(?!25|[89A-F][0-9A-F])")  # but for the escapes that are most common in files that are hostile
+_AS_ESCAPES = {code: f"%{code:02X}" for code in range(256) if chr(code) not in PLAIN | {"%", "\n"}}
+_UNESCAPED = {
+    high + low: chr(code) if chr(code) in PLAIN - ESCAPED_ALWAYS else f"%{code:02X}"
+    for high in hexdigits
+    for low in hexdigits
+    for code in [int(high + low, 16)]
+}
+
+
+def canonical(text: str) -> str:
+    """Return paths, one a line, in the form above but for its exceptions that need to know where a path has its `?`.
+
+    `*` and `$` stay as they are written.
+    """
+    if not _ODD.search(text):
+        return text
+    text = text.replace("%%", "%25%").replace("%%", "%25%")  # of any number of them in a row, all but the last
+    first, *rest = _CHANGING.split(text)
+    text = first + "".join([_UNESCAPED.get(part[:2], "%25" + part[:2]) + part[2:] for part in rest])
+    if not text.isascii():
+        text = text.encode(errors="replace").decode("latin-1")
+    return text.translate(_AS_ESCAPES)
+
+
+def with_plain_query(path: str) -> str:
+    """Return a canonical path whose query, if it has one, has each `/` and `?` plain."""
+    if "%2F" not in path and "%3F" not in path:
+        return path
+    head, mark, query = path.partition("?")
+    return head + mark + plain(query)
+
+
+def plain(text: str) -> str:
+    """Return it with each `/` and `?` plain: so does a query say it."""
+    return text.replace("%2F", "/").replace("%3F", "?")
+
+
+def path_of(url: str) -> str:
+    """Return the path and query of a URL, `/` at least, in the form above."""
+    found = _PATH.search(url.partition("#")[0].partition("://")[2])
+    path = canonical(found[0].removeprefix("/")) if found else ""
+    return with_plain_query("/" + path.replace("*", "%2A").replace("$", "%24"))

@@ -1,0 +1,111 @@
+"""Trials: rules that take long are applied in turns, and hold up no fetches but those that they are about.
+
+The site that wrote the rules, and that redirects, determines how long it takes to apply them to a URL. So one step is
+free. What takes longer shares an allowance: PART of the time that passes, whatever waits. A trial that has had less of
+it goes first, so that what is nearly done is soon done. One that is not over is kept, and goes on with a later claim of
+its fetch. To read a large file is paid from the same allowance (files.py).
+
+For the claimer's thread only.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ratelimit import clock
+from workers.fetches.robots.rules import Rules
+
+PART = 0.05  # of the time that passes, as processor time: what is long may take so much of the claimer
+MOST_S = 0.05  # seconds of processor time: and no more at once
+TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
+MOST_KEPT = 200  # trials, of URLs of up to 100 KB
+KEPT_FOR = 60.0  # seconds for which a trial is kept whose fetch is not claimed again
+
+
+class Allowance:
+    """The processor time that is left for what takes long."""
+
+    def __init__(self) -> None:
+        self._left_s = MOST_S
+        self._at = clock.now()
+
+    def is_left(self) -> bool:
+        now = clock.now()
+        self._left_s = min(MOST_S, self._left_s + PART * (now - self._at))
+        self._at = now
+        return self._left_s > 0
+
+    def spend(self, seconds: float) -> None:
+        """Take so much away: also more than is left, for which the next one waits."""
+        self._left_s -= seconds
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
+class Trial:
+    """Whether these rules allow one URL: `is_allowed` is None as long as that is not known, or where that failed."""
+
+    rules: Rules
+    steps: Iterator[bool | None]
+    touched_at: float
+    spent_s: float = 0.0
+    is_allowed: bool | None = None
+    error: Exception | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        return self.is_allowed is None and self.error is None
+
+    def step(self) -> None:
+        """Do one step of work."""
+        began_at = time.thread_time()
+        try:
+            self.is_allowed = next(self.steps)
+        except Exception as error:  # noqa: BLE001  whatever it is: neither the job is dropped, nor the claim
+            self.error = error
+        self.spent_s += time.thread_time() - began_at
+
+
+class Trials:
+    """The trials that are not over, by URL."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+        self._kept: OrderedDict[str, Trial] = OrderedDict()  # the one that was touched last stands last
+
+    def begin(self, url: str, rules: Rules) -> Trial:
+        """Return the trial of this URL, which has made its free step; or the one that was kept, where it is."""
+        now = clock.now()
+        trial = self._kept.get(url)
+        if trial is None or trial.rules is not rules:
+            trial = Trial(rules=rules, steps=rules.trial(url), touched_at=now)
+            trial.step()
+            if trial.goes_on:
+                self._keep(url, trial, now)
+        trial.touched_at = now
+        if url in self._kept:
+            self._kept.move_to_end(url)
+        return trial
+
+    def go_on(self, trials: Iterable[Trial]) -> None:
+        """Work on these as long as the allowance lasts."""
+        waiting = [trial for trial in trials if trial.goes_on]
+        while waiting and self._allowance.is_left():
+            trial = min(waiting, key=lambda trial: trial.spent_s)
+            had_s = trial.spent_s
+            while trial.goes_on and trial.spent_s - had_s < TURN_S:
+                trial.step()
+            self._allowance.spend(trial.spent_s - had_s)
+            waiting = [trial for trial in waiting if trial.goes_on]
+
+    def forget_but(self, is_known: Callable[[str, Rules], bool]) -> None:
+        """Forget those of a URL and rules of which this is not so: each keeps its rules in memory."""
+        for url in [url for url, trial in self._kept.items() if not is_known(url, trial.rules)]:
+            del self._kept[url]
+
+    def _keep(self, url: str, trial: Trial, now: float) -> None:
+        """Keep it, if there is room: those that have gone on for long are not forgotten for new ones."""
+        while self._kept and next(iter(self._kept.values())).touched_at < now - KEPT_FOR:
+            self._kept.popitem(last=False)
+        if len(self._kept) < MOST_KEPT or url in self._kept:
+            self._kept[url] = trial
