@@ -73,7 +73,7 @@ def note(starts: Iterable[OutOfTime]) -> Told:
     unknown = [start for start in now if start.site not in known]
     noted = _note(here) if here else []
     done = {site.name for site in noted}
-    return Told(noted=noted, left=[*(start for start in here if start.site not in done), *later], unknown=unknown)
+    return Told(noted=noted, left=[*later, *(start for start in here if start.site not in done)], unknown=unknown)
 
 
 def _note(starts: Sequence[OutOfTime]) -> list[NotedSite]:

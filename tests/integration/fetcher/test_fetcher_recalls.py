@@ -24,7 +24,7 @@ from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import fetcher as fetcher_module
 from workers.fetches.fetcher import recall_watcher
-from workers.fetches.fetcher.claim import successor_of
+from workers.fetches.fetcher.claim import successors_of
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch, FetchBody, State
@@ -141,13 +141,13 @@ def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queu
     """Nothing that was claimed is left behind, though the successor was looked up late."""
     asked, answers = threading.Event(), threading.Event()
 
-    def late(job: Job) -> object:
-        found = successor_of(job)
+    def late(jobs: list[Job]) -> object:
+        found = successors_of(jobs)
         asked.set()
         assert answers.wait(30)
         return found
 
-    monkeypatch.setattr(fetcher_module, "successor_of", late)
+    monkeypatch.setattr(fetcher_module, "successors_of", late)
     site(running_sites, 0, "1/20s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
@@ -176,10 +176,10 @@ def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
 ) -> None:
     """Its lease ends; the fetcher goes on, and has room for as many as before."""
 
-    def away(_job: Job) -> None:
+    def away(_jobs: list[Job]) -> None:
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(fetcher_module, "successor_of", away)
+    monkeypatch.setattr(fetcher_module, "successors_of", away)
     site(running_sites, 0, "1/2s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()

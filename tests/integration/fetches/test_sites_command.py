@@ -65,6 +65,8 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "seen_per_s": 0.0,
                 "share": 0.0,
                 "refusals": 0,
+                "starts_out_of_time": 0,
+                "out_of_time_at": None,
                 "reserved_for_s": 0.0,
                 "state": "idle",
                 "paused_until": None,

@@ -139,7 +139,7 @@ def test_a_site_that_is_locked_is_told_again_and_holds_up_no_other(
     assert StartTotal.objects.get().out_of_time == 4
     many = [start(site=f"{number}.example") for number in range(MOST_SITES + 7)]
     told = out_of_time.note(many)
-    assert (list(told.unknown), list(told.left)) == (many[:MOST_SITES], many[MOST_SITES:])
+    assert (told.unknown, told.left) == (many[:MOST_SITES], many[MOST_SITES:])
 
 
 def test_it_finds_sites_and_slots_by_their_indexes() -> None:

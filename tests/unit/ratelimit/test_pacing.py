@@ -60,7 +60,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Reservation:
-    """One reservation and what befalls its holder: a stall before each start, one in writing it, and one in noting it."""
+    """One reservation, and what befalls its holder: a stall before each start, one in writing it, one in noting it."""
 
     idle: int
     closed: int

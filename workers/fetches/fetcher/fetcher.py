@@ -19,7 +19,7 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -31,7 +31,7 @@ from django.db import Error
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slots import Recall
 from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
+from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successors_of
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
@@ -47,6 +47,9 @@ from workers.processes import presence
 from workers.tracing import spans
 
 log = structlog.get_logger(__name__)
+
+MOST_SUCCESSORS = 200  # that are looked up by one call of the claimer: messages wait no longer behind more of them
+MOST_NAMED = 20  # slots in a log line
 
 
 class Fetcher:
@@ -168,7 +171,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(allowed_by_settings(), self._refused, self._unreachable)
+        return Session(allowed_by_settings(), self._refused, self._unreachable, self._late_start)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)
@@ -193,33 +196,41 @@ class Fetcher:
         """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
         if self._stopping:
             return  # nothing is started any more
-        for held in self._in_flight.apply(recalls):
-            self._claimer.leave(self._begin_successor, held.job, slot_is_free=held.stage is Stage.PASSED_ON)
+        passed_on = [(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
+        for first in range(0, len(passed_on), MOST_SUCCESSORS):
+            self._claimer.leave(self._begin_successors, passed_on[first : first + MOST_SUCCESSORS])
         self._confirmation.asked_at = asked_at
 
-    def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
-        """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
-        try:
-            found = reconnecting(successor_of, job)
-        except Error:  # sweep takes the successor back when its lease ends
-            log.exception("successor_not_looked_up", **job.named, slot=job.slot_id)
-            return
-        if found is None:
-            return
-        successor, since = found
-        self._free_room(-1)  # the successor takes a place
-        if not slot_is_free:
-            self._writer.put(Snoozed(job=successor, slot_used=True))
-            return
-        jobs, events = robots_gate.admit([successor], self._robots_files)
-        if jobs:
-            self._on_loop(self._start_successor, successor, since)
-        else:
-            self._writer.put(events[0])
+    def _begin_successors(self, passed_on: Sequence[tuple[Job, bool]]) -> None:
+        """Begin the successors of these jobs, which were cancelled.
 
-    def _start_successor(self, job: Job, since: datetime) -> None:
-        self._in_flight.note_taken_over(job, since)
-        self._start([job], Batch([job]))
+        Each job comes with whether its slot is free; where it was used already, the successor is given back.
+        """
+        try:
+            found = reconnecting(successors_of, [job for job, _ in passed_on])
+        except Error:  # sweep takes the successors back when their leases end
+            slots = [job.slot_id for job, _ in passed_on]
+            log.exception("successor_not_looked_up", fetches=len(slots), slots=slots[:MOST_NAMED])
+            return
+        self._free_room(-len(found))  # each takes a place
+        free = {job.slot_id for job, slot_is_free in passed_on if slot_is_free}
+        for successor, _ in found:
+            if successor.slot_id not in free:
+                self._writer.put(Snoozed(job=successor, slot_used=True))
+        since = {successor.fetch_id: at for successor, at in found}
+        jobs, turned_away = robots_gate.admit(
+            [successor for successor, _ in found if successor.slot_id in free], self._robots_files
+        )
+        for event in turned_away:
+            self._writer.put(event)
+        if jobs:
+            self._on_loop(self._start_successors, [(job, since[job.fetch_id]) for job in jobs])
+
+    def _start_successors(self, taken_over: Sequence[tuple[Job, datetime]]) -> None:
+        for job, since in taken_over:
+            self._in_flight.note_taken_over(job, since)
+        jobs = [job for job, _ in taken_over]
+        self._start(jobs, Batch(jobs))
 
     def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
@@ -245,9 +256,18 @@ class Fetcher:
     def _unreachable(self, job: Job, error: str) -> None:
         self._back_off(job, Refusal(site=job.site, slot_id=job.slot_id, error=error))
 
+    def _late_start(self, job: Job, late_by_s: float) -> None:
+        """Have nothing start close behind this job's request, which was written so many seconds out of its time.
+
+        Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here at
+        once, in other fetchers by a recall. To be called directly after the write, on the loop.
+        """
+        self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
+        self._recall_watcher.out_of_time.add(job, late_by_s)
+
     def _back_off(self, job: Job, refusal: Refusal) -> None:
         """End what else waits at this job's site, and have the site backed off, which recalls the slots elsewhere."""
-        self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id and waiting is not job)
+        self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.refuse(refusal)
 
 

@@ -10,6 +10,7 @@ So DNS, TCP and TLS lie before the slot, and only the write lies in it.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from weakref import WeakSet
@@ -27,7 +28,7 @@ from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.reachability import Reachability
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob, Stage
-from workers.fetches.jobs import Answer, Failure
+from workers.fetches.jobs import Answer, Failure, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
@@ -48,6 +49,7 @@ class Shared:
     """What all attempts of one fetcher share."""
 
     allowed: Allowed
+    late_start: Callable[[Job, float], None] = lambda _job, _late_by_s: None
     unanswered: Unanswered = field(default_factory=Unanswered)
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
@@ -114,12 +116,18 @@ class Attempt:
         raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
 
     def note_start(self) -> None:
-        """Note that the request has been written. Called after the write: the next start is never counted too early."""
+        """Note that the request has been written. Called after the write: the next start is never counted too early.
+
+        Calls `late_start` with the job, and by how many seconds it was written out of its time, where it was.
+        """
         self.started_at = clock.now()
+        late_by_s = self.job.run.out_of_time_s(self.started_at)
         self.job.run.started(self.started_at)
         self.deadline.reschedule(asyncio.get_running_loop().time() + settings.WEIR_FETCH_TIMEOUT)
         self._shared.unanswered.began(self.job.site_id, self._address)
         self._held.move(Stage.WRITTEN)
+        if late_by_s:
+            self._shared.late_start(self.job, late_by_s)
 
     def connection_lost_by(self) -> BaseException | None:
         """Return the error by which the connection was lost; None where there was none."""

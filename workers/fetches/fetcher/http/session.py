@@ -69,8 +69,8 @@ CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
 class Session:
     """One a fetcher.
 
-    It calls `refused` with the job and the headers of an answer that refuses more requests, and `unreachable` with the
-    job after which a site counts as unreachable, and the error.
+    It calls `refused` with the job and the headers of an answer that refuses more requests, `unreachable` with the job
+    after which a site counts as unreachable, and the error, and `late_start` as Attempt.note_start does.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class Session:
         allowed: Allowed,
         refused: Callable[[Job, Mapping[str, str]], None],
         unreachable: Callable[[Job, str], None],
+        late_start: Callable[[Job, float], None],
     ) -> None:
-        self._shared = Shared(allowed=allowed)
+        self._shared = Shared(allowed=allowed, late_start=late_start)
         self._refused = refused
         self._unreachable = unreachable
         self._rests_until = NEVER
