@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -151,7 +152,7 @@ class InFlight:
         if news:
             _remember(self._recalled, news)
             for site_id, last in news.items():
-                self.give_back_at(site_id, lambda job, last=last: job.slot_id <= last)
+                self.give_back_at(site_id, partial(_has_slot_up_to, last))
 
     def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
         """Return the job that has the slot, where the slot was passed on after the job got it; ends one that waits."""
@@ -166,6 +167,10 @@ class InFlight:
             held.move(Stage.PASSED_ON)
             task.cancel()
         return held
+
+
+def _has_slot_up_to(last: int, job: Job) -> bool:
+    return job.slot_id <= last
 
 
 def _remember(known: dict[int, Value], news: dict[int, Value]) -> None:
