@@ -17,6 +17,7 @@ from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
 from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
+from ratelimit.slot_rows import Recall
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
@@ -282,7 +283,7 @@ def test_what_was_recalled_while_a_fetcher_could_not_ask_is_void_however_long_th
     request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(3)])
     connected, recalls = threading.Event(), slots.recalls
 
-    def cut_off(window_s: float) -> list[slots.Recall]:
+    def cut_off(window_s: float) -> list[Recall]:
         if not connected.is_set():
             raise OperationalError("cut off")
         return recalls(window_s)

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from ratelimit.pacing import Confirmation, Run
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.fetcher.in_flight import (
     FOLLOWING,
     MOST_REMEMBERED,

@@ -29,7 +29,7 @@ from django.conf import settings
 from django.db import Error
 
 from ratelimit.pacing import NEVER, Confirmation
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successors_of
 from workers.fetches.fetcher.http import descriptors

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ratelimit.models import LONG_AGO
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.jobs import Event, Job
 
 Value = TypeVar("Value")

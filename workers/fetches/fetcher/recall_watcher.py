@@ -15,7 +15,7 @@ import structlog
 from django.db import Error, connection
 
 from ratelimit import clock, site_settings, sites, slots
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.fetcher.http.retry_after import Refusal, merged
 from workers.fetches.fetcher.out_of_time import StartsOutOfTime
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
