@@ -23,8 +23,7 @@ from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher import fetcher as fetcher_module
-from workers.fetches.fetcher import recall_watcher
+from workers.fetches.fetcher import recall_watcher, successors
 from workers.fetches.fetcher.claim import successors_of
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.in_flight import Batch, HeldJob, Stage
@@ -165,7 +164,7 @@ def test_many_slots_that_are_passed_on_at_once_are_looked_up_by_few_statements(
 
     passed_on = [HeldJob(job=job(number), batch=Batch([]), stage=Stage.WRITTEN) for number in range(1, 451)]
     answers = [passed_on]
-    monkeypatch.setattr(fetcher_module, "successors_of", look_up)
+    monkeypatch.setattr(successors, "successors_of", look_up)
     monkeypatch.setattr(fetcher._in_flight, "apply", lambda _recalls: answers.pop() if answers else [])
     eventually(lambda: sum(statements) == len(passed_on), "the look-ups")
     assert statements == [200, 200, 50]
@@ -178,7 +177,7 @@ def test_several_successors_take_over_at_once(
     site(running_sites, 0, "1/s", grace=PATIENT)
     fetches = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(5)])
     slot_ids = reserve_all()
-    successors = request_fetches([running_sites.url(0, f"/ok/successor{n}") for n in range(2)])
+    following = request_fetches([running_sites.url(0, f"/ok/successor{n}") for n in range(2)])
     thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
     thread.start()
     eventually(lambda: paths(running_sites), "the first request")
@@ -187,7 +186,7 @@ def test_several_successors_take_over_at_once(
     thread.join(20)
     eventually(lambda: len(paths(running_sites)) == 4, "the requests of both successors")
     fetcher.close(1.0)
-    assert {(fetch.state, fetch.slot_id) for fetch in Fetch.objects.filter(pk__in=[one.pk for one in successors])} == {
+    assert {(fetch.state, fetch.slot_id) for fetch in Fetch.objects.filter(pk__in=[one.pk for one in following])} == {
         (State.DONE, slot_id) for slot_id in slot_ids[2:4]
     }
 
@@ -204,7 +203,7 @@ def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queu
         assert answers.wait(30)
         return found
 
-    monkeypatch.setattr(fetcher_module, "successors_of", late)
+    monkeypatch.setattr(successors, "successors_of", late)
     site(running_sites, 0, "1/20s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
@@ -236,7 +235,7 @@ def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
     def away(_jobs: list[Job]) -> None:
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(fetcher_module, "successors_of", away)
+    monkeypatch.setattr(successors, "successors_of", away)
     site(running_sites, 0, "1/2s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()

@@ -26,12 +26,12 @@ from functools import partial
 import structlog
 import uvloop
 from django.conf import settings
-from django.db import Error
 
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slot_rows import Recall
 from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successors_of
+from workers.fetches.fetcher import successors
+from workers.fetches.fetcher.claim import Claimer, claim, reconnecting
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
@@ -39,6 +39,7 @@ from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.results.writer import Writer
+from workers.fetches.fetcher.successors import PassedOn
 from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
@@ -47,9 +48,6 @@ from workers.processes import presence
 from workers.tracing import spans
 
 log = structlog.get_logger(__name__)
-
-MOST_SUCCESSORS = 200  # that are looked up by one call of the claimer: messages wait no longer behind more of them
-MOST_NAMED = 20  # slots in a log line
 
 
 class Fetcher:
@@ -196,35 +194,18 @@ class Fetcher:
         """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
         if self._stopping:
             return  # nothing is started any more
-        passed_on = [(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
-        for first in range(0, len(passed_on), MOST_SUCCESSORS):
-            self._claimer.leave(self._begin_successors, passed_on[first : first + MOST_SUCCESSORS])
+        passed_on = [PassedOn(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
+        for first in range(0, len(passed_on), successors.MOST):
+            self._claimer.leave(self._begin_successors, passed_on[first : first + successors.MOST])
         self._confirmation.asked_at = asked_at
 
-    def _begin_successors(self, passed_on: Sequence[tuple[Job, bool]]) -> None:
-        """Begin the successors of these jobs, which were cancelled.
-
-        Each job comes with whether its slot is free; where it was used already, the successor is given back.
-        """
-        try:
-            found = reconnecting(successors_of, [job for job, _ in passed_on])
-        except Error:  # sweep takes the successors back when their leases end
-            slots = [job.slot_id for job, _ in passed_on]
-            log.exception("successor_not_looked_up", fetches=len(slots), slots=slots[:MOST_NAMED])
-            return
-        self._free_room(-len(found))  # each takes a place
-        free = {job.slot_id for job, slot_is_free in passed_on if slot_is_free}
-        for successor, _ in found:
-            if successor.slot_id not in free:
-                self._writer.put(Snoozed(job=successor, slot_used=True))
-        since = {successor.fetch_id: at for successor, at in found}
-        jobs, turned_away = robots_gate.admit(
-            [successor for successor, _ in found if successor.slot_id in free], self._robots_files
-        )
-        for event in turned_away:
+    def _begin_successors(self, passed_on: Sequence[PassedOn]) -> None:
+        found = successors.look_up(passed_on, self._robots_files)
+        self._free_room(-found.places)
+        for event in found.events:
             self._writer.put(event)
-        if jobs:
-            self._on_loop(self._start_successors, [(job, since[job.fetch_id]) for job in jobs])
+        if found.start:
+            self._on_loop(self._start_successors, found.start)
 
     def _start_successors(self, taken_over: Sequence[tuple[Job, datetime]]) -> None:
         for job, since in taken_over:
