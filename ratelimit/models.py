@@ -1,4 +1,4 @@
-"""Site, one rate and its clock, and Slot, one start reserved at a site."""
+"""Site, one rate and its clock; Slot, one start reserved at a site; and what is left of sites that were deleted."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -58,6 +58,8 @@ class Site(models.Model):
     # The fence: all slots up to this one are void. Their holders ask for recalls many times a second.
     recalled_slot = models.BigIntegerField(db_default=0)
     recalled_at = models.DateTimeField(null=True)
+    starts_out_of_time = models.BigIntegerField(db_default=0, help_text="starts that were written out of their time")
+    out_of_time_at = models.DateTimeField(null=True, help_text="when the last of these was written, at the latest")
     has_backlog = models.BooleanField(default=False, help_text="dispatch looks at this site")
     due_at = models.DateTimeField(
         null=True, help_text="while has_backlog is false: when the first queued fetch becomes due"
@@ -154,6 +156,16 @@ class Site(models.Model):
     def rate(self) -> str:
         """Return the rate that was set, as it was written."""
         return rate_text(self.interval, self.written_rate)
+
+
+class StartTotal(models.Model):
+    """What was counted of starts at all sites, also at those that were deleted since: one row, which only grows."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    out_of_time = models.BigIntegerField(db_default=0, help_text="starts that were written out of their time")
+
+    def __str__(self) -> str:
+        return f"{self.out_of_time} starts out of their time"
 
 
 class DeletedSite(models.Model):

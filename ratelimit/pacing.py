@@ -29,7 +29,12 @@ class Confirmation:
 
     def is_good_at(self, now: float) -> bool:
         """Tell whether a start made now is made while the answer can be relied on."""
-        return now + HAND_OVER_MARGIN_S <= self.asked_at + CONFIRMED_FOR_S
+        return now + HAND_OVER_MARGIN_S <= self.good_until
+
+    @property
+    def good_until(self) -> float:
+        """Return until when the answer can be relied on: a recall takes effect no sooner."""
+        return self.asked_at + CONFIRMED_FOR_S
 
 
 @dataclass(kw_only=True, slots=True)
@@ -61,3 +66,13 @@ class Run:
     def started(self, at: float) -> None:
         """Note a start. `at` must not lie before the actual one: read the clock after writing."""
         self._theoretical_arrival = max(at, self._theoretical_arrival) + self.interval_s
+
+    def out_of_time_s(self, at: float) -> float:
+        """Return by how many seconds a start that was made at `at` was out of its time; 0 where it was in its time.
+
+        A process may be stopped between `may_start` and its write, for longer than HAND_OVER_MARGIN_S. After the end of
+        the run, or of its confirmation, the site may be another holder's, whose starts know nothing of this one. Before
+        that, this run alone decides, and keeps the interval after a start however late it was. To be asked with the
+        clock as it was read directly after the write, before the run is confirmed anew.
+        """
+        return max(0.0, at - min(self.start_until, self.confirmation.good_until))

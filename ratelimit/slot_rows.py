@@ -24,14 +24,17 @@ class StandingSlot(NamedTuple):
     id: int
 
 
-class RecallRow(NamedTuple):
-    """A recall; the row without a site tells whether this database is a standby."""
+class Recall(NamedTuple):
+    """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got.
 
-    site_id: int | None
-    slot_id: int | None
-    recalled_slot: int | None
-    at: datetime | None
-    is_standby: bool | None
+    The row of site 0, which is none, tells whether the database is a standby.
+    """
+
+    site_id: int
+    at: datetime  # by the database's clock; tells two recalls apart, as a slot may be passed on again
+    last_slot: int | None = None
+    passed_on: int | None = None
+    is_standby: bool = False
 
 
 class Estimate(NamedTuple):

@@ -10,7 +10,7 @@ A process that holds slots for longer asks for `recalls`, or has them confirmed 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from django.db import OperationalError, connection
@@ -20,7 +20,7 @@ from ratelimit import clock, round_trips, site_names
 from ratelimit.models import FARTHEST_S, MOST_SLOTS, PAUSED_FOREVER
 from ratelimit.pacing import Confirmation, Run
 from ratelimit.sites import create_sites, known_sites
-from ratelimit.slot_rows import Estimate, PurgedBatch, RecallRow, ReservedRow, StandingSlot
+from ratelimit.slot_rows import Estimate, PurgedBatch, Recall, ReservedRow, StandingSlot
 
 _query = partial(statements.run, "ratelimit")
 
@@ -170,16 +170,6 @@ def standing(slot_ids: Sequence[int]) -> set[int]:
     return {row.id for row in _query("slots/confirm", {"slots": list(slot_ids)}, row=StandingSlot, prepare=True)}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recall:
-    """Void slots: all slots of a site up to `last_slot`, or the one `passed_on`, which another fetch has got."""
-
-    site_id: int
-    at: datetime  # by the database's clock; tells two recalls apart, as a slot may be passed on again
-    last_slot: int | None = None
-    passed_on: int | None = None
-
-
 def recalls(window_s: float) -> list[Recall]:
     """Return what was recalled in the last `window_s` seconds, by the database's clock.
 
@@ -187,15 +177,11 @@ def recalls(window_s: float) -> list[Recall]:
     """
     connection.ensure_connection()  # which is not to be measured
     asked_at = clock.now()
-    rows = _query("slots/recalls", {"window": window_s}, row=RecallRow, prepare=True)
+    rows = _query("slots/recalls", {"window": window_s}, row=Recall, prepare=True)
     round_trips.of_process.note(clock.now() - asked_at)
     if any(row.is_standby for row in rows):
         raise OperationalError("this database is a standby, which cannot tell what was recalled")
-    return [
-        Recall(site_id=row.site_id, at=row.at, last_slot=row.recalled_slot, passed_on=row.slot_id)
-        for row in rows
-        if row.site_id is not None and row.at is not None
-    ]
+    return [row for row in rows if row.site_id]
 
 
 def release(*slot_ids: int) -> int:

@@ -183,6 +183,8 @@ def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
         backed_off_until=row.backed_off_until,
         backoff_error=row.backoff_error,
         backoff_level=row.backoff_level,
+        starts_out_of_time=row.starts_out_of_time,
+        out_of_time_at=row.out_of_time_at,
     )
 
 
@@ -198,6 +200,8 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         backed_off_until=site.backed_off_until,
         backoff_level=site.backoff_level,
         backoff_error=site.backoff_error,
+        starts_out_of_time=site.starts_out_of_time,
+        out_of_time_at=site.out_of_time_at,
         next_start=site.next_start,
         queued=of.expected.queued,
         starts_in_s=finite(of.expected.starts_in_s),

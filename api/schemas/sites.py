@@ -65,6 +65,8 @@ class ListedSite(Answer):
     backed_off_until: datetime | None
     backoff_error: str
     backoff_level: int
+    starts_out_of_time: int
+    out_of_time_at: datetime | None
 
 
 class SitePage(Answer):
@@ -110,6 +112,8 @@ class SiteDetails(Answer):
     backed_off_until: datetime | None
     backoff_level: int
     backoff_error: str
+    starts_out_of_time: int
+    out_of_time_at: datetime | None
     next_start: datetime
     queued: int
     starts_in_s: float | None

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from prometheus_client.metrics_core import Metric
 
-from ops.metrics.families import BOUNDED, gauge, gauges
+from ops.metrics.families import BOUNDED, counter, gauge, gauges
 from postgres import statements
+from ratelimit.models import StartTotal
 from workers.overview.overview import MOST, Numbers, count
 
 _query = partial(statements.run_within, "ops.metrics")
@@ -36,6 +37,8 @@ def families() -> Iterator[Metric]:
         robots.unreachable,
     )
     [postponed] = _query("postponed", {"most": MOST}, row=Postponed)
+    out_of_time = sum(StartTotal.objects.values_list("out_of_time", flat=True))  # of one row, or none yet
+    yield counter("weir_starts_out_of_time", "Requests written after their run or confirmation had ended.", out_of_time)
     yield gauge("weir_tasks_postponed", f"Throttled tasks that wait in PostgreSQL. {BOUNDED}", postponed.waiting)
     yield from _of_emails(numbers)
 

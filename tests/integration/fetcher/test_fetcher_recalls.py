@@ -16,16 +16,17 @@ from django.db import OperationalError
 from demo.fakes import judge, site_log, sites
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
-from ratelimit.pacing import CONFIRMED_FOR_S
+from ratelimit.pacing import CONFIRMED_FOR_S, Confirmation, Run
+from ratelimit.slot_rows import Recall
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import fetched, reserve_all
 from tests.waiting import in_time
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher import fetcher as fetcher_module
-from workers.fetches.fetcher import recall_watcher
-from workers.fetches.fetcher.claim import successor_of
+from workers.fetches.fetcher import recall_watcher, successors
+from workers.fetches.fetcher.claim import successors_of
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.in_flight import Batch, HeldJob, Stage
 from workers.fetches.jobs import Job
 from workers.fetches.models import Fetch, FetchBody, State
 
@@ -45,6 +46,22 @@ def site(
 
 def paths(running: sites.Sites, place: int = 0) -> list[str]:
     return [arrival.path for arrival in site_log.read_arrivals(running.log)[0] if arrival.host == running.hosts[place]]
+
+
+def job(number: int) -> Job:
+    run = Run(interval_s=1.0, burst=1, start_until=0.0, use_until=0.0, confirmation=Confirmation(asked_at=0.0))
+    return Job(
+        fetch_id=number,
+        url="http://site.example/",
+        redirects=0,
+        attempts=0,
+        max_attempts=5,
+        site_id=1,
+        site="site.example",
+        slot_id=number,
+        start_at=0.0,
+        run=run,
+    )
 
 
 def counts() -> set[tuple[str, int]]:
@@ -135,19 +152,58 @@ def test_the_slot_of_a_cancelled_fetch_is_used_by_the_next(
     assert Fetch.objects.get(pk=cancelled.pk).state == State.CANCELLED
 
 
+def test_many_slots_that_are_passed_on_at_once_are_looked_up_by_few_statements(
+    fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    """Each a call of its own, so that the claimer takes messages in between."""
+    statements: list[int] = []
+
+    def look_up(jobs: list[Job]) -> list[object]:
+        statements.append(len(jobs))
+        return []
+
+    passed_on = [HeldJob(job=job(number), batch=Batch([]), stage=Stage.WRITTEN) for number in range(1, 451)]
+    answers = [passed_on]
+    monkeypatch.setattr(successors, "successors_of", look_up)
+    monkeypatch.setattr(fetcher._in_flight, "apply", lambda _recalls: answers.pop() if answers else [])
+    eventually(lambda: sum(statements) == len(passed_on), "the look-ups")
+    assert statements == [200, 200, 50]
+
+
+def test_several_successors_take_over_at_once(
+    running_sites: sites.Sites, fetcher: Fetcher, eventually: Eventually
+) -> None:
+    """Each in the place of its own predecessor; a slot without a successor stays empty."""
+    site(running_sites, 0, "1/s", grace=PATIENT)
+    fetches = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(5)])
+    slot_ids = reserve_all()
+    following = request_fetches([running_sites.url(0, f"/ok/successor{n}") for n in range(2)])
+    thread = threading.Thread(target=fetcher.run_batch, args=(slot_ids,))
+    thread.start()
+    eventually(lambda: paths(running_sites), "the first request")
+    for fetch in fetches[2:]:
+        assert cancel(fetch.pk)
+    thread.join(20)
+    eventually(lambda: len(paths(running_sites)) == 4, "the requests of both successors")
+    fetcher.close(1.0)
+    assert {(fetch.state, fetch.slot_id) for fetch in Fetch.objects.filter(pk__in=[one.pk for one in following])} == {
+        (State.DONE, slot_id) for slot_id in slot_ids[2:4]
+    }
+
+
 def test_a_successor_that_arrives_while_the_fetcher_closes_goes_back_to_the_queue(
     running_sites: sites.Sites, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, eventually: Eventually
 ) -> None:
     """Nothing that was claimed is left behind, though the successor was looked up late."""
     asked, answers = threading.Event(), threading.Event()
 
-    def late(job: Job) -> object:
-        found = successor_of(job)
+    def late(jobs: list[Job]) -> object:
+        found = successors_of(jobs)
         asked.set()
         assert answers.wait(30)
         return found
 
-    monkeypatch.setattr(fetcher_module, "successor_of", late)
+    monkeypatch.setattr(successors, "successors_of", late)
     site(running_sites, 0, "1/20s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
@@ -176,10 +232,10 @@ def test_a_successor_that_cannot_be_looked_up_is_said_and_held_by_nobody(
 ) -> None:
     """Its lease ends; the fetcher goes on, and has room for as many as before."""
 
-    def away(_job: Job) -> None:
+    def away(_jobs: list[Job]) -> None:
         raise OperationalError("the database is away")
 
-    monkeypatch.setattr(fetcher_module, "successor_of", away)
+    monkeypatch.setattr(successors, "successors_of", away)
     site(running_sites, 0, "1/2s")
     first, cancelled = request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(2)])
     slot_ids = reserve_all()
@@ -226,7 +282,7 @@ def test_what_was_recalled_while_a_fetcher_could_not_ask_is_void_however_long_th
     request_fetches([running_sites.url(0, f"/ok/{n}") for n in range(3)])
     connected, recalls = threading.Event(), slots.recalls
 
-    def cut_off(window_s: float) -> list[slots.Recall]:
+    def cut_off(window_s: float) -> list[Recall]:
         if not connected.is_set():
             raise OperationalError("cut off")
         return recalls(window_s)

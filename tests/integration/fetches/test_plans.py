@@ -155,7 +155,7 @@ def test_dispatching_looks_at_few_rows(own_reserved: list[int], due: int) -> Non
 @pytest.mark.django_db
 @either_way("reserved")
 def test_taking_over_looks_rows_up(reserved: list[int]) -> None:
-    assert not read_whole("", "successor", {"slot": reserved[0], "obey": True})
+    assert not read_whole("", "successors", {"slots": reserved, "obey": True})
     assert not read_whole(".results", "requeue", {"slots": reserved})
 
 

@@ -65,6 +65,8 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "seen_per_s": 0.0,
                 "share": 0.0,
                 "refusals": 0,
+                "starts_out_of_time": 0,
+                "out_of_time_at": None,
                 "reserved_for_s": 0.0,
                 "state": "idle",
                 "paused_until": None,
@@ -271,6 +273,18 @@ def test_what_is_not_known_of_a_site_is_said() -> None:
     told = sites("show", "a.example")
     assert "not known; it is asked for before the first fetch that has to obey it" in told
     assert re.search(r"last error +none", told)
+
+
+def test_starts_out_of_time_are_said_of_a_site_that_had_some() -> None:
+    """How many, and when the last was; in the list only for machines."""
+    site_settings.set_rate("a.example", "1/s")
+    assert "out of time" not in sites("show", "a.example")
+    at = datetime(2026, 11, 26, 8, 30, tzinfo=UTC)
+    for starts, said in ((1, "1 start"), (1_234, "1,234 starts")):
+        Site.objects.update(starts_out_of_time=starts, out_of_time_at=at)
+        assert f"out of time  {said}, the last at 2026-11-26 08:30:00 UTC" in sites("show", "a.example")
+        for data in (listed()[0], json.loads(sites("show", "a.example", "--json"))):
+            assert (data["starts_out_of_time"], data["out_of_time_at"]) == (starts, at.isoformat())
 
 
 @pytest.mark.parametrize("action", ["set", "pause", "resume"])

@@ -158,9 +158,8 @@ def cancelled_in_hand_with_successor() -> None:
     begin_later()
     queue_pages(1)
     assert cancel(job.fetch_id)
-    found = claiming.successor_of(job)
-    assert found
-    answered(found[0])
+    [(successor, _)] = claiming.successors_of([job])
+    answered(successor)
 
 
 def recalled_in_the_queue() -> None:

@@ -27,6 +27,7 @@ from ops.metrics import scrape, views
 from ops.metrics.parts import sites, totals, unread, work
 from postgres.timeline.models import KnownTimeline
 from ratelimit import site_settings
+from ratelimit.models import StartTotal
 from tests.integration.conftest import database_now
 from tests.integration.fetching import queue_pages
 from tests.integration.plans import believe_empty, scanned
@@ -203,6 +204,14 @@ def test_unread_numbers_tell_their_trust_and_what_waits() -> None:
     assert found["weir_unread_deltas_waiting", ()] == 2
     assert found["weir_unread_repaired_users_total", ()] == 0
     assert found["weir_unread_scan_progress_ratio", ()] >= 0
+
+
+def test_starts_out_of_time_are_counted_before_there_is_one() -> None:
+    """Of all sites, also of those that were deleted since."""
+    assert series()["weir_starts_out_of_time_total", ()] == 0
+    StartTotal.objects.create(out_of_time=7)
+    views._scraper = scrape.Scraper()
+    assert series()["weir_starts_out_of_time_total", ()] == 7
 
 
 def test_deltas_that_may_be_lost_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

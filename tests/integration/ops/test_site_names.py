@@ -5,6 +5,7 @@ import shlex
 from html import unescape
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
@@ -63,3 +64,13 @@ def test_what_is_advised_for_a_site_can_be_typed(host: str, operator: Client) ->
     assert re.fullmatch(r"manage\.py sites resume ('[^']+'|[\w.:-]+)", paused.remedy)
     assert shlex.split(paused.remedy)[-1] == name
     assert f'href="{reverse("ops:site", args=[name])}"' in operator.get(f"/fetches/{fetch.pk}/").text
+
+
+def test_the_page_of_a_site_says_which_starts_were_out_of_time(operator: Client) -> None:
+    """Only where there were any."""
+    for name, starts in (("punctual.example", 0), ("stopped.example", 2)):
+        site_settings.set_rate(name, "1/s")
+        Site.objects.filter(name=name).update(starts_out_of_time=starts, out_of_time_at=Now() if starts else None)
+    assert "out of time" not in operator.get("/sites/punctual.example/").text
+    page = operator.get("/sites/stopped.example/").text
+    assert re.search(r"<b class=\"warn\">2 starts</b> out of time, the last <time[^>]*>[^<]+ ago", page)

@@ -13,7 +13,7 @@ from tests.integration.conftest import Message, database_now, dispatch_message
 from tests.integration.robots.conftest import HOUR, ORIGIN, PAGE, ROBOTS, RULES, claimed, known, robots_fetches, stored
 from workers.fetches.cancelling import cancel
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.claim import successor_of
+from workers.fetches.fetcher.claim import successors_of
 from workers.fetches.jobs import Disallowed, Event, Job, Snoozed
 from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots import files as robots_files
@@ -164,9 +164,8 @@ def test_a_successor_obeys_for_itself(first: str) -> None:
     Slot.objects.update(start_time=database_now() + HOUR, use_until=database_now() + 2 * HOUR)
     Fetch.objects.filter(pk=successor.pk).update(not_before=database_now())
     assert cancel(cancelled.pk)
-    taken = successor_of(job)
-    assert taken is not None
-    assert (taken[0].fetch_id, taken[0].is_robots, taken[0].obeys_robots) == (
+    [(taken, _)] = successors_of([job])
+    assert (taken.fetch_id, taken.is_robots, taken.obeys_robots) == (
         successor.pk, successor == robots, successor == page,
     )  # fmt: skip
 

@@ -73,7 +73,7 @@ def jobs_at(site: ScriptedSite, site_id: int) -> list[Job]:
 
 async def events_of(sites: list[ScriptedSite]) -> list[Event]:
     """Have one session request the jobs of all sites; returns the events in which they end."""
-    session = Session(LOCAL, lambda *_: None, lambda *_: None)
+    session = Session(LOCAL, lambda *_: None, lambda *_: None, lambda *_: None)
     try:
         jobs = [job for number, site in enumerate(sites) for job in jobs_at(site, number)]
         return await asyncio.gather(*(session.fetch(HeldJob(job=job, batch=Batch([job]))) for job in jobs))

@@ -1,30 +1,39 @@
 """What recalls do to what a fetcher holds: each slot that was passed on is looked up once at a time."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 
 from ratelimit.pacing import Confirmation, Run
-from ratelimit.slots import Recall
-from workers.fetches.fetcher.in_flight import FOLLOWING, Batch, HeldJob, InFlight, Stage
+from ratelimit.slot_rows import Recall
+from workers.fetches.fetcher.in_flight import (
+    FOLLOWING,
+    MOST_REMEMBERED,
+    Batch,
+    HeldJob,
+    InFlight,
+    Stage,
+    _remember,
+)
 from workers.fetches.jobs import Event, Job
 
 FIRST = datetime(2026, 11, 21, tzinfo=UTC)
 LATER = FIRST + timedelta(milliseconds=50)
 
 
-def job(fetch_id: int) -> Job:
+def job(fetch_id: int, *, site_id: int = 1, slot_id: int = 7) -> Job:
     return Job(
         fetch_id=fetch_id,
         url="https://site.example/",
         redirects=0,
         attempts=0,
         max_attempts=5,
-        site_id=1,
+        site_id=site_id,
         site="site.example",
-        slot_id=7,
+        slot_id=slot_id,
         start_at=0.0,
         run=Run(interval_s=1.0, burst=1, start_until=9.0, use_until=9.0, confirmation=Confirmation(asked_at=0.0)),
     )
@@ -34,14 +43,14 @@ def passed_on(at: datetime) -> list[Recall]:
     return [Recall(site_id=1, at=at, passed_on=7)]
 
 
-def begin(in_flight: InFlight, fetch_id: int) -> asyncio.Task[Event]:
+def begin(in_flight: InFlight, fetch_id: int, **place: int) -> asyncio.Task[Event]:
     """Add a job that waits for its slot."""
 
     async def wait() -> Event:
         await asyncio.sleep(60)
         raise AssertionError
 
-    one = job(fetch_id)
+    one = job(fetch_id, **place)
     task = asyncio.ensure_future(wait())
     in_flight.add(task, HeldJob(job=one, batch=Batch([one])))
     return task
@@ -92,3 +101,79 @@ def test_a_message_waits_for_jobs_that_wait_only(to: Stage) -> None:
     assert not batch._settled.is_set()
     HeldJob(job=one, batch=batch).move(to)
     assert batch._settled.is_set()
+
+
+async def refuse_at_once(sites: int, jobs_of_each: int) -> tuple[int, int]:
+    """Have all sites refuse, each several times; returns how many jobs were looked at, and how many ended."""
+    in_flight, looked_at = InFlight(), 0
+
+    def is_void(_job: Job) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return True
+
+    waiting = [begin(in_flight, n, site_id=n % sites, slot_id=n + 1) for n in range(sites * jobs_of_each)]
+    await asyncio.sleep(0)
+    for _ in range(3):
+        for site_id in range(sites):
+            in_flight.give_back_at(site_id, is_void)
+    await asyncio.wait(waiting)
+    ended = sum(task.cancelled() for task in waiting)
+    for task in waiting:
+        in_flight.pop(task)
+    assert not in_flight._by_site, "nothing is left behind"
+    return looked_at, ended
+
+
+def test_sites_that_refuse_at_once_cost_a_look_at_each_of_their_jobs() -> None:
+    """Not one at all jobs for each of the refusals."""
+    assert asyncio.run(refuse_at_once(100, 10)) == (1_000, 1_000)
+
+
+async def give_back_one_site() -> None:
+    in_flight = InFlight()
+    written = begin(in_flight, 9, site_id=0, slot_id=1)
+    voided, kept = (begin(in_flight, slot, site_id=0, slot_id=slot) for slot in (2, 3))
+    other = begin(in_flight, 4, site_id=1, slot_id=4)
+    in_flight._tasks[written].move(Stage.WRITTEN)
+    await asyncio.sleep(0)
+    in_flight.give_back_at(0, lambda job: job.slot_id < 3)
+    await asyncio.wait([voided])
+    assert [task.done() for task in (voided, kept, other, written)] == [True, False, False, False]
+    in_flight.give_back_at(0)
+    await asyncio.wait([kept])
+    assert [task.done() for task in (other, written)] == [False, False]
+    recalled = begin(in_flight, 5, site_id=1, slot_id=5)
+    assert not list(in_flight.apply([Recall(site_id=1, at=FIRST, last_slot=4)]))
+    await asyncio.wait([other])
+    assert [task.done() for task in (recalled, written)] == [False, False]
+    in_flight.give_back()
+    await asyncio.wait([recalled])
+    assert not written.done()
+    written.cancel()
+
+
+def test_what_ends_jobs_of_a_site_leaves_all_others_and_what_is_written() -> None:
+    """A refusal, a recall and a stop: what one of them leaves, a later one may end."""
+    asyncio.run(give_back_one_site())
+
+
+class Counting(dict[int, int]):
+    """A dict that counts what it is asked for, key by key."""
+
+    steps = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for key in super().__iter__():
+            self.steps += 1
+            yield key
+
+
+def test_what_is_forgotten_of_recalls_is_looked_at_alone() -> None:
+    """A new one costs a look at the oldest, not at all that are remembered."""
+    known = Counting(dict.fromkeys(range(MOST_REMEMBERED), 0))
+    known.steps = 0
+    for number in range(100):
+        _remember(known, {MOST_REMEMBERED + number: 1})
+    assert (len(known), min(known)) == (MOST_REMEMBERED, 100)
+    assert known.steps <= MOST_REMEMBERED + 200, "those of min(), and some for each"

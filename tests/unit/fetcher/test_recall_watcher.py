@@ -5,7 +5,7 @@ import queue
 import pytest
 
 from ratelimit import clock, slots
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.fetcher.recall_watcher import WINDOW, RecallWatcher
 
 

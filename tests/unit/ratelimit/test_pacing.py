@@ -34,6 +34,13 @@ class Site:
     grace: int
     next_start: int = 0
     starts: list[int] = field(default_factory=list)
+    out_of_time: list[int] = field(default_factory=list)
+
+    def set_behind(self, start: int) -> None:
+        """Do what ratelimit/sql/sites/start_out_of_time.sql does with the clock."""
+        self.out_of_time.append(self.starts[-1])
+        behind = start if self.burst == 1 else max(start, self.next_start)
+        self.next_start = max(self.next_start, behind + self.interval)
 
     def reserve(self, now: int, count: int, closed_until: int) -> tuple[list[int], Run]:
         spacing = self.interval * 101 // 100
@@ -53,11 +60,12 @@ class Site:
 
 @dataclass(frozen=True)
 class Reservation:
-    """One reservation and what befalls its holder: a stall before each start, and one in noting it."""
+    """One reservation, and what befalls its holder: a stall before each start, one in writing it, one in noting it."""
 
     idle: int
     closed: int
     stalls: tuple[int, ...]
+    writings: tuple[int, ...]  # from the look at the clock on
     notings: tuple[int, ...]
 
 
@@ -65,12 +73,15 @@ def hold(site: Site, now: int, reservation: Reservation) -> int:
     """Use one run as every holder does; returns the time at which the holder looked at the clock last."""
     planned, run = site.reserve(now, len(reservation.stalls), now + reservation.closed)
     clock = now
-    for start_at, stall, noting in zip(planned, reservation.stalls, reservation.notings, strict=True):
+    stalls = zip(planned, reservation.stalls, reservation.writings, reservation.notings, strict=True)
+    for start_at, stall, writing, noting in stalls:
         clock = max(clock, round(run.ready_at(start_at))) + stall
         if run.may_start(clock):
-            site.starts.append(clock)
-            clock += noting
+            site.starts.append(clock + writing)
+            clock += writing + noting
             run.started(clock)
+            if run.out_of_time_s(clock):
+                site.set_behind(clock)
     return clock
 
 
@@ -78,18 +89,27 @@ def hold(site: Site, now: int, reservation: Reservation) -> int:
 # A strategy is made once: hypothesis takes longer to make one than to draw from it.
 ONE_STALL = st.just(0) | st.integers(0, 5 * MS) | st.integers(0, 2_000 * MS)
 ONE_NOTING = st.just(0) | st.integers(0, 3 * MS)
-RESERVATIONS = st.one_of(
-    [
+ONE_WRITING = st.just(0) | st.just(0) | st.integers(0, 50 * MS) | st.integers(0, 2_000 * MS)
+
+
+def reservations(*, stalled: bool) -> list[st.SearchStrategy[Reservation]]:
+    """Return reservations of one slot and more; with `stalled`, processes stand still between look and write, too."""
+    return [
         st.builds(
             Reservation,
             idle=st.just(0) | st.integers(0, 3_000 * MS),
             closed=st.just(0) | st.integers(0, 1_000 * MS),
             stalls=st.tuples(*[ONE_STALL] * count),
+            writings=writings,
             notings=st.tuples(*[ONE_NOTING] * count),
         )
         for count in range(1, 9)
+        for writings in [st.tuples(*[ONE_WRITING] * count) if stalled else st.just((0,) * count)]
     ]
-)
+
+
+RESERVATIONS = st.one_of(reservations(stalled=False))
+STALLED = st.one_of(reservations(stalled=True))
 
 
 sites = st.builds(
@@ -117,6 +137,41 @@ def test_holders_that_reserve_at_the_same_time_keep_the_rate_together(site: Site
     for reservation in held:
         hold(site, 0, reservation)
     assert breaks_gcra(site.starts, site.interval, site.burst) == []
+
+
+@settings(max_examples=400)
+@given(site=sites, held=st.lists(STALLED, min_size=2, max_size=4))
+def test_what_breaks_the_rate_is_out_of_time_and_what_follows_keeps_it(site: Site, held: list[Reservation]) -> None:
+    """A process may stand still between its look at the clock and its write: it sees so directly after the write."""
+    now = 0
+    for reservation in held:
+        now = hold(site, now + reservation.idle, reservation)
+    for earlier, later in breaks_gcra(site.starts, site.interval, site.burst):
+        assert any(earlier < start <= later for start in site.out_of_time)
+
+
+@settings(max_examples=400)
+@given(
+    site=sites,
+    others=st.lists(st.integers(1, 6), max_size=3),
+    idle=st.just(0) | st.integers(0, 3_000 * MS),
+    late=st.just(0) | st.integers(0, 50 * MS) | st.integers(0, 5_000 * MS),
+    next_ones=st.integers(1, 8),
+)
+def test_nothing_comes_too_close_behind_a_start_that_was_out_of_its_time(
+    site: Site, others: list[int], idle: int, late: int, next_ones: int
+) -> None:
+    """Others may have reserved behind its run, and used their slots. With a burst it counts as one start more."""
+    _, run = site.reserve(0, 1, 0)
+    planned = [start for count in others for start in site.reserve(idle, count, 0)[0]]
+    last = max(round(run.use_until) + 1, idle + late)
+    site.starts = [*(start for start in planned if start <= last), last]  # those behind it are recalled
+    site.set_behind(last)
+    site.starts += site.reserve(last, next_ones, 0)[0]
+    broken = [
+        (earlier, later) for earlier, later in breaks_gcra(site.starts, site.interval, site.burst) if later > last
+    ]
+    assert [pair for pair in broken if site.burst > 1 or pair[0] >= last] == []
 
 
 @given(site=sites, count=st.integers(1, 20))
@@ -200,3 +255,46 @@ def test_nothing_starts_on_an_old_word_of_the_database(asked_at: float, now: flo
     confirmation.asked_at = now
     assert run.may_start(now)
     assert not run.is_over(now)
+
+
+@pytest.mark.parametrize(
+    ("burst", "asked_at", "at", "out_of_time_s"),
+    [
+        (1, 8.8, 8.5, 0.0),
+        (1, 8.8, 8.995, 0.0),  # within the hand-over margin, which is there for that
+        (1, 8.8, 9.0, 0.0),
+        (1, 8.8, 9.25, 0.25),  # the next run counts on an interval after its end
+        (2, 8.8, 9.25, 0.25),  # the starts of the next run's burst may lie before the end of this one
+        (1, 8.8, 20.0, 11.0),
+        (1, 8.0, 8.5, 0.0),
+        (1, 8.0, 8.75, 0.25),  # a recall that nobody has heard of may have taken effect
+        (1, 8.0, 20.0, 11.5),  # both: counted from the earlier end
+        (1, math.inf, 8.5, 0.0),
+        (1, -math.inf, 8.5, math.inf),  # never confirmed
+    ],
+)
+def test_a_start_is_out_of_its_time_after_the_run_or_its_confirmation(
+    burst: int, asked_at: float, at: float, out_of_time_s: float
+) -> None:
+    """From then on, another holder may start at the site; before, only this run does, which keeps its interval."""
+    confirmation = Confirmation(asked_at=asked_at)
+    use_until = 9.0 + (burst - 1) * 1.0
+    run = Run(interval_s=1.0, burst=burst, start_until=9.0, use_until=use_until, confirmation=confirmation)
+    run.started(at)  # which changes nothing: it is asked before or after
+    assert run.out_of_time_s(at) == out_of_time_s
+
+
+def test_a_start_that_may_be_made_and_takes_no_longer_than_the_margin_is_in_its_time() -> None:
+    """Whatever ends first."""
+    for start_until, asked_at in ((9.0, 8.8), (9.0, 8.2), (9.0, 8.5)):
+        run = Run(
+            interval_s=1.0,
+            burst=1,
+            start_until=start_until,
+            use_until=start_until,
+            confirmation=Confirmation(asked_at=asked_at),
+        )
+        looks = [8.0 + step / 1000 for step in range(1_200)]
+        last = max(look for look in looks if run.may_start(look))
+        assert run.out_of_time_s(last + 0.009) == 0
+        assert run.out_of_time_s(last + 0.012) > 0

@@ -1,7 +1,7 @@
 """Claiming: a fetcher takes the fetches of one message's slots, each once, and the successors of cancelled ones."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -68,6 +68,7 @@ class ClaimedFetch(NamedTuple):
 class Successor(NamedTuple):
     """The fetch that has got the slot of a cancelled one."""
 
+    slot_id: int
     id: int
     url: str
     redirects: int
@@ -159,13 +160,18 @@ def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:
     return sorted(rows, key=attrgetter("start_time", "slot_id"))
 
 
-def successor_of(job: Job) -> tuple[Job, datetime] | None:
-    """Return the successor that has the slot of `job`, which was cancelled, and since when; None without one."""
-    rows = _query("successor", {"slot": job.slot_id, "obey": settings.WEIR_OBEY_ROBOTS}, row=Successor)
-    if not rows:
-        return None
-    [row] = rows
-    successor = replace(
+def successors_of(jobs: Iterable[Job]) -> list[tuple[Job, datetime]]:
+    """Return the successors that have the slots of these jobs, which were cancelled, and since when each has it.
+
+    One round trip, for any number of jobs. Those without a successor have none in the list.
+    """
+    by_slot = {job.slot_id: job for job in jobs}
+    rows = _query("successors", {"slots": [*by_slot], "obey": settings.WEIR_OBEY_ROBOTS}, row=Successor)
+    return [(_following(by_slot[row.slot_id], row), row.passed_on_at) for row in rows]
+
+
+def _following(job: Job, row: Successor) -> Job:
+    return replace(
         job,
         fetch_id=row.id,
         url=row.url,
@@ -179,7 +185,6 @@ def successor_of(job: Job) -> tuple[Job, datetime] | None:
         traceparent=row.traceparent,
         first_url=row.first_url,
     )
-    return successor, row.passed_on_at
 
 
 class Claimer:

@@ -19,19 +19,19 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
 import structlog
 import uvloop
 from django.conf import settings
-from django.db import Error
 
 from ratelimit.pacing import NEVER, Confirmation
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.addresses import allowed_by_settings
-from workers.fetches.fetcher.claim import Claimer, claim, reconnecting, successor_of
+from workers.fetches.fetcher import successors
+from workers.fetches.fetcher.claim import Claimer, claim, reconnecting
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
@@ -39,6 +39,7 @@ from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
 from workers.fetches.fetcher.results.writer import Writer
+from workers.fetches.fetcher.successors import PassedOn
 from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots.files import RobotsFiles
@@ -168,7 +169,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(allowed_by_settings(), self._refused, self._unreachable)
+        return Session(allowed_by_settings(), self._refused, self._unreachable, self._late_start)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)
@@ -193,33 +194,24 @@ class Fetcher:
         """End what was recalled and have successors looked up; only then does the answer count as a confirmation."""
         if self._stopping:
             return  # nothing is started any more
-        for held in self._in_flight.apply(recalls):
-            self._claimer.leave(self._begin_successor, held.job, slot_is_free=held.stage is Stage.PASSED_ON)
+        passed_on = [PassedOn(held.job, held.stage is Stage.PASSED_ON) for held in self._in_flight.apply(recalls)]
+        for first in range(0, len(passed_on), successors.MOST):
+            self._claimer.leave(self._begin_successors, passed_on[first : first + successors.MOST])
         self._confirmation.asked_at = asked_at
 
-    def _begin_successor(self, job: Job, *, slot_is_free: bool) -> None:
-        """Begin the successor of this job, which was cancelled, or give it back where the slot was used already."""
-        try:
-            found = reconnecting(successor_of, job)
-        except Error:  # sweep takes the successor back when its lease ends
-            log.exception("successor_not_looked_up", **job.named, slot=job.slot_id)
-            return
-        if found is None:
-            return
-        successor, since = found
-        self._free_room(-1)  # the successor takes a place
-        if not slot_is_free:
-            self._writer.put(Snoozed(job=successor, slot_used=True))
-            return
-        jobs, events = robots_gate.admit([successor], self._robots_files)
-        if jobs:
-            self._on_loop(self._start_successor, successor, since)
-        else:
-            self._writer.put(events[0])
+    def _begin_successors(self, passed_on: Sequence[PassedOn]) -> None:
+        found = successors.look_up(passed_on, self._robots_files)
+        self._free_room(-found.places)
+        for event in found.events:
+            self._writer.put(event)
+        if found.start:
+            self._on_loop(self._start_successors, found.start)
 
-    def _start_successor(self, job: Job, since: datetime) -> None:
-        self._in_flight.note_taken_over(job, since)
-        self._start([job], Batch([job]))
+    def _start_successors(self, taken_over: Sequence[tuple[Job, datetime]]) -> None:
+        for job, since in taken_over:
+            self._in_flight.note_taken_over(job, since)
+        jobs = [job for job, _ in taken_over]
+        self._start(jobs, Batch(jobs))
 
     def _ended(self, task: asyncio.Task[Event]) -> None:
         """Give the writer the event in which a job ended, whatever happened: a claimed fetch is never dropped here."""
@@ -245,9 +237,18 @@ class Fetcher:
     def _unreachable(self, job: Job, error: str) -> None:
         self._back_off(job, Refusal(site=job.site, slot_id=job.slot_id, error=error))
 
+    def _late_start(self, job: Job, late_by_s: float) -> None:
+        """Have nothing start close behind this job's request, which was written so many seconds out of its time.
+
+        Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here at
+        once, in other fetchers by a recall. To be called directly after the write, on the loop.
+        """
+        self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
+        self._recall_watcher.out_of_time.add(job, late_by_s)
+
     def _back_off(self, job: Job, refusal: Refusal) -> None:
         """End what else waits at this job's site, and have the site backed off, which recalls the slots elsewhere."""
-        self._in_flight.give_back(lambda waiting: waiting.site_id == job.site_id and waiting is not job)
+        self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
         self._recall_watcher.refuse(refusal)
 
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from ratelimit.models import LONG_AGO
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.jobs import Event, Job
 
 Value = TypeVar("Value")
@@ -79,11 +81,16 @@ class HeldJob:
 
 
 class InFlight:
-    """The loop's tasks of claimed jobs, until the event of each is handed to the writer."""
+    """The loop's tasks of claimed jobs, until the event of each is handed to the writer.
+
+    What ends the jobs of a site looks at those alone, and at each that it ends once. So 500 sites that refuse at one
+    moment cost no more than their jobs.
+    """
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
+        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # those that may be ended yet
         self._recalled: dict[int, int] = {}  # by site: the last slot that is void
         self._passed_on: dict[int, datetime] = {}  # by slot: when it was passed on to the job that has it
 
@@ -97,6 +104,8 @@ class InFlight:
         self._by_slot[job.slot_id] = task
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
+        else:
+            self._by_site.setdefault(job.site_id, {})[task] = held
 
     def note_taken_over(self, job: Job, since: datetime) -> None:
         """Note when this job's slot was passed on to it: a recall that says so again does not concern it."""
@@ -106,13 +115,28 @@ class InFlight:
         held = self._tasks.pop(task)
         if self._by_slot.get(held.job.slot_id) is task:
             del self._by_slot[held.job.slot_id]
+        of_site = self._by_site.get(held.job.site_id, {})
+        if of_site.pop(task, None) and not of_site:
+            del self._by_site[held.job.site_id]
         return held
 
-    def give_back(self, is_void: Callable[[Job], bool] = lambda _: True) -> None:
-        """End those jobs whose requests have not been written; they go back to the queue."""
-        for task, held in list(self._tasks.items()):
-            if held.stage in UNWRITTEN and is_void(held.job):
+    def give_back(self) -> None:
+        """End all jobs whose requests have not been written; they go back to the queue."""
+        for site_id in list(self._by_site):
+            self.give_back_at(site_id)
+
+    def give_back_at(self, site_id: int, is_void: Callable[[Job], bool] = lambda _: True) -> None:
+        """End those jobs of a site whose requests have not been written; they go back to the queue."""
+        kept = {}
+        for task, held in self._by_site.pop(site_id, {}).items():
+            if held.stage not in UNWRITTEN:
+                continue  # it never will be again
+            if is_void(held.job):
                 task.cancel()
+            else:
+                kept[task] = held
+        if kept:
+            self._by_site[site_id] = kept
 
     def apply(self, recalls: Iterable[Recall]) -> Iterator[HeldJob]:
         """End the jobs whose slots were recalled or passed on, where they wait; yields each whose slot was passed on.
@@ -127,7 +151,8 @@ class InFlight:
                 yield held
         if news:
             _remember(self._recalled, news)
-            self.give_back(lambda job: job.slot_id <= news.get(job.site_id, 0))
+            for site_id, last in news.items():
+                self.give_back_at(site_id, partial(_has_slot_up_to, last))
 
     def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
         """Return the job that has the slot, where the slot was passed on after the job got it; ends one that waits."""
@@ -144,8 +169,12 @@ class InFlight:
         return held
 
 
+def _has_slot_up_to(last: int, job: Job) -> bool:
+    return job.slot_id <= last
+
+
 def _remember(known: dict[int, Value], news: dict[int, Value]) -> None:
-    """Add the news to what is known; drop the oldest beyond MOST_REMEMBERED."""
+    """Add the news to what is known; drop the oldest beyond MOST_REMEMBERED, without a look at the others."""
     known |= news
-    for key in list(known)[:-MOST_REMEMBERED]:
+    for key in list(islice(known, max(0, len(known) - MOST_REMEMBERED))):
         del known[key]

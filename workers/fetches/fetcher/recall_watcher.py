@@ -1,7 +1,7 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
 It also backs off the sites that have refused more requests, or cannot be reached, which recalls their slots in all
-fetchers.
+fetchers; and it tells which starts were out of their time (out_of_time.py).
 
 A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
@@ -15,8 +15,9 @@ import structlog
 from django.db import Error, connection
 
 from ratelimit import clock, site_settings, sites, slots
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from workers.fetches.fetcher.http.retry_after import Refusal, merged
+from workers.fetches.fetcher.out_of_time import StartsOutOfTime
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,7 @@ class RecallWatcher:
     def __init__(self, heard: Callable[[list[Recall], float], None], note_turn: Callable[[], None]) -> None:
         self._heard = heard
         self._note_turn = note_turn
+        self.out_of_time = StartsOutOfTime()
         self._refusals: SimpleQueue[Refusal | None] = SimpleQueue()
         self.part = Part("recall-watcher", self._work, patience_s=database_patience_s())
 
@@ -57,6 +59,7 @@ class RecallWatcher:
             new, last = self._wait(ask_at)
             pending = merged(pending + new)
             try:
+                self.out_of_time.tell()
                 for refusal in list(pending):
                     if not last and clock.now() >= ask_at + PERIOD:
                         break  # many refusals must not hold up the questions
@@ -75,6 +78,7 @@ class RecallWatcher:
                 time.sleep(DATABASE_RETRY_S)
         if pending:
             log.warning("refusals_not_told", sites=[refusal.site for refusal in pending])
+        self.out_of_time.close()
         connection.close()
 
     def _wait(self, until: float) -> tuple[list[Refusal], bool]:

@@ -52,6 +52,8 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "seen_per_s": round(site.seen_per_s, 3),
         "share": round(site.share, 3),
         "refusals": row.backoff_level,
+        "starts_out_of_time": row.starts_out_of_time,
+        "out_of_time_at": row.out_of_time_at and row.out_of_time_at.isoformat(),
         "reserved_for_s": round(site.reserved_for_s, 3),
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
@@ -83,6 +85,7 @@ def as_text(details: SiteDetails) -> str:
         "settings": ", ".join(_settings(site)) or "defaults",
         "state": ", ".join(_states(details.at)),
         "backlog": f"{expected.queued:,} queued" + (f", {expected.not_due:,} not due yet" if expected.not_due else ""),
+        **({"out of time": _out_of_time(site)} if site.starts_out_of_time else {}),
         "robots.txt": "; ".join(_robots(details)),
         "last error": terminal.printable(details.last_error) or "none",
         "forecast": " ".join(forecast_text.sentences(expected)),
@@ -121,6 +124,8 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
+        "starts_out_of_time": site.starts_out_of_time,
+        "out_of_time_at": site.out_of_time_at and site.out_of_time_at.isoformat(),
     }
 
 
@@ -148,6 +153,11 @@ def _states(at: SiteNow) -> Iterator[str]:
             yield terminal.printable(site.backoff_error)
     if at.state == "running":
         yield "running"
+
+
+def _out_of_time(site: Site) -> str:
+    starts = "1 start" if site.starts_out_of_time == 1 else f"{site.starts_out_of_time:,} starts"
+    return f"{starts}, the last at {_utc(site.out_of_time_at):{WHEN}}"
 
 
 def _robots(details: SiteDetails) -> Iterator[str]:

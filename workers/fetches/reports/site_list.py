@@ -67,6 +67,8 @@ class FoundSite(NamedTuple):
     backed_off_until: datetime | None  # may be over
     backoff_error: str  # why the site is, or was, unreachable
     backoff_level: int  # back-offs in a row
+    starts_out_of_time: int
+    out_of_time_at: datetime | None  # the last of them
     next_start: datetime
     now: datetime
 

@@ -27,7 +27,7 @@ from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob, Stage
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.jobs import Answer, Failure
+from workers.fetches.jobs import Answer, Failure, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
@@ -44,6 +44,7 @@ class Shared:
     """What all attempts of one fetcher share."""
 
     allowed: Allowed
+    late_start: Callable[[Job, float], None] = lambda _job, _late_by_s: None
     unanswered: Unanswered = field(default_factory=Unanswered)
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
@@ -114,12 +115,18 @@ class Attempt:
         raise ConnectionTooSlow(f"the connection took {self._opened_s:.1f} s to open, longer than its slot could wait")
 
     def _note_start(self, now: float) -> None:
-        """Note that the request has been written, at this moment or before: no start is counted too early."""
+        """Note that the request has been written, at this moment or before: no start is counted too early.
+
+        Calls `late_start` with the job, and by how many seconds it was written out of its time, where it was.
+        """
         self.started_at = now
+        late_by_s = self.job.run.out_of_time_s(now)
         self.job.run.started(now)
         self._shared.unanswered.began(self.job.site_id, self._address)
         self._held.move(Stage.WRITTEN)
         self._go_on_counting()
+        if late_by_s:
+            self._shared.late_start(self.job, late_by_s)
 
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""

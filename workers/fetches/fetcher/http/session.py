@@ -57,8 +57,8 @@ ENDED_BY_SITE = (ConnectionEnded, ConnectionResetError, BrokenPipeError)
 class Session:
     """One a fetcher.
 
-    It calls `refused` with the job and the headers of an answer that refuses more requests, and `unreachable` with the
-    job after which a site counts as unreachable, and the error.
+    It calls `refused` with the job and the headers of an answer that refuses more requests, `unreachable` with the job
+    after which a site counts as unreachable, and the error, and `late_start` as Attempt.note_start does.
     """
 
     def __init__(
@@ -66,8 +66,9 @@ class Session:
         allowed: Allowed,
         refused: Callable[[Job, Mapping[str, str]], None],
         unreachable: Callable[[Job, str], None],
+        late_start: Callable[[Job, float], None],
     ) -> None:
-        self._shared = Shared(allowed=allowed)
+        self._shared = Shared(allowed=allowed, late_start=late_start)
         self._refused = refused
         self._unreachable = unreachable
         self._rests_until = NEVER

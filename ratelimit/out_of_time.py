@@ -1,0 +1,87 @@
+"""Starts that were written out of their time: counted, and the clocks of their sites set behind them.
+
+A process that is stopped, or starved, between its look at the clock and its write may start later than its run lasts,
+or than its confirmation can be relied on (ratelimit.pacing). That cannot be undone. Its holder sees it directly after
+the write, and tells it here, so that no other start comes too close behind it, in any process.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from postgres import statements
+from ratelimit import clock
+from ratelimit.sites import known_sites
+
+MOST_SITES: Final = 500  # of one statement
+
+_query = partial(statements.run, "ratelimit")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutOfTime:
+    """One start at a site that was out of its time, or several: the last one's slot, and when it was written."""
+
+    site: str
+    slot_id: int
+    at: float  # seconds on the holder's clock (clock.py); not before the actual start
+    starts: int = 1
+
+
+class NotedSite(NamedTuple):
+    """A site whose clock is behind such a start: nothing is reserved there sooner than in `wait_s` seconds."""
+
+    name: str
+    recalls: bool  # what others had reserved
+    wait_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What became of a call of `note`."""
+
+    noted: Sequence[NotedSite] = ()
+    left: Sequence[OutOfTime] = ()  # not noted: others have locked their sites' rows, or there were too many
+    unknown: Sequence[OutOfTime] = ()  # whose sites do not exist any more
+
+
+def merged(starts: Iterable[OutOfTime]) -> list[OutOfTime]:
+    """Return one entry for each site: all its starts, as one that was made with the last of them."""
+    by_site: dict[str, OutOfTime] = {}
+    for start in starts:
+        if other := by_site.get(start.site):
+            last = max(start, other, key=lambda one: one.at)
+            by_site[start.site] = replace(last, starts=start.starts + other.starts)
+        else:
+            by_site[start.site] = start
+    return list(by_site.values())
+
+
+def note(starts: Iterable[OutOfTime]) -> Told:
+    """Count these starts, and set the clocks of their sites behind them, for all processes; waits for no lock.
+
+    The next start that anybody reserves is an interval after the last of them, at least; with a burst, each counts as
+    one more start (GCRA). What is reserved behind its run is recalled. A site that refuses requests, or is paused,
+    stays so, and no other seems to. Up to MOST_SITES sites are noted by one statement, which commits by itself. Where
+    the answer to it is lost, and `note` called again, the starts count twice.
+    """
+    todo = merged(starts)
+    now, later = todo[:MOST_SITES], todo[MOST_SITES:]
+    known = known_sites({start.site for start in now})
+    here = merged(replace(start, site=known[start.site].name) for start in now if start.site in known)
+    unknown = [start for start in now if start.site not in known]
+    noted = _note(here) if here else []
+    done = {site.name for site in noted}
+    return Told(noted=noted, left=[*later, *(start for start in here if start.site not in done)], unknown=unknown)
+
+
+def _note(starts: Sequence[OutOfTime]) -> list[NotedSite]:
+    asked_at = clock.now()
+    parameters = {
+        "names": [start.site for start in starts],
+        "starts": [start.starts for start in starts],
+        "slots": [start.slot_id for start in starts],
+        "agos": [max(0.0, asked_at - start.at) for start in starts],
+    }
+    return _query("sites/start_out_of_time", parameters, row=NotedSite)

@@ -1,0 +1,68 @@
+-- Note starts that were written out of their time, and set the clocks of their sites behind them. In pairs: the site's
+-- name, how many starts there were, the slot of the last one, and how many seconds ago that was written, at least.
+-- Promises: from the commit on, nothing is reserved at the site sooner than an interval after the last of these starts;
+-- with a burst, each counts as one more start than what was reserved (GCRA). `ago` was computed before the statement was
+-- sent, and counts from a clock that is read under the locks (safe duration, locked clock): a start counts as later than
+-- it was, never as earlier. Where something is reserved behind the run of the last one, which may come too close, all
+-- slots of the site are recalled (site first). The site's back-offs and pauses stay as they are.
+-- Left out are sites that another transaction has locked (skip locked): they are not returned.
+--
+-- told    what is to be noted
+-- locked  the sites, locked
+-- timed   the same, with the clock, and the end of the last one's run; NULL where that was recalled
+-- judged  with what follows: whether the start is recent enough to count, and whether others may come too close
+-- noted   the sites, changed
+-- total   the total of all sites
+WITH told AS MATERIALIZED (
+    SELECT *
+    FROM unnest(%(names)s::text[], %(starts)s::bigint[], %(slots)s::bigint[], %(agos)s::float8[])
+        AS told (name, starts, slot_id, ago_s)
+), locked AS MATERIALIZED (
+    SELECT id, name, next_start, burst, effective_interval, recalled_slot
+    FROM ratelimit_site
+    WHERE name = ANY(%(names)s::text[])
+    ORDER BY id
+    FOR NO KEY UPDATE SKIP LOCKED
+), timed AS MATERIALIZED (
+    SELECT
+        locked.*, told.starts, run.use_until,
+        clock_timestamp() AS now,
+        clock_timestamp() - make_interval(secs => told.ago_s) AS started_at
+    FROM locked
+    JOIN told USING (name)
+    LEFT JOIN LATERAL (  -- row look-up (docs/explanation/sql.md); an old slot may be purged
+        SELECT use_until FROM ratelimit_slot
+        WHERE id = told.slot_id AND site_id = locked.id AND id > locked.recalled_slot
+        OFFSET 0
+    ) AS run ON true
+), judged AS MATERIALIZED (
+    SELECT
+        timed.*,
+        started_at + burst * effective_interval > now AS counts,
+        started_at + burst * effective_interval > now AND next_start - effective_interval > greatest(now, use_until)
+            AS recalls
+    FROM timed
+), noted AS (
+    UPDATE ratelimit_site AS site
+    SET next_start = CASE
+            WHEN NOT counts THEN site.next_start
+            WHEN site.burst = 1 THEN greatest(site.next_start, started_at + site.effective_interval)
+            ELSE greatest(site.next_start, started_at) + least(starts, site.burst) * site.effective_interval
+        END,
+        recalled_slot = CASE
+            WHEN recalls THEN nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) ELSE site.recalled_slot
+        END,
+        recalled_at = CASE WHEN recalls THEN now ELSE site.recalled_at END,
+        starts_out_of_time = site.starts_out_of_time + starts,
+        out_of_time_at = greatest(site.out_of_time_at, started_at)
+    FROM judged
+    WHERE site.id = judged.id
+    RETURNING
+        site.name, starts, recalls,
+        extract(epoch FROM site.next_start - (site.burst - 1) * site.effective_interval - now)::float8 AS wait_s
+), total AS (
+    INSERT INTO ratelimit_starttotal AS total (id, out_of_time)
+    SELECT 1, sum(starts) FROM noted HAVING count(*) > 0
+    ON CONFLICT (id) DO UPDATE SET out_of_time = total.out_of_time + excluded.out_of_time
+)
+SELECT name, recalls, wait_s FROM noted

@@ -1,0 +1,56 @@
+"""Starts of this fetcher that were out of their time, on their way to PostgreSQL.
+
+The fetcher writes a request only if the clock says so, and looks at the clock again directly after. A process that is
+stopped in between writes late (docs/explanation/paced.md). The loop, which sees that, adds the start here. The recall
+watcher, which may wait for PostgreSQL, tells it: the site's clock is set behind the start, for all processes.
+"""
+
+from queue import SimpleQueue
+from typing import Final
+
+import structlog
+
+from ratelimit import clock, out_of_time
+from ratelimit.out_of_time import OutOfTime
+from workers.fetches.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+MOST_NAMED: Final = 20  # sites in a log line
+
+
+class StartsOutOfTime:
+    """What one fetcher has to tell: one entry for each site, however many starts there were."""
+
+    def __init__(self) -> None:
+        self._new: SimpleQueue[OutOfTime] = SimpleQueue()
+        self._left: list[OutOfTime] = []
+
+    def add(self, job: Job, late_by_s: float) -> None:
+        """Note that the request of this job has just been written, so late; never blocks. To be called at once."""
+        self._new.put(OutOfTime(site=job.site, slot_id=job.slot_id, at=clock.now()))
+        log.warning(
+            "started_out_of_time", **job.named, site=job.site, slot=job.slot_id, late_ms=round(late_by_s * 1000, 1)
+        )
+
+    def tell(self) -> None:
+        """Tell PostgreSQL, by one statement which waits for no other transaction; the rest is for the next call.
+
+        For the recall watcher's thread. Raises django.db.Error: nothing is forgotten then.
+        """
+        new = [self._new.get() for _ in range(self._new.qsize())]
+        self._left = out_of_time.merged([*self._left, *new])
+        if not self._left:
+            return
+        told = out_of_time.note(self._left)
+        self._left = list(told.left)
+        for site in told.noted:
+            log.info("site_set_behind", site=site.name, seconds=round(site.wait_s, 3), recalled=site.recalls)
+        for start in told.unknown:
+            log.warning("start_out_of_time_of_unknown_site", site=start.site)
+
+    def close(self) -> None:
+        """Say what could not be told."""
+        if self._left:
+            named = [start.site for start in self._left[:MOST_NAMED]]
+            log.warning("starts_out_of_time_not_told", sites=named, count=len(self._left))

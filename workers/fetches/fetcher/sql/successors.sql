@@ -1,0 +1,15 @@
+-- Find the successors that have the slots of cancelled fetches. Run by the fetcher that holds the slots. Reads only; each
+-- row is found by row look-up (docs/explanation/sql.md).
+SELECT
+    slot.id AS slot_id, job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
+    job.redirects, job.attempts, job.max_attempts,
+    slot.passed_on_at, job.is_robots,
+    NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
+    job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url
+FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0
+) AS job
+CROSS JOIN LATERAL (SELECT id, passed_on_at FROM ratelimit_slot WHERE id = wanted.slot_id OFFSET 0) AS slot
+CROSS JOIN LATERAL (SELECT obeys_robots FROM ratelimit_site WHERE id = job.site_id OFFSET 0) AS site
+WHERE job.state = 'running'

@@ -1,0 +1,53 @@
+"""Successors: the fetches that have got the slots of cancelled ones, which a fetcher held. For the claimer's thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import structlog
+from django.db import Error
+
+from workers.fetches.fetcher.claim import reconnecting, successors_of
+from workers.fetches.jobs import Event, Job, Snoozed
+from workers.fetches.robots import gate as robots_gate
+from workers.fetches.robots.files import RobotsFiles
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 200  # that are looked up by one call of the claimer, between two of which it takes messages
+MOST_NAMED: Final = 20  # slots in a log line
+
+
+class PassedOn(NamedTuple):
+    """A job that was cancelled, and whether its slot is free: its request was not written."""
+
+    job: Job
+    slot_is_free: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Successors:
+    """Those that were found: each takes a place, to be started or, with its event, to be stored."""
+
+    start: Sequence[tuple[Job, datetime]] = ()  # with the time since which it has the slot
+    events: Sequence[Event] = field(default=())
+
+    @property
+    def places(self) -> int:
+        return len(self.start) + len(self.events)
+
+
+def look_up(passed_on: Sequence[PassedOn], files: RobotsFiles) -> Successors:
+    """Look the successors of these jobs up, by one statement; those whose slots were used already are given back."""
+    try:
+        found = reconnecting(successors_of, [job for job, _ in passed_on])
+    except Error:  # sweep takes the successors back when their leases end
+        slots = [job.slot_id for job, _ in passed_on]
+        log.exception("successor_not_looked_up", fetches=len(slots), slots=slots[:MOST_NAMED])
+        return Successors()
+    free = {job.slot_id for job, slot_is_free in passed_on if slot_is_free}
+    used = [Snoozed(job=successor, slot_used=True) for successor, _ in found if successor.slot_id not in free]
+    since = {successor.fetch_id: at for successor, at in found}
+    jobs, turned_away = robots_gate.admit([job for job, _ in found if job.slot_id in free], files)
+    return Successors(start=[(job, since[job.fetch_id]) for job in jobs], events=[*used, *turned_away])
