@@ -84,6 +84,7 @@ class InFlight:
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
+        self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}
         self._recalled: dict[int, int] = {}  # by site: the last slot that is void
         self._passed_on: dict[int, datetime] = {}  # by slot: when it was passed on to the job that has it
 
@@ -95,6 +96,7 @@ class InFlight:
         job = held.job
         self._tasks[task] = held
         self._by_slot[job.slot_id] = task
+        self._by_site.setdefault(job.site_id, {})[task] = held
         if job.slot_id <= self._recalled.get(job.site_id, 0):
             task.cancel()
 
@@ -106,12 +108,22 @@ class InFlight:
         held = self._tasks.pop(task)
         if self._by_slot.get(held.job.slot_id) is task:
             del self._by_slot[held.job.slot_id]
+        of_site = self._by_site[held.job.site_id]
+        del of_site[task]
+        if not of_site:
+            del self._by_site[held.job.site_id]
         return held
 
     def give_back(self, is_void: Callable[[Job], bool] = lambda _: True) -> None:
         """End those jobs whose requests have not been written; they go back to the queue."""
         for task, held in list(self._tasks.items()):
             if held.stage in UNWRITTEN and is_void(held.job):
+                task.cancel()
+
+    def give_back_at(self, site_id: int, but: Job) -> None:
+        """End those jobs of one site whose requests have not been written, but for this one."""
+        for task, held in list(self._by_site.get(site_id, {}).items()):
+            if held.stage in UNWRITTEN and held.job is not but:
                 task.cancel()
 
     def apply(self, recalls: Iterable[Recall]) -> Iterator[HeldJob]:

@@ -38,7 +38,9 @@ class Waiting(NamedTuple):
     max_concurrency: int | None
     paused_until: datetime | None
     backed_off_until: datetime | None
+    refused_until: datetime | None
     backoff_error: str
+    backoff_reason: str
     backoff_level: int
     spacing_s: float
     grace_s: float
@@ -52,6 +54,11 @@ class Waiting(NamedTuple):
     ahead: int
     at_once: int
     held_runs: list[FoundRun]
+
+    @property
+    def has_used_up_quota(self) -> bool:
+        """Tell whether the site's back-off is due to a quota, as Site.has_used_up_quota does."""
+        return self.refused_until is not None
 
 
 def starts_in_s(row: Waiting, from_s: float) -> float:

@@ -144,12 +144,24 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
         yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
-        times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
-        text = f"The site {row.site} refused requests{times}, and is backed off."
-        if row.backoff_error:
-            text = f"The site {row.site} cannot be reached: {row.backoff_error}."
-        kind = "unreachable" if row.backoff_error else "backed off"
-        yield Blocker(kind=kind, text=text, until=row.backed_off_until, remedy=resume)
+        yield Blocker(kind=_held_kind(row), text=_held_text(row), until=row.backed_off_until, remedy=resume)
+
+
+def _held_kind(row: Waiting) -> str:
+    if row.backoff_error:
+        return "unreachable"
+    return "quota" if row.has_used_up_quota else "backed off"
+
+
+def _held_text(row: Waiting) -> str:
+    match _held_kind(row):
+        case "unreachable":
+            return f"The site {row.site} cannot be reached: {row.backoff_error}."
+        case "quota":
+            return f"The site {row.site} rests, as {row.backoff_reason}."
+    times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
+    said = f": {row.backoff_reason}" if row.backoff_reason else ""
+    return f"The site {row.site} refused requests{times}, and is backed off{said}."
 
 
 def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Blocker]) -> Iterator[Blocker]:

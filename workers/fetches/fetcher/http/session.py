@@ -11,7 +11,7 @@ On the loop's thread only; nothing here blocks or computes.
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from ipaddress import ip_address
 from typing import Any
@@ -36,8 +36,8 @@ from workers.fetches.fetcher.http.paced_request import (
 )
 from workers.fetches.fetcher.http.reachability import Reachability, has_route
 from workers.fetches.fetcher.http.resolver import GuardedResolver, NotLookedUp
-from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
+from workers.fetches.fetcher.refusals.asked import Headers
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES
@@ -69,18 +69,18 @@ CONNECTING = frozenset({Respect.LOOKUP, Respect.CONNECTION})
 class Session:
     """One a fetcher.
 
-    It calls `refused` with the job and the headers of an answer that refuses more requests, and `unreachable` with the
-    job after which a site counts as unreachable, and the error.
+    It calls `answered` with the job, the status and the headers of each answer whose head has come, and `unreachable`
+    with the job after which a site counts as unreachable, and the error.
     """
 
     def __init__(
         self,
         allowed: Allowed,
-        refused: Callable[[Job, Mapping[str, str]], None],
+        answered: Callable[[Job, int, Headers], None],
         unreachable: Callable[[Job, str], None],
     ) -> None:
         self._shared = Shared(allowed=allowed)
-        self._refused = refused
+        self._answered = answered
         self._unreachable = unreachable
         self._rests_until = NEVER
         self._descriptors_used = 0.0
@@ -222,8 +222,7 @@ class Session:
                 if attempt.started_at is None:
                     raise NotPaced("the request was not paced: install a version of aiohttp that Weir supports")
                 self._shared.reachability.reached(Respect.ANSWER)
-                if response.status in REFUSING:
-                    self._refused(attempt.job, response.headers)
+                self._answered(attempt.job, response.status, response.raw_headers)
                 if sum(len(name) + len(value) for name, value in response.raw_headers) > MOST_HEADER_BYTES:
                     raise AnswerTooLarge(f"the headers are larger than {MOST_HEADER_BYTES} bytes together")
                 return attempt.answer(response, await self._read(attempt, response))
