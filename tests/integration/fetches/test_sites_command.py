@@ -60,6 +60,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "max_concurrency": None,
                 "covers_subdomains": True,
                 "obeys_robots": None,
+                "refusing": None,
                 "backlog": 0,
                 "clears_in_s": 0.0,
                 "seen_per_s": 0.0,
@@ -69,6 +70,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "state": "idle",
                 "paused_until": None,
                 "backed_off_for_s": None,
+                "backed_off_as": None,
                 "unreachable": None,
             }
         ],

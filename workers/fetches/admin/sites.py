@@ -33,6 +33,7 @@ class SiteAdmin(ActingAdmin[Site], ActionsAdmin[Site]):
         "paused_until",
         "backed_off_until",
         "backoff_error",
+        "backoff_reason",
         "next_start",
     )
     list_filter = ("has_backlog", "covers_subdomains")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
+from ratelimit.changing.statuses import written
 from ratelimit.models import PAUSED_FOREVER, Site
 from ratelimit.rates import rate_text
 from workers.cli import terminal
@@ -47,6 +48,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "max_concurrency": row.max_concurrency,
         "covers_subdomains": row.covers_subdomains,
         "obeys_robots": row.obeys_robots,
+        "refusing": row.refusing,
         "backlog": site.backlog,
         "clears_in_s": round(site.clears_in_s, 3) if math.isfinite(site.clears_in_s) else None,
         "seen_per_s": round(site.seen_per_s, 3),
@@ -56,6 +58,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
+        "backed_off_as": row.backoff_reason or None if site.state == "backed off" else None,
         "unreachable": row.backoff_error if site.state == "unreachable" else None,
     }
 
@@ -117,9 +120,12 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "grace_s": site.effective_grace.total_seconds(),
         "covers_subdomains": site.covers_subdomains,
         "obeys_robots": site.obeys_robots,
+        "refusing": site.refusing,
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
+        "backed_off_as": site.backoff_reason or None if at.state == "backed off" else None,
+        "has_used_up_quota": at.state == "backed off" and site.has_used_up_quota,
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
     }
 
@@ -133,6 +139,8 @@ def _settings(site: Site) -> Iterator[str]:
         yield f"grace {site.grace.total_seconds():g} s"
     if site.covers_subdomains:
         yield "covers its subdomains"
+    if site.refusing is not None:
+        yield f"refuses by {written(site.refusing)}"
     if site.obeys_robots is not None:
         yield "obeys robots.txt" if site.obeys_robots else "does not obey robots.txt"
 
@@ -143,9 +151,10 @@ def _states(at: SiteNow) -> Iterator[str]:
     if at.is_paused:
         yield _paused(site.paused_until)
     if at.is_backed_off:
-        yield f"{'unreachable' if site.backoff_error else 'backed off'} until {_utc(site.backed_off_until):{WHEN}}"
-        if site.backoff_error:
-            yield terminal.printable(site.backoff_error)
+        held = "rests" if site.has_used_up_quota else "backed off"
+        yield f"{'unreachable' if site.backoff_error else held} until {_utc(site.backed_off_until):{WHEN}}"
+        if site.backoff_error or site.backoff_reason:
+            yield terminal.printable(site.backoff_error or site.backoff_reason)
     if at.state == "running":
         yield "running"
 

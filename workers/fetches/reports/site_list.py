@@ -63,9 +63,11 @@ class FoundSite(NamedTuple):
     max_concurrency: int | None
     covers_subdomains: bool
     obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
+    refusing: list[int] | None  # statuses by which it refuses; None: the usual ones
     paused_until: datetime | None  # may be over
     backed_off_until: datetime | None  # may be over
     backoff_error: str  # why the site is, or was, unreachable
+    backoff_reason: str  # what it answered, where it refused, or a quota is used up
     backoff_level: int  # back-offs in a row
     next_start: datetime
     now: datetime
