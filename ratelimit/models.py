@@ -184,10 +184,12 @@ class Site(models.Model):
         """Return the rate that was set, as it was written."""
         return rate_text(self.interval, self.written_rate)
 
-    @property
-    def has_used_up_quota(self) -> bool:
-        """Tell whether it is backed off, or was, as a quota is used up: it refused nothing."""
-        return self.refused_until is not None
+
+def held_state(error: str, refused_until: datetime | None) -> str:
+    """Return what a site is until `backed_off_until`, by its `backoff_error` and its `refused_until`."""
+    if error:
+        return "unreachable"
+    return "backed off" if refused_until is None else "resting"  # its quota is used up: it refused nothing
 
 
 class DeletedSite(models.Model):

@@ -201,7 +201,6 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         backoff_level=site.backoff_level,
         backoff_error=site.backoff_error,
         backoff_reason=site.backoff_reason,
-        has_used_up_quota=site.has_used_up_quota,
         next_start=site.next_start,
         queued=of.expected.queued,
         starts_in_s=finite(of.expected.starts_in_s),

@@ -20,7 +20,7 @@ from workers.fetches.reports.site_list import LONGEST_SEARCH
 
 LARGEST: int = 2**31 - 1
 Rate = Annotated[Text, Field(max_length=LONGEST_WRITTEN_RATE, description="3/s, 1/10s, 100/h, 1/day")]
-SiteState = Literal["paused", "unreachable", "backed off", "busy", "idle", "running"]
+SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
 
 
 class SiteSettings(Body):
@@ -98,7 +98,7 @@ class SiteListQuery(Body):
     search: Annotated[
         str, Field(max_length=LONGEST_SEARCH, description="how names begin; with a dot before it, how they end")
     ] = ""
-    state: Literal["", "paused", "unreachable", "backed off", "busy", "idle"] = ""
+    state: Literal["", "paused", "unreachable", "backed off", "resting", "busy", "idle"] = ""
     sort: Literal["name", "backlog", "refusals"] = "name"
     after: Cursor = ""
 
@@ -127,7 +127,6 @@ class SiteDetails(Answer):
     backoff_level: int
     backoff_error: str
     backoff_reason: str
-    has_used_up_quota: bool
     next_start: datetime
     queued: int
     starts_in_s: float | None

@@ -169,7 +169,7 @@ def test_a_quota_that_is_used_up_stops_what_waits_and_costs_a_statement(
     [line] = [line for line in logged if line["event"].startswith("site_")]
     assert (line["event"], line["reason"]) == ("site_rests", "its quota is used up (RateLimit)")
     assert line["seconds"] == pytest.approx(60, abs=1)
-    assert blockers(waiting[0])["quota"] == f"The site {site.name} rests, as its quota is used up (RateLimit)."
+    assert blockers(waiting[0])["resting"] == f"The site {site.name} rests, as its quota is used up (RateLimit)."
 
 
 def test_a_redirect_is_followed_when_its_time_is_over(serving: Serving, fetcher: Fetcher) -> None:

@@ -39,7 +39,7 @@ def pass_by(seconds: float) -> None:
 
 def known() -> tuple[int, str, bool]:
     site = Site.objects.get()
-    return site.backoff_level, site.backoff_reason, site.has_used_up_quota
+    return site.backoff_level, site.backoff_reason, site.refused_until is not None
 
 
 def test_nothing_starts_before_the_reset_and_what_was_reserved_is_recalled() -> None:
@@ -121,5 +121,5 @@ def test_hosts_that_get_a_site_of_their_own_rest_on() -> None:
     site_settings.rest("shop.example", 60, reason=QUOTA)
     site_settings.set_rate("a.shop.example", "10/s")
     own = Site.objects.get(name="a.shop.example")
-    assert (own.backoff_reason, own.has_used_up_quota, own.backoff_level) == (QUOTA, True, 0)
+    assert (own.backoff_reason, own.refused_until is not None, own.backoff_level) == (QUOTA, True, 0)
     assert own.backed_off_until == Site.objects.get(name="shop.example").backed_off_until

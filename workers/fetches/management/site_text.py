@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from ratelimit.changing.statuses import written
-from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.models import PAUSED_FOREVER, Site, held_state
 from ratelimit.rates import rate_text
 from workers.cli import terminal
 from workers.fetches.management import forecast_text
@@ -17,8 +17,15 @@ from workers.fetches.reports.site_status import SiteDetails, SiteNow
 from workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
-BACKED_OFF = frozenset({"backed off", "unreachable"})
-STYLES = {"paused": "yellow", "backed off": "yellow", "unreachable": "red", "busy": "green", "idle": "dim"}
+BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})
+STYLES = {
+    "paused": "yellow",
+    "backed off": "yellow",
+    "resting": "yellow",
+    "unreachable": "red",
+    "busy": "green",
+    "idle": "dim",
+}
 
 
 def as_table(sites: Sequence[SiteStatus]) -> str:
@@ -58,7 +65,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
-        "backed_off_as": row.backoff_reason or None if site.state == "backed off" else None,
+        "backed_off_as": row.backoff_reason or None if site.state in BACKED_OFF else None,
         "unreachable": row.backoff_error if site.state == "unreachable" else None,
     }
 
@@ -124,8 +131,7 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
-        "backed_off_as": site.backoff_reason or None if at.state == "backed off" else None,
-        "has_used_up_quota": at.state == "backed off" and site.has_used_up_quota,
+        "backed_off_as": site.backoff_reason or None if at.state in BACKED_OFF else None,
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
     }
 
@@ -151,8 +157,8 @@ def _states(at: SiteNow) -> Iterator[str]:
     if at.is_paused:
         yield _paused(site.paused_until)
     if at.is_backed_off:
-        held = "rests" if site.has_used_up_quota else "backed off"
-        yield f"{'unreachable' if site.backoff_error else held} until {_utc(site.backed_off_until):{WHEN}}"
+        held = held_state(site.backoff_error, site.refused_until)
+        yield f"{held} until {_utc(site.backed_off_until):{WHEN}}"
         if site.backoff_error or site.backoff_reason:
             yield terminal.printable(site.backoff_error or site.backoff_reason)
     if at.state == "running":

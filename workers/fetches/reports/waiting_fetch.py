@@ -55,11 +55,6 @@ class Waiting(NamedTuple):
     at_once: int
     held_runs: list[FoundRun]
 
-    @property
-    def has_used_up_quota(self) -> bool:
-        """Tell whether the site's back-off is due to a quota, as Site.has_used_up_quota does."""
-        return self.refused_until is not None
-
 
 def starts_in_s(row: Waiting, from_s: float) -> float:
     """Return in how many seconds the turn of a queued fetch comes, if nothing can start before `from_s`."""

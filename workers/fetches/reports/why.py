@@ -19,7 +19,7 @@ from django.conf import settings
 from django.template.defaultfilters import pluralize
 
 from postgres import statements
-from ratelimit.models import PAUSED_FOREVER
+from ratelimit.models import PAUSED_FOREVER, held_state
 from ratelimit.rates import rate_text
 from ratelimit.site_names import as_argument
 from workers import task_names
@@ -144,20 +144,15 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
         yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
-        yield Blocker(kind=_held_kind(row), text=_held_text(row), until=row.backed_off_until, remedy=resume)
+        kind = held_state(row.backoff_error, row.refused_until)
+        yield Blocker(kind=kind, text=_held_text(row, kind), until=row.backed_off_until, remedy=resume)
 
 
-def _held_kind(row: Waiting) -> str:
-    if row.backoff_error:
-        return "unreachable"
-    return "quota" if row.has_used_up_quota else "backed off"
-
-
-def _held_text(row: Waiting) -> str:
-    match _held_kind(row):
+def _held_text(row: Waiting, state: str) -> str:
+    match state:
         case "unreachable":
             return f"The site {row.site} cannot be reached: {row.backoff_error}."
-        case "quota":
+        case "resting":
             return f"The site {row.site} rests, as {row.backoff_reason}."
     times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
     said = f": {row.backoff_reason}" if row.backoff_reason else ""
