@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from django.db import DataError
 
 from ratelimit import clock, site_settings, slots
 from ratelimit.pacing import CONFIRMED_FOR_S
@@ -24,6 +25,7 @@ class Database:
         self.ahead_s = 0.0
         self.asked_at: list[float] = []
         self.told: list[str] = []
+        self.unstorable = ""
         self.watcher: RecallWatcher
         self.locked: set[str] = set()
         self.answer: Rest | None = None  # comes while a statement runs
@@ -44,6 +46,8 @@ class Database:
             self.answers -= 1
             self.watcher.rest(self.answer)
         self.ahead_s += recall_watcher.PATIENCE if site in self.locked else STATEMENT_S
+        if site == self.unstorable:
+            raise DataError
         if site in self.locked:
             raise site_settings.SiteBusy(site)
         return None
@@ -85,3 +89,17 @@ def test_a_site_that_says_the_same_on_each_answer_costs_a_statement_between_two_
     finally:
         assert watcher.close(10)
     assert Counter(database.told)["loud.example"] <= 1 + len(database.asked_at)
+
+
+def test_what_cannot_be_stored_of_one_site_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is logged, and given up."""
+    database = Database(monkeypatch)
+    database.unstorable = "odd.example"
+    watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
+    try:
+        for site in ("odd.example", "a.example", "b.example"):
+            watcher.rest(Rest(site=site, slot_id=1))
+        wait_for(lambda: len(database.told) == 3, 10, "all sites to be told of")
+    finally:
+        assert watcher.close(10)
+    assert Counter(database.told)["odd.example"] == 1

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ratelimit.models import LONGEST_REASON
 from workers.fetches.fetcher.refusals.asked import TEMPORARY, Asked, asks_to_rest, redirect_wait_s
 from workers.fetches.fetcher.refusals.quotas import NAMES, SHORTEST_S
 
@@ -64,6 +65,8 @@ RETRY_AFTER: list[tuple[str, float | None]] = [
     ("Sat, 21 Nov 2026 10:02:61 GMT", None),
     ("Fri, 31 Dec 99999999999999999999 23:59:59 GMT", None),
     ("Fri, 31 Dec 9999 24:00:00 GMT", None),
+    ("Sat, 21 Nov 2026 10:02:00 GMT (\x1b[31m)", None),
+    ("Sat, 21 Nov 2026 10:02:00 GMT (\0)", None),
     ("Sat, 21 Nov 2026 10:02:00 +99999999999999999999", None),
 ]
 
@@ -211,9 +214,10 @@ def test_a_redirect_may_ask_to_wait() -> None:
     ),
 )
 def test_no_header_is_an_error(status: int, headers: list[tuple[bytes, bytes]]) -> None:
-    """Whatever a site sends, it asks for something, or nothing; a stated time is more than 0."""
+    """Whatever a site sends, it asks for something, or nothing; a stated time is more than 0, a reason can be shown."""
     asked = asks_to_rest(status, headers)
     assert asked is None or asked.seconds is None or asked.seconds > 0
+    assert asked is None or (asked.reason.isprintable() and len(asked.reason) <= LONGEST_REASON)
     assert 0.0 <= redirect_wait_s(headers) <= 86_400.0
 
 

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import TypedDict
 
 import structlog
-from django.db import Error, connection
+from django.db import DataError, Error, connection
 
 from ratelimit import clock, site_settings, sites, slots
 from ratelimit.slots import Recall
@@ -130,6 +130,9 @@ def _leave_alone(rest: Rest) -> bool:
             seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
+    except DataError:  # or what cannot be stored of one site would hold up all others
+        log.exception("rest_not_told", site=rest.site)
+        return True
     except sites.UnknownSite:
         log.warning("refusal_of_unknown_site", site=rest.site)
         return True

@@ -33,7 +33,7 @@ class Time(NamedTuple):
 
     seconds: float | None
     until: datetime | None
-    text: str  # as it was written, or ""
+    text: str  # as it was written, in printable characters of ASCII; or ""
 
     @property
     def length(self) -> tuple[float, datetime]:
@@ -64,8 +64,8 @@ def texts(lines: Sequence[bytes]) -> Iterator[str]:
     """Yield the values of a header; numbers may be several on one line, as a list."""
     for line in lines[:MOST_LINES]:
         raw = line.strip(BLANKS)
-        if 0 < len(raw) <= LONGEST:
-            text = raw.decode("latin-1")
+        text = raw.decode("latin-1") if len(raw) <= LONGEST and raw.isascii() else ""
+        if text and text.isprintable():  # what is read is stored and shown
             yield from (part.strip() for part in text.split(",")) if _NUMBERS.fullmatch(text) else [text]
 
 
