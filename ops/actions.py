@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from notifications import user_keys
 from ops.filters import Chosen
+from ratelimit.changing.statuses import parse_statuses, written
 from ratelimit.rates import parse_duration
 from ratelimit.site_settings import DEFAULT
 from workers.audit.acting import Action, Actor
@@ -37,6 +38,22 @@ class Duration(forms.CharField):
         text = super().clean(value)
         try:
             return parse_duration(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class Statuses(forms.CharField):
+    """403, 999."""
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  Django's signature
+        """Return the text of what is stored."""
+        return written(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[int] | None:  # noqa: ANN401  Django's signature
+        """Read them; nothing is the default."""
+        text = super().clean(value)
+        try:
+            return parse_statuses(text) if text else None
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
@@ -79,11 +96,26 @@ class SetSite(Reason):
     grace = Duration(label="Grace", required=False, help_text="How late a start may be, 15ms to 1d; empty: as fits.")
     covers_subdomains = forms.BooleanField(label="Hosts below it share its rate", required=False)
     obeys_robots = forms.NullBooleanField(label="Obeys robots.txt", help_text="Unknown: as WEIR_OBEY_ROBOTS says.")
+    refusing = Statuses(
+        label="Refuses by",
+        required=False,
+        help_text="Statuses beside 429 and 503, such as 403, 999; empty: as usual, some others with a Retry-After.",
+    )
     seen = forms.CharField(
         widget=forms.HiddenInput,
         error_messages={"required": "Open this form anew: it does not say which settings you have seen."},
     )
-    field_order = ("rate", "burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "why", "seen")
+    field_order = (
+        "rate",
+        "burst",
+        "max_concurrency",
+        "grace",
+        "covers_subdomains",
+        "obeys_robots",
+        "refusing",
+        "why",
+        "seen",
+    )
 
 
 class RetryFailed(Reason):
@@ -134,7 +166,7 @@ class Deed:
 
 def _set(actor: Actor, host: str, values: Values) -> None:
     settings = {name: values[name] for name in ("burst", "covers_subdomains")}
-    for name in ("max_concurrency", "grace", "obeys_robots"):
+    for name in ("max_concurrency", "grace", "obeys_robots", "refusing"):
         settings[name] = DEFAULT if values[name] is None else values[name]
     sites.set_rate(actor, host, values["rate"], why=values["why"], seen=values["seen"], **settings)
 

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
-from django.db.models import F, Q, Value
+from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Coalesce, Collate, Greatest, Least, Now, Reverse
 
 from ratelimit.rates import rate_text
@@ -16,7 +17,17 @@ SHORTEST_GRACE = timedelta(milliseconds=15)  # less would be used up by the hand
 LONGEST_GRACE = timedelta(days=1)
 FARTHEST_S = 100 * 366 * 86_400.0  # the longest wait or pause: PostgreSQL's timestamps have an end
 LONGEST_WRITTEN_RATE = 50  # characters; COUNT/PERIOD has 9 digits, 15 digits and a unit at most
+ALWAYS_REFUSING = (429, 503)  # statuses by which every site refuses more requests
+REFUSING_FROM, REFUSING_TO = 400, 999  # the statuses that a site's setting may name
+MOST_REFUSING = 20  # statuses in it
+LONGEST_REASON = 200  # characters of Site.backoff_reason
 MOST_SLOTS = 10_000  # in one reservation, and in one burst
+# A site's setting adds to what every site has; a test of all elements is one of PostgreSQL's own.
+REFUSING_IS_USABLE = Q(refusing__isnull=True) | Q(
+    Q(refusing__contains=list(ALWAYS_REFUSING), refusing__len__lte=MOST_REFUSING),
+    Func(F("refusing"), template=f"({REFUSING_FROM} <= ALL (%(expressions)s))", output_field=models.BooleanField()),
+    Func(F("refusing"), template=f"({REFUSING_TO} >= ALL (%(expressions)s))", output_field=models.BooleanField()),
+)
 
 
 class Site(models.Model):
@@ -46,6 +57,12 @@ class Site(models.Model):
         null=True, blank=True, help_text="from robots.txt; raises the interval, never lowers it"
     )
     obeys_robots = models.BooleanField(null=True, blank=True, help_text="empty = WEIR_OBEY_ROBOTS")
+    refusing = ArrayField(
+        models.PositiveSmallIntegerField(),
+        null=True,
+        blank=True,
+        help_text="statuses by which it refuses more requests; empty = 429 and 503, and with a Retry-After some others",
+    )
     paused_until = models.DateTimeField(null=True, blank=True)
     backed_off_until = models.DateTimeField(null=True, blank=True)
     backoff_level = models.PositiveSmallIntegerField(db_default=0, help_text="back-offs in a row")
@@ -54,6 +71,17 @@ class Site(models.Model):
     )
     backoff_error = models.CharField(
         max_length=300, blank=True, db_default="", help_text="why it is unreachable; empty where it refused requests"
+    )
+    backoff_reason = models.CharField(
+        max_length=LONGEST_REASON,
+        blank=True,
+        db_default="",
+        help_text="what it answered that nothing starts before backed_off_until; empty where it cannot be reached",
+    )
+    refused_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="where backed_off_until is due to a quota that is used up: the end of what it refused",
     )
     # The fence: all slots up to this one are void. Their holders ask for recalls many times a second.
     recalled_slot = models.BigIntegerField(db_default=0)
@@ -116,6 +144,7 @@ class Site(models.Model):
                 condition=Q(max_concurrency__isnull=True) | Q(max_concurrency__gte=1),
                 name="site_concurrency_positive",
             ),
+            models.CheckConstraint(condition=REFUSING_IS_USABLE, name="site_refusing_usable"),
             models.CheckConstraint(
                 condition=Q(has_backlog=False) | Q(due_at__isnull=True), name="site_with_backlog_has_no_due_at"
             ),
@@ -156,6 +185,13 @@ class Site(models.Model):
     def rate(self) -> str:
         """Return the rate that was set, as it was written."""
         return rate_text(self.interval, self.written_rate)
+
+
+def held_state(error: str, refused_until: datetime | None) -> str:
+    """Return what a site is until `backed_off_until`, by its `backoff_error` and its `refused_until`."""
+    if error:
+        return "unreachable"
+    return "backed off" if refused_until is None else "resting"  # its quota is used up: it refused nothing
 
 
 class StartTotal(models.Model):

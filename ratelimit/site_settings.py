@@ -5,13 +5,13 @@ recalls the slots that are reserved already (see ratelimit.pacing).
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import partial
 from random import random
-from typing import Final, NamedTuple
+from typing import Final
 
 from django.conf import settings
 from django.db import OperationalError, transaction
@@ -20,7 +20,9 @@ from psycopg.errors import LockNotAvailable
 from postgres import statements
 from postgres.moments import in_utc
 from ratelimit import site_names
-from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_GRACE, MOST_SLOTS, PAUSED_FOREVER, SHORTEST_GRACE, Site
+from ratelimit.changing.rows import BackedOffSite, ChangedSite, HeldSite, RecalledSite
+from ratelimit.changing.values import check_settings, check_stated, usable_refusing
+from ratelimit.models import FARTHEST_S, LONG_AGO, LONGEST_REASON, PAUSED_FOREVER, Site
 from ratelimit.pacing import CONFIRMED_FOR_S
 from ratelimit.rates import parse_rate, spelled
 from ratelimit.sites import LOCK, UnknownSite, known_sites, unknown_site
@@ -52,38 +54,6 @@ DEFAULT = Default.DEFAULT
 Within = Callable[[], AbstractContextManager[object]]
 
 
-class HeldSite(NamedTuple):
-    """A site whose row is locked: the named one, or one above it that covers subdomains."""
-
-    id: int
-    name: str
-    covers_subdomains: bool
-
-
-class RecalledSite(NamedTuple):
-    """A site that was recalled, its clock, and whether that is farther ahead than the rate needs."""
-
-    id: int
-    next_start: datetime
-    is_reserved_ahead: bool
-
-
-class ChangedSite(NamedTuple):
-    """A site that was created, or changed: `is_reserved_ahead` if the change recalled what is reserved."""
-
-    id: int
-    next_start: datetime
-    covers_subdomains: bool
-    is_reserved_ahead: bool | None  # None: it was created
-
-
-class BackedOffSite(NamedTuple):
-    """A site at which nothing starts for some time."""
-
-    id: int
-    wait_s: float
-
-
 class SiteBusy(Exception):
     """Other transactions locked the site's row for longer than the caller would wait: nothing has changed."""
 
@@ -97,6 +67,7 @@ def set_rate(
     grace: timedelta | Default | None = None,
     covers_subdomains: bool | None = None,
     obeys_robots: bool | Default | None = None,
+    refusing: Collection[int] | Default | None = None,
     within: Within = nullcontext,
 ) -> None:
     """Create the site at this rate, or change it. What is None stays as it is; DEFAULT restores the default.
@@ -109,13 +80,18 @@ def set_rate(
     is reserved there is recalled, too. From half a second after the change, no host is asked sooner after its last
     request than its new site's interval. Fetches that are queued for these hosts follow, a few thousand a second.
 
+    `refusing` are the statuses by which the site refuses more requests; 429 and 503 always do. By default, so do 403,
+    413, 420, 502, 529 and 999 where the answer says until when.
+
     Raises InvalidRate, UnknownSite where there is neither a site nor a rate, ValueError for a burst outside 1 to
-    10,000, a concurrency below 1 and a grace outside 15 ms to one day, and SiteBusy where other transactions hold the
-    site for half a minute.
+    10,000, a concurrency below 1, a grace outside 15 ms to one day, and a status outside 400 to 999, or more than 20;
+    and SiteBusy where other transactions hold the site for half a minute.
     """
-    _check_settings(burst, max_concurrency, grace)
+    check_settings(burst, max_concurrency, grace)
+    statuses = refusing if refusing is None or refusing is DEFAULT else usable_refusing(refusing)
     site = site_names.canonical(site)
-    settable = {"max_concurrency": max_concurrency, "grace": grace, "obeys_robots": obeys_robots}
+    settable: dict[str, object] = {"max_concurrency": max_concurrency, "grace": grace}
+    settable |= {"obeys_robots": obeys_robots, "refusing": statuses}
     parameters = {
         "site": site,
         "interval": None if rate is None else parse_rate(rate),
@@ -160,11 +136,13 @@ def back_off(
     until: datetime | None = None,
     slot: int | None = None,
     error: str = "",
+    reason: str = "",
     patience_s: float | None = None,
 ) -> float | None:
     """Start nothing at the site for `seconds`, or until a moment, in any process: the site refuses requests.
 
-    With an `error`, the site is not reached at all. It is then tried again once a minute at least.
+    With an `error`, the site is not reached at all. It is then tried again once a minute at least. `reason` is what it
+    answered, for people.
 
     Of overlapping back-offs, the longest counts. A stated time is cut to WEIR_RETRY_AFTER_MAX. Without one, the time
     doubles with each back-off in a row, from 5 s to an hour, and up to half of it is added at random. The row ends when
@@ -176,19 +154,44 @@ def back_off(
     Returns the seconds, None where nothing changed. Raises UnknownSite; ValueError for a negative time, a naive `until`
     and two times at once; and SiteBusy where other transactions lock the site's row for longer than `patience_s`.
     """
-    _check_stated(seconds, until)
+    check_stated(seconds, until)
     until = in_utc("until", until)
+    said = {"slot": slot, "error": error[:LONGEST_ERROR], "reason": reason[:LONGEST_REASON]}
+    return _leave_alone(site, {"seconds": seconds, "until": until, **said}, patience_s, is_refusal=True)
+
+
+def rest(
+    site: str,
+    seconds: float | None = None,
+    *,
+    until: datetime | None = None,
+    reason: str,
+    patience_s: float | None = None,
+) -> float | None:
+    """Start nothing at the site for `seconds`, or until a moment, in any process: a quota is used up there.
+
+    As `back_off`, but the site has refused nothing: no later back-off is longer for it. Without a time, or with one
+    that is over, nothing changes.
+    """
+    check_stated(seconds, until)
+    until = in_utc("until", until)
+    said = {"slot": None, "error": "", "reason": reason[:LONGEST_REASON]}
+    return _leave_alone(site, {"seconds": seconds, "until": until, **said}, patience_s, is_refusal=False)
+
+
+def _leave_alone(
+    site: str, stated: Mapping[str, object], patience_s: float | None, *, is_refusal: bool
+) -> float | None:
     site = site_names.canonical(site)
     if known := known_sites({site}):
         site = known[site].name
     parameters = {
+        **stated,
         "site": site,
-        "slot": slot,
-        "seconds": seconds,
-        "until": until,
+        "is_refusal": is_refusal,
         "shortest": SHORTEST_BACK_OFF,
-        "longest": LONGEST_UNREACHABLE if error else LONGEST_BACK_OFF,
-        "error": error[:LONGEST_ERROR],
+        "longest": LONGEST_UNREACHABLE if stated["error"] else LONGEST_BACK_OFF,
+        "long_ago": LONG_AGO,
         "quiet": QUIET,
         "most": settings.WEIR_RETRY_AFTER_MAX,
         "chance": random(),  # noqa: S311  jitter
@@ -203,25 +206,6 @@ def back_off(
     if not rows and not Site.objects.filter(name=site).exists():
         raise UnknownSite(site)
     return rows[0].wait_s if rows else None
-
-
-def _check_settings(
-    burst: int | None, max_concurrency: int | Default | None, grace: timedelta | Default | None
-) -> None:
-    for name, value in (("burst", burst), ("max_concurrency", max_concurrency)):
-        if isinstance(value, int) and value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value}.")
-    if burst is not None and burst > MOST_SLOTS:
-        raise ValueError(f"burst must be at most {MOST_SLOTS}, not {burst}.")
-    if isinstance(grace, timedelta) and not SHORTEST_GRACE <= grace <= LONGEST_GRACE:
-        raise ValueError(f"grace must be between 15 ms and one day, not {grace}.")
-
-
-def _check_stated(seconds: float | None, until: datetime | None) -> None:
-    if seconds is not None and until is not None:
-        raise ValueError("A back-off takes seconds or until, not both.")
-    if seconds is not None and not seconds >= 0:  # nan, too
-        raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
 
 
 def _change_one(statement: str, parameters: Mapping[str, object], within: Within) -> None:

@@ -153,7 +153,8 @@ def _changeable(host: str) -> str:
 
 def _settings(wanted: schemas.NewSettings) -> Mapping[str, Any]:
     grace = None if wanted.grace_s is None else timedelta(seconds=wanted.grace_s)
-    or_default = {"max_concurrency": wanted.max_concurrency, "grace": grace, "obeys_robots": wanted.obeys_robots}
+    or_default: dict[str, object] = {"max_concurrency": wanted.max_concurrency, "grace": grace}
+    or_default |= {"obeys_robots": wanted.obeys_robots, "refusing": wanted.refusing}
     return {
         "burst": wanted.burst,
         "covers_subdomains": wanted.covers_subdomains,
@@ -182,6 +183,7 @@ def _listed(site: site_list.SiteStatus) -> schemas.ListedSite:
         paused_until=row.paused_until,
         backed_off_until=row.backed_off_until,
         backoff_error=row.backoff_error,
+        backoff_reason=row.backoff_reason,
         backoff_level=row.backoff_level,
         starts_out_of_time=row.starts_out_of_time,
         out_of_time_at=row.out_of_time_at,
@@ -200,6 +202,7 @@ def _details(of: SiteDetails) -> schemas.SiteDetails:
         backed_off_until=site.backed_off_until,
         backoff_level=site.backoff_level,
         backoff_error=site.backoff_error,
+        backoff_reason=site.backoff_reason,
         starts_out_of_time=site.starts_out_of_time,
         out_of_time_at=site.out_of_time_at,
         next_start=site.next_start,

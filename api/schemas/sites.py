@@ -6,13 +6,21 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from api.schemas.values import Answer, Body, Count, Cursor, Digits, Flag, Next, Seconds, Text, Why
-from ratelimit.models import LONGEST_GRACE, LONGEST_WRITTEN_RATE, MOST_SLOTS, SHORTEST_GRACE
+from ratelimit.models import (
+    LONGEST_GRACE,
+    LONGEST_WRITTEN_RATE,
+    MOST_REFUSING,
+    MOST_SLOTS,
+    REFUSING_FROM,
+    REFUSING_TO,
+    SHORTEST_GRACE,
+)
 from workers.fetches.reports.forecast import MOST_ADDED
 from workers.fetches.reports.site_list import LONGEST_SEARCH
 
 LARGEST: int = 2**31 - 1
 Rate = Annotated[Text, Field(max_length=LONGEST_WRITTEN_RATE, description="3/s, 1/10s, 100/h, 1/day")]
-SiteState = Literal["paused", "unreachable", "backed off", "busy", "idle", "running"]
+SiteState = Literal["paused", "unreachable", "backed off", "resting", "busy", "idle", "running"]
 
 
 class SiteSettings(Body):
@@ -33,6 +41,13 @@ class SiteSettings(Body):
     ] = None
     covers_subdomains: Flag = False
     obeys_robots: Annotated[Flag | None, Field(description="null: as WEIR_OBEY_ROBOTS says")] = None
+    refusing: Annotated[
+        list[Annotated[Count, Field(ge=REFUSING_FROM, le=REFUSING_TO)]] | None,
+        Field(
+            max_length=MOST_REFUSING,
+            description="statuses by which it refuses more requests, beside 429 and 503; null: as usual",
+        ),
+    ] = None
 
 
 class NewSettings(SiteSettings):
@@ -64,6 +79,7 @@ class ListedSite(Answer):
     paused_until: datetime | None
     backed_off_until: datetime | None
     backoff_error: str
+    backoff_reason: str
     backoff_level: int
     starts_out_of_time: int
     out_of_time_at: datetime | None
@@ -84,7 +100,7 @@ class SiteListQuery(Body):
     search: Annotated[
         str, Field(max_length=LONGEST_SEARCH, description="how names begin; with a dot before it, how they end")
     ] = ""
-    state: Literal["", "paused", "unreachable", "backed off", "busy", "idle"] = ""
+    state: Literal["", "paused", "unreachable", "backed off", "resting", "busy", "idle"] = ""
     sort: Literal["name", "backlog", "refusals"] = "name"
     after: Cursor = ""
 
@@ -112,6 +128,7 @@ class SiteDetails(Answer):
     backed_off_until: datetime | None
     backoff_level: int
     backoff_error: str
+    backoff_reason: str
     starts_out_of_time: int
     out_of_time_at: datetime | None
     next_start: datetime

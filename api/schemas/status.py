@@ -40,6 +40,7 @@ class Numbers(Answer):
     sites: int
     paused: int
     backed_off: int
+    resting: int
     unreachable: int
     stalled: int
     halted: int

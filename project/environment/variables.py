@@ -240,7 +240,8 @@ class Retention(Group):
         description="How long notifications are kept after they were read (90 days). Unread ones are kept for ever.",
     )
     WEIR_RETRY_AFTER_MAX: PositiveSeconds = Field(
-        default=DAY_S, description="The longest `Retry-After` that is obeyed; longer ones are cut to it."
+        default=DAY_S,
+        description="The longest `Retry-After`, or reset of a quota, that is obeyed; longer ones are cut to it.",
     )
     WEIR_SITE_RETENTION: PositiveSeconds = Field(
         default=30 * DAY_S,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
+from ratelimit.changing.statuses import parse_statuses
 from ratelimit.rates import parse_duration
 from workers.cli.suggestions import no_such_word
 
@@ -50,6 +51,14 @@ def duration(text: str) -> timedelta:
 def seconds(text: str) -> float:
     """Return the length of time in seconds: what `duration` reads."""
     return duration(text).total_seconds()
+
+
+def statuses(text: str) -> list[int]:
+    """Return the statuses of HTTP: 403,999."""
+    try:
+        return parse_statuses(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def utf8(text: str) -> str:

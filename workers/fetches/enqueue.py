@@ -84,8 +84,8 @@ def request_fetches(
     Each is accepted: it ends `done`, `failed` or `cancelled`. A text that is no URL Weir fetches, or whose address or
     port the settings forbid, is stored as a failed fetch that says why, and hinders none of the others. Higher
     `priority` goes first within a site, then age. `not_before` (aware) is the earliest start. `max_attempts` bounds the
-    attempts after network errors and answers of 429 and 5xx. `on_done` is a Celery task, or its name: it is called with
-    the fetch's id when the fetch has ended, at least once.
+    attempts after network errors, and answers that refuse (429) or fail (5xx). `on_done` is a Celery task, or its name:
+    it is called with the fetch's id when the fetch has ended, at least once.
     With `revalidate` the site is asked only whether the last good result of the URL still holds, if there is one. Where
     it does, the fetch ends `done` with status 304, and its `content` is the earlier body.
 

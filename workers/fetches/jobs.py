@@ -36,6 +36,7 @@ class Job:
     validators: Validators | None = None
     is_robots: bool = False  # a robots.txt that Weir itself asks for
     obeys_robots: bool = False  # is requested only if the robots.txt of its origin allows it
+    refusing: tuple[int, ...] | None = None  # the statuses by which its site refuses more; None = the usual ones
     correlation_id: str = ""  # of what asked for it
     traceparent: str = ""  # the same, for spans
     first_url: str = ""  # of one that was redirected: the URL as it was asked for

@@ -20,7 +20,7 @@ class State(models.TextChoices):
     QUEUED = "queued"  # waits for dispatch
     RESERVED = "reserved"  # has a slot; a message with its id is on its way to a fetcher
     RUNNING = "running"  # a fetcher has claimed it
-    DONE = "done"  # an answer is stored, of any status below 500 but 429
+    DONE = "done"  # an answer is stored, of any status below 500 that refuses nothing
     FAILED = "failed"  # `error` says why
     CANCELLED = "cancelled"
 

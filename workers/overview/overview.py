@@ -40,6 +40,7 @@ class Numbers(NamedTuple):
     sites: int  # that have fetches to come
     paused: int  # of these
     backed_off: int
+    resting: int  # as a quota is used up
     unreachable: int
     stalled: int  # sites at which due fetches do not start, though nothing is known to be in their way
     stalled_fetch: int | None

@@ -51,11 +51,14 @@ def _of_fetches(numbers: Numbers) -> Iterator[Metric]:
         "Since the oldest due fetch became due; 0: none is.",
         numbers.oldest_due_s or 0,
     )
-    sites = {name: getattr(numbers, name) for name in ("paused", "backed_off", "unreachable", "stalled", "halted")}
+    sites = {
+        name: getattr(numbers, name) for name in ("paused", "backed_off", "resting", "unreachable", "stalled", "halted")
+    }
     yield gauges(
         "weir_sites",
-        "Sites with fetches to come that are held: paused; backed_off; unreachable; stalled: due fetches do not start, "
-        f"though nothing is known to be in their way; halted: paused until somebody resumes them. {BOUNDED}",
+        "Sites with fetches to come that are held: paused; backed_off; resting: a quota is used up; unreachable; "
+        "stalled: due fetches do not start, though nothing is known to be in their way; halted: paused until somebody "
+        f"resumes them. {BOUNDED}",
         "state",
         sites,
     )

@@ -1,10 +1,12 @@
--- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it), or
--- because it could not be reached, as `error` says ('' where it was).
+-- Start nothing at the site for some time, because it refused the start in `slot` (NULL: the caller decided it); or
+-- because it could not be reached, as `error` says ('' where it was); or because a quota is used up, and nothing was
+-- refused (`is_refusal` is false). `reason` is what it answered.
 -- Refusals in slots that were reserved before the last back-off belong to that back-off: all of them count once.
 -- A stated time counts from now, and the longest holds. Without one, or where `until` has passed, the time is
 -- `shortest` seconds, twice as long for each back-off in a row, at most `longest`, and up to half longer by `chance`.
 -- The row of back-offs ends when the site refuses nothing for as long as the next one would be, and for `quiet` seconds
--- at least.
+-- at least. A quota adds nothing to the row, and does not keep it from ending: where it holds longer than what was
+-- refused, `refused_until` is the end of that. It is NULL where `backed_off_until` is.
 -- Recalls the reserved slots. The site's row is locked before anything is computed (locked clock). The statement waits
 -- for the lock no longer than `patience`, and then fails (0: no limit). Returns no row where nothing changed, and where
 -- there is no such site.
@@ -13,12 +15,16 @@
 -- locked    the site's row
 -- timed     the clock, read under the lock
 -- counted   how many back-offs in a row this is
--- decided   the end of the back-off
+-- decided   the end of this back-off
+-- changing  whether that changes anything
 -- recalled  the last slot that is void
 WITH patience AS MATERIALIZED (
     SELECT set_config('lock_timeout', %(patience)s, true)
 ), locked AS MATERIALIZED (
-    SELECT id, backed_off_until, backoff_level, backoff_error, %(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot AS is_new
+    SELECT
+        id, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until, backoff_level, backoff_error,
+        backoff_reason, backed_off_slot,
+        %(is_refusal)s AND (%(slot)s::bigint IS NULL OR %(slot)s > backed_off_slot) AS is_new
     FROM patience, ratelimit_site
     WHERE name = %(site)s
     FOR NO KEY UPDATE OF ratelimit_site
@@ -33,9 +39,10 @@ WITH patience AS MATERIALIZED (
     SELECT
         timed.*,
         CASE
+            WHEN NOT %(is_refusal)s THEN CASE WHEN backoff_error = '' THEN backoff_level ELSE 0 END
             WHEN NOT is_new THEN backoff_level
             WHEN (backoff_error = '') <> (%(error)s = '') THEN 1  -- a site that is reached again, and refuses
-            WHEN backed_off_until < now - make_interval(
+            WHEN refused_until < now - make_interval(
                 secs => greatest(%(quiet)s::float8, least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ backoff_level))
             ) THEN 1
             ELSE least(backoff_level + 1, 30)
@@ -44,23 +51,32 @@ WITH patience AS MATERIALIZED (
 ), decided AS (
     SELECT
         counted.*,
-        greatest(backed_off_until, now + make_interval(secs => CASE
+        now + make_interval(secs => CASE
             WHEN stated IS NOT NULL THEN least(stated, %(most)s::float8)
             WHEN is_new THEN
                 least(%(longest)s::float8, %(shortest)s::float8 * 2 ^ (level - 1)) * (1 + %(chance)s::float8 / 2)
             ELSE 0
-        END)) AS until
+        END) AS until
     FROM counted
+), changing AS (
+    SELECT decided.*, until > greatest(backed_off_until, now) AS is_longer
+    FROM decided
+    WHERE is_new OR until > greatest(backed_off_until, now)
 ), recalled AS (
-    SELECT nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) AS slot FROM decided
+    SELECT nextval(pg_get_serial_sequence('ratelimit_slot', 'id')) AS slot FROM changing
 )
 UPDATE ratelimit_site AS site
-SET backed_off_until = decided.until,
-    backoff_level = decided.level,
+SET backed_off_until = greatest(changing.backed_off_until, changing.until),
+    refused_until = CASE
+        WHEN NOT %(is_refusal)s THEN coalesce(changing.refused_until, %(long_ago)s)
+        WHEN NOT is_longer THEN nullif(greatest(changing.refused_until, changing.until), changing.backed_off_until)
+    END,
+    backoff_level = changing.level,
     backoff_error = %(error)s,
-    backed_off_slot = recalled.slot,
+    backoff_reason = CASE WHEN is_longer THEN %(reason)s ELSE changing.backoff_reason END,
+    backed_off_slot = CASE WHEN %(is_refusal)s THEN recalled.slot ELSE changing.backed_off_slot END,
     recalled_slot = recalled.slot,
-    recalled_at = decided.now
-FROM decided, recalled
-WHERE site.id = decided.id AND (decided.is_new OR decided.until > greatest(decided.backed_off_until, decided.now))
-RETURNING site.id, extract(epoch FROM decided.until - decided.now)::float8 AS wait_s
+    recalled_at = changing.now
+FROM changing, recalled
+WHERE site.id = changing.id
+RETURNING site.id, extract(epoch FROM site.backed_off_until - changing.now)::float8 AS wait_s

@@ -1,6 +1,7 @@
 -- End a pause and a back-off. The clock stays, so the interval since the last start holds.
 -- Purge leaves what a person has resumed.
 UPDATE ratelimit_site
-SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0, backoff_error = '', is_kept = true
+SET paused_until = NULL, backed_off_until = NULL, backoff_level = 0, backoff_error = '',
+    backoff_reason = '', refused_until = NULL, is_kept = true
 WHERE name = %(site)s
 RETURNING id

@@ -20,12 +20,12 @@ WITH gone AS MATERIALIZED (
 )
 INSERT INTO ratelimit_site AS site
     (
-        name, "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, has_backlog,
+        name, "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, refusing, has_backlog,
         is_kept, next_start
     )
 SELECT
     %(site)s, given."interval", coalesce(%(written_rate)s, ''), coalesce(%(burst)s, 1), %(max_concurrency)s, %(grace)s,
-    coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, false, true,
+    coalesce(%(covers_subdomains)s, false), %(obeys_robots)s, %(refusing)s::smallint[], false, true,
     greatest(%(long_ago)s, gone.last_start + coalesce(%(burst)s, 1) * given."interval")
 FROM (
     SELECT coalesce(%(interval)s, (SELECT "interval" FROM ratelimit_site WHERE name = %(site)s)) AS "interval"
@@ -34,7 +34,7 @@ CROSS JOIN gone
 WHERE given."interval" IS NOT NULL
 ON CONFLICT (name) DO UPDATE SET
     (
-        "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, crawl_delay,
+        "interval", written_rate, burst, max_concurrency, grace, covers_subdomains, obeys_robots, refusing, crawl_delay,
         is_kept,
         next_start,
         recalled_slot,
@@ -42,7 +42,7 @@ ON CONFLICT (name) DO UPDATE SET
     ) = (
         SELECT
             new."interval", new.written_rate, new.burst, new.max_concurrency, new.grace, new.covers_subdomains, new.obeys_robots,
-            asked.crawl_delay,
+            new.refusing, asked.crawl_delay,
             true,
             greatest(
                 site.next_start + greatest(longer, new.burst * longer),
@@ -59,7 +59,9 @@ ON CONFLICT (name) DO UPDATE SET
             CASE WHEN 'grace' <> ALL (%(defaults)s::text[]) THEN coalesce(%(grace)s, site.grace) END AS grace,
             coalesce(%(covers_subdomains)s, site.covers_subdomains) AS covers_subdomains,
             CASE WHEN 'obeys_robots' <> ALL (%(defaults)s::text[])
-                THEN coalesce(%(obeys_robots)s, site.obeys_robots) END AS obeys_robots
+                THEN coalesce(%(obeys_robots)s, site.obeys_robots) END AS obeys_robots,
+            CASE WHEN 'refusing' <> ALL (%(defaults)s::text[])
+                THEN coalesce(%(refusing)s::smallint[], site.refusing) END AS refusing
         ) AS new
         CROSS JOIN LATERAL (SELECT
             CASE WHEN new.obeys_robots IS DISTINCT FROM false THEN site.crawl_delay END AS crawl_delay
@@ -71,6 +73,7 @@ ON CONFLICT (name) DO UPDATE SET
             OR new.max_concurrency IS DISTINCT FROM site.max_concurrency
             OR new.grace IS DISTINCT FROM site.grace
             OR new.obeys_robots IS DISTINCT FROM site.obeys_robots
+            OR new.refusing IS DISTINCT FROM site.refusing
             AS changes
         ) AS compared
     )

@@ -15,7 +15,8 @@ WITH above AS MATERIALIZED (
         SELECT
             covers_subdomains, split_until, CASE WHEN has_strays THEN crawl_delay END AS crawl_delay,
             CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END AS backed_off_until,
-            backoff_level, backoff_error, backed_off_slot
+            coalesce(refused_until, backed_off_until) AS refused_until,
+            backoff_level, backoff_error, backoff_reason, backed_off_slot
         FROM ratelimit_site
         WHERE name = pair.ancestor
         OFFSET 0
@@ -35,14 +36,16 @@ WITH above AS MATERIALIZED (
 )
 INSERT INTO ratelimit_site (
     name, "interval", written_rate, burst, covers_subdomains, has_backlog, crawl_delay,
-    backed_off_until, backoff_level, backoff_error, backed_off_slot,
+    backed_off_until, refused_until, backoff_level, backoff_error, backoff_reason, backed_off_slot,
     next_start
 )
 SELECT
     wanted.name, %(interval)s, %(written_rate)s, 1, false, false, max(above.crawl_delay),
     max(above.backed_off_until),
+    CASE WHEN max(above.refused_until) < max(above.backed_off_until) THEN max(above.refused_until) END,
     coalesce(max(above.backoff_level), 0),
     coalesce((array_agg(above.backoff_error ORDER BY above.backed_off_until DESC NULLS LAST))[1], ''),
+    coalesce((array_agg(above.backoff_reason ORDER BY above.backed_off_until DESC NULLS LAST))[1], ''),
     coalesce(max(above.backed_off_slot), 0),
     coalesce(
         greatest(

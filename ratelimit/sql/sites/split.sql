@@ -15,7 +15,8 @@
 -- gained     `to`, changed
 WITH left_site AS MATERIALIZED (
     SELECT
-        id, crawl_delay, backed_off_until, backoff_level, backoff_error, backed_off_slot,
+        id, crawl_delay, backed_off_until, coalesce(refused_until, backed_off_until) AS refused_until,
+        backoff_level, backoff_error, backoff_reason, backed_off_slot,
         greatest(next_start - effective_interval, backed_off_until, clock_timestamp()) AS until
     FROM ratelimit_site
     WHERE id = %(from)s::bigint
@@ -23,15 +24,18 @@ WITH left_site AS MATERIALIZED (
     SELECT
         max(until) AS until,
         max(backed_off_until) AS backed_off_until,
+        max(refused_until) AS refused_until,
         max(backoff_level) AS backoff_level,
         (array_agg(backoff_error ORDER BY backed_off_until DESC NULLS LAST))[1] AS backoff_error,
+        (array_agg(backoff_reason ORDER BY backed_off_until DESC NULLS LAST))[1] AS backoff_reason,
         max(backed_off_slot) AS backed_off_slot
     FROM (
-        SELECT until, backed_off_until, backoff_level, backoff_error, backed_off_slot FROM left_site
+        SELECT until, backed_off_until, refused_until, backoff_level, backoff_error, backoff_reason, backed_off_slot
+        FROM left_site
         UNION ALL
         SELECT
             split_until, CASE WHEN backed_off_until IS NOT NULL THEN least(backed_off_until, split_until) END,
-            backoff_level, backoff_error, backed_off_slot
+            coalesce(refused_until, backed_off_until), backoff_level, backoff_error, backoff_reason, backed_off_slot
         FROM ratelimit_site
         WHERE name = ANY(%(above)s::text[]) AND split_until IS NOT NULL
     ) AS promise
@@ -51,10 +55,16 @@ WITH left_site AS MATERIALIZED (
         crawl_delay = inherited.crawl_delay,
         backed_off_until = greatest(site.backed_off_until, promised.backed_off_until),
         backoff_level = greatest(site.backoff_level, promised.backoff_level),
-        backoff_error = CASE
-            WHEN promised.backed_off_until > coalesce(site.backed_off_until, '-infinity') THEN promised.backoff_error
-            ELSE site.backoff_error
-        END,
+        (refused_until, backoff_error, backoff_reason) = (
+            SELECT
+                CASE WHEN refused < greatest(site.backed_off_until, promised.backed_off_until) THEN refused END,
+                CASE WHEN is_later THEN promised.backoff_error ELSE site.backoff_error END,
+                CASE WHEN is_later THEN promised.backoff_reason ELSE site.backoff_reason END
+            FROM (SELECT
+                greatest(coalesce(site.refused_until, site.backed_off_until), promised.refused_until) AS refused,
+                promised.backed_off_until > coalesce(site.backed_off_until, '-infinity') AS is_later
+            ) AS compared
+        ),
         backed_off_slot = greatest(site.backed_off_slot, promised.backed_off_slot),
         recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')), recalled_at = clock_timestamp()
     FROM promised

@@ -16,6 +16,7 @@ SET recalled_slot = nextval(pg_get_serial_sequence('ratelimit_slot', 'id')),
         clock_timestamp() + effective_grace + burst * effective_interval
     ),
     backed_off_until = backed_off_until + %(step)s,
+    refused_until = refused_until + %(step)s,
     paused_until = CASE WHEN paused_until >= %(forever)s THEN paused_until ELSE paused_until + %(step)s END,
     split_until = split_until + greatest(%(step)s, '0'::interval),
     due_at = due_at + least(%(step)s, '0'::interval)

@@ -184,6 +184,7 @@ def _wrong_sites() -> Iterator[Bad]:
         "grace_s": [0, 0.001, 86_401, "1", -1],
         "covers_subdomains": ["yes", 1, None],
         "obeys_robots": ["no", 0],
+        "refusing": [403, "403", ["403"], [200], [1000], [403.5], [*range(400, 419)], [*range(400, 425)]],
         "next_start": ["2000-01-01T00:00:00Z"],
         "recalled_slot": [0],
     }

@@ -64,6 +64,13 @@ def test_the_etag_is_the_version_of_the_settings(program: Program) -> None:
     assert changed.headers["ETag"] == program.call("GET", f"/sites/{HOST}").headers["ETag"] != seen.headers["ETag"]
     again = program.call("PUT", f"/sites/{HOST}", {"rate": "6/s"}, headers=version)
     assert (again.status_code, Site.objects.get(name=HOST).rate) == (412, "5/s")
+    settings = {"rate": "6/s", "refusing": [999, 403]}
+    set_to = program.call("PUT", f"/sites/{HOST}", settings, headers={"If-Match": again.headers["ETag"]})
+    assert set_to.json()["settings"]["refusing"] == [403, 429, 503, 999]
+    shown = program.call("GET", f"/sites/{HOST}")
+    assert shown.json()["settings"] == set_to.json()["settings"]
+    back = program.call("PUT", f"/sites/{HOST}", shown.json()["settings"], headers={"If-Match": shown.headers["ETag"]})
+    assert back.json() == set_to.json(), "what was shown can be sent"
     assert program.call("PUT", "/sites/new.example", {"rate": "5/s"}).status_code == 201
     assert program.call("PUT", "/sites/new.example", {"rate": "6/s"}).status_code == 428
 

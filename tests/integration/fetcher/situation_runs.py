@@ -222,6 +222,9 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     ),
     "304 that was not asked for": lambda sites: Made(url=sites.page("/status/304")),
     "a redirect": lambda sites: redirected(sites, sites.page("/ok")),
+    "a redirect with a Retry-After": lambda sites: answering(
+        sites, at.http(b"302 Found", b"", b"Location: /elsewhere", b"Retry-After: 30")
+    ),
     "a redirect that names no target": lambda sites: answering(sites, at.http(b"302 Found")),
     "the eleventh redirect": lambda sites: Made(
         url=sites.page("/loop/1"), is_made_ready=lambda fetch: change(fetch, redirects=10)
@@ -236,6 +239,15 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "a redirect to a forbidden port": lambda sites: redirected(sites, f"http://{at.PUBLIC}:25/"),
     "429 with Retry-After": lambda sites: Made(url=sites.page("/busy/1/60000/429/30")),
     "429 without Retry-After": lambda sites: Made(url=sites.page("/status/429")),
+    "403, 413 or 420 that says until when (Retry-After), or that a quota is used up until then": lambda sites: (
+        answering(sites, at.http(b"403 Forbidden", b"", b"Retry-After: 30"))
+    ),
+    "a status that the settings of the site name (`--refusing`)": lambda sites: Made(
+        url=sites.page("/status/404"), is_made_ready=lambda fetch: name_as_refusing(fetch, 404)
+    ),
+    "any of the others, with headers that say that a quota is used up": lambda sites: answering(
+        sites, at.http(b"200 OK", b"page", b'RateLimit: "default";r=0;t=30')
+    ),
     "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
     "the body is larger than that once it is decompressed": lambda sites: Made(url=sites.page("/gzipbomb/1")),
     "the compressed body is broken": lambda sites: encoded(sites, b"gzip", b"this is no gzip"),
@@ -275,6 +287,11 @@ def https(url: str) -> str:
 def refusing(sites: SituationSites, code: int) -> Made:
     """Return the fetch of an address to which `connect` fails with this code."""
     return Made(url=sites.failing_to_connect(OSError(code, os.strerror(code))))
+
+
+def name_as_refusing(fetch: Fetch, status: int) -> None:
+    """Have this status refuse at the fetch's site."""
+    Site.objects.filter(pk=fetch.site_id or 0).update(refusing=[status, 429, 503])
 
 
 def answering(sites: SituationSites, answer: bytes, then: str = "close") -> Made:

@@ -27,6 +27,11 @@ SITES: list[tuple[str, dict[str, Any]]] = [
     ("site_grace_not_too_short", {"grace": timedelta(milliseconds=14)}),
     ("site_grace_not_too_short", {"grace": timedelta(0)}),
     ("site_concurrency_positive", {"max_concurrency": 0}),
+    ("site_refusing_usable", {"refusing": []}),
+    ("site_refusing_usable", {"refusing": [403, 429]}),
+    ("site_refusing_usable", {"refusing": [399, 429, 503]}),
+    ("site_refusing_usable", {"refusing": [429, 503, 1000]}),
+    ("site_refusing_usable", {"refusing": [*range(429, 450), 503]}),
     ("site_with_backlog_has_no_due_at", {"has_backlog": True, "due_at": NOW}),
 ]
 SLOTS: list[tuple[str, dict[str, Any]]] = [

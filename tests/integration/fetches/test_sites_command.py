@@ -60,6 +60,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "max_concurrency": None,
                 "covers_subdomains": True,
                 "obeys_robots": None,
+                "refusing": None,
                 "backlog": 0,
                 "clears_in_s": 0.0,
                 "seen_per_s": 0.0,
@@ -71,6 +72,7 @@ def test_the_list_for_machines_has_all_fields() -> None:
                 "state": "idle",
                 "paused_until": None,
                 "backed_off_for_s": None,
+                "backed_off_as": None,
                 "unreachable": None,
             }
         ],
@@ -88,6 +90,31 @@ def test_a_crawl_delay_shows_in_the_rate_until_robots_txt_is_obeyed_no_more() ->
     )
     assert listed()[0]["effective_interval_s"] == 1.0
     assert listed()[0]["obeys_robots"] is False
+
+
+def test_statuses_that_refuse_are_set_shown_and_taken_back() -> None:
+    """Beside those that always do."""
+    told = sites("set", "a.example", "1/s", "--refusing", "999,403")
+    assert told == "a.example: 1/s, refuses by 403, 429, 503, 999, running.\n"
+    assert listed()[0]["refusing"] == [403, 429, 503, 999]
+    assert json.loads(sites("show", "a.example", "--json"))["refusing"] == [403, 429, 503, 999]
+    assert sites("set", "a.example", "--default-refusing") == "a.example: 1/s, running.\n"
+
+
+def test_what_a_site_answered_that_is_left_alone_is_shown() -> None:
+    """A refusal, and a quota that is used up, which is no refusal."""
+    site_settings.set_rate("a.example", "1/s")
+    site_settings.back_off("a.example", 60, reason="it answered 403 with Retry-After: 60")
+    assert (listed()[0]["state"], listed()[0]["refusals"]) == ("backed off", 1)
+    assert listed()[0]["backed_off_as"] == "it answered 403 with Retry-After: 60"
+    assert ", it answered 403 with Retry-After: 60." in sites("set", "a.example")
+    site_settings.rest("a.example", 120, reason="its quota is used up (RateLimit)")
+    assert (listed()[0]["state"], listed()[0]["refusals"]) == ("resting", 1)
+    assert "resting for 2m" in sites("list", "--state", "resting")
+    assert "No such sites." in sites("list", "--state", "backed off")
+    assert "resting until" in sites("show", "a.example")
+    assert "its quota is used up (RateLimit)" in sites("show", "a.example")
+    assert "resting for 2m" in sites("forecast", "a.example")
 
 
 def test_reserved_for_is_counted_by_the_databases_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,6 +517,9 @@ def test_a_forecast_for_ages_has_no_date() -> None:
         (["set", "a.example", "1/s", "--grace", "1s", "--default-grace"], "not allowed with argument"),
         (["set", "a.example", "1/s", "--max-concurrency", "1", "--no-max-concurrency"], "not allowed with argument"),
         (["set", "a.example", "1/s", "--obey-robots", "--default-robots"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--refusing", "403", "--default-refusing"], "not allowed with argument"),
+        (["set", "a.example", "1/s", "--refusing", "403;999"], "must be statuses such as 403,999, not '403;999'"),
+        (["set", "a.example", "1/s", "--refusing", "200"], "refusing must be statuses from 400 to 999"),
         (["pause", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["resume", "nowhere.example"], "There is no site 'nowhere.example'"),
         (["pause", "nowhere.example", "--for", "soon"], "'soon' is not a length of time"),

@@ -219,6 +219,42 @@ def test_a_number_that_is_too_large_is_said_beside_its_field() -> None:
     assert browser.post(f"/sites/{HOST}/set/", {**values, "max_concurrency": "99999999999"}).status_code == 400
 
 
+def test_statuses_that_refuse_are_set_in_a_form_and_shown_on_the_page() -> None:
+    """As they are written; nothing is the default, and what is no status is said beside the field."""
+    browser = signed_in("ratelimit.change_site", "ops.view")
+    path = f"/sites/{HOST}/set/"
+
+    def sent(statuses: str) -> int:
+        form = browser.get(path).context["form"]
+        values = {name: value for name, value in form.initial.items() if value}
+        return browser.post(path, {**values, "obeys_robots": "unknown", "refusing": statuses}).status_code
+
+    assert sent("403; 999") == 400
+    assert sent("403, 999") == 302
+    assert Site.objects.get(name=HOST).refusing == [403, 429, 503, 999]
+    assert 'value="403, 429, 503, 999"' in browser.get(path).content.decode()
+    assert "403, 429, 503, 999" in browser.get(f"/sites/{HOST}/").content.decode()
+    assert sent("") == 302
+    assert Site.objects.get(name=HOST).refusing is None
+
+
+def test_the_page_of_a_site_says_what_it_answered() -> None:
+    """A stranger's text is text."""
+    browser = signed_in("ops.view")
+    site_settings.back_off(HOST, 60, reason="it answered 403 with Retry-After: <b>60</b>")
+    for path in (f"/sites/{HOST}/", "/sites/"):
+        assert "it answered 403 with Retry-After: &lt;b&gt;60" in browser.get(path).content.decode()
+
+
+def test_the_page_of_a_site_says_that_a_quota_is_used_up() -> None:
+    """It refused nothing."""
+    browser = signed_in("ops.view")
+    site_settings.rest(HOST, 120, reason="its quota is used up (RateLimit)")
+    page = browser.get(f"/sites/{HOST}/").content.decode()
+    assert ('<b class="warn">Rests</b> until' in page, "as its quota is used up (RateLimit)" in page) == (True, True)
+    assert "resting" in browser.get("/sites/?state=resting").content.decode()
+
+
 def test_a_site_that_is_not_there_has_no_settings_to_change() -> None:
     browser = signed_in("ratelimit.change_site")
     values = {"rate": "1/s", "burst": "1", "obeys_robots": "unknown"}

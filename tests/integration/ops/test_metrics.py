@@ -165,7 +165,7 @@ def test_each_number_of_work_stands_under_its_own_name(monkeypatch: pytest.Monke
     found = series()
     for state in ("queued", "reserved", "running"):
         assert found["weir_fetches", (state,)] == getattr(numbers, state)
-    for state in ("paused", "backed_off", "unreachable", "stalled", "halted"):
+    for state in ("paused", "backed_off", "resting", "unreachable", "stalled", "halted"):
         assert found["weir_sites", (state,)] == getattr(numbers, state)
     for state in ("pending", "sending", "unknown"):
         assert found["weir_emails", (state,)] == getattr(numbers, state)

@@ -84,6 +84,9 @@ def test_fetches_are_counted_by_state_and_sites_by_theirs() -> None:
     assert {name: found[name] for name in ("sites", "paused", "backed_off", "unreachable", "stalled")} == {
         "sites": 4, "paused": 1, "backed_off": 1, "unreachable": 1, "stalled": 0,
     }  # fmt: skip
+    assert found["resting"] == 0
+    site_settings.rest("c.example", 200, reason="its quota is used up (RateLimit)")
+    assert [data()[name] for name in ("backed_off", "resting")] == [0, 1]
     assert 300 <= found["oldest_due_s"] < 310
     Fetch.objects.filter(pk=ids[1]).update(finished_at=database_now() - timedelta(hours=2))
     assert data()["done"] == 0

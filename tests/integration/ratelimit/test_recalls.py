@@ -45,7 +45,14 @@ def test_what_is_reserved_before_is_void_and_what_is_reserved_after_stands(how: 
 UNCHANGED: dict[str, Callable[[], object]] = {
     "the same rate": lambda: site_settings.set_rate(SITE, "1/s"),
     "all the same": lambda: site_settings.set_rate(
-        SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True, covers_subdomains=True
+        SITE,
+        "1/s",
+        burst=2,
+        max_concurrency=3,
+        grace=timedelta(seconds=0.1),
+        obeys_robots=True,
+        refusing=[403],
+        covers_subdomains=True,
     ),
     "a crawl delay that is short": lambda: site_settings.set_crawl_delay(Site.objects.get().pk, timedelta(seconds=0.9)),
 }
@@ -54,7 +61,9 @@ UNCHANGED: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("how", UNCHANGED)
 def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
     """A schedule that says the same rate again and again loses no slot, and waits for no lock."""
-    site_settings.set_rate(SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    site_settings.set_rate(
+        SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True, refusing=[403]
+    )
     Site.objects.update(recalled_at=None)
     held, next_start = take(3), Site.objects.get().next_start
     began = clock.now()
@@ -72,6 +81,8 @@ def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
         {"max_concurrency": 4},
         {"grace": timedelta(seconds=0.2)},
         {"obeys_robots": False},
+        {"refusing": [403, 999]},
+        {"refusing": site_settings.DEFAULT},
         {"rate": "1/2s"},
         {"max_concurrency": site_settings.DEFAULT},
         {"grace": site_settings.DEFAULT},
@@ -81,7 +92,9 @@ def test_what_changes_nothing_for_holders_recalls_nothing(how: str) -> None:
 )
 def test_every_change_that_matters_to_holders_recalls(change: dict[str, Any]) -> None:
     """They hold the run's old interval, burst, concurrency and end, and asked robots.txt or did not."""
-    site_settings.set_rate(SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True)
+    site_settings.set_rate(
+        SITE, "1/s", burst=2, max_concurrency=3, grace=timedelta(seconds=0.1), obeys_robots=True, refusing=[403]
+    )
     held = take(3)
     site_settings.set_rate(SITE, **{"rate": "1/s", **change})
     assert not slots.confirm(held)

@@ -92,11 +92,18 @@ def test_without_a_rate_no_site_is_created() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_concurrency", 7), ("grace", timedelta(milliseconds=33)), ("obeys_robots", False)]
+    ("name", "value"),
+    [
+        ("max_concurrency", 7),
+        ("grace", timedelta(milliseconds=33)),
+        ("obeys_robots", False),
+        ("refusing", [403, 429, 503]),
+    ],
 )
 def test_a_setting_goes_back_to_its_default(name: str, value: object) -> None:
     """`DEFAULT` undoes what was set, and nothing else."""
     others = {"max_concurrency": 3, "grace": timedelta(milliseconds=50), "obeys_robots": True}
+    others["refusing"] = [429, 503]
     site_at("1/s", **{**others, name: value})
     change: dict[str, Any] = {name: DEFAULT}
     site_settings.set_rate(SITE, **change)
@@ -105,8 +112,8 @@ def test_a_setting_goes_back_to_its_default(name: str, value: object) -> None:
 
 def test_a_new_site_takes_defaults() -> None:
     """`DEFAULT` says of a new site what it says of one that exists."""
-    site = site_at("1/s", max_concurrency=DEFAULT, grace=DEFAULT, obeys_robots=DEFAULT)
-    assert (site.max_concurrency, site.grace, site.obeys_robots) == (None, None, None)
+    site = site_at("1/s", max_concurrency=DEFAULT, grace=DEFAULT, obeys_robots=DEFAULT, refusing=DEFAULT)
+    assert (site.max_concurrency, site.grace, site.obeys_robots, site.refusing) == (None, None, None, None)
 
 
 def test_a_new_site_starts_with_the_defaults() -> None:
@@ -114,6 +121,15 @@ def test_a_new_site_starts_with_the_defaults() -> None:
     site = site_at("3/s")
     assert (site.burst, site.max_concurrency, site.grace, site.covers_subdomains) == (1, None, None, False)
     assert wait_s(take()) <= 0
+
+
+def test_statuses_that_refuse_come_beside_those_that_always_do() -> None:
+    """They are kept in order, each once; what is not a status of an error, or too much, is refused."""
+    assert site_at("1/s", refusing=[999, 403, 429, 403]).refusing == [403, 429, 503, 999]
+    assert site_at("1/s", refusing=[]).refusing == [429, 503]
+    for statuses in ([200], [399], [1000], [403, -1], range(400, 419)):
+        with pytest.raises(ValueError, match="refusing must be"):
+            site_at("1/s", refusing=statuses)
 
 
 @pytest.mark.parametrize("settings", [{"burst": 0}, {"burst": -1}, {"max_concurrency": 0}])

@@ -194,6 +194,19 @@ def is_backed_off_three_times() -> Made:
     return Made(fetch, Site.objects.get(name=SITE).backed_off_until)
 
 
+def is_refused_with_a_reason() -> Made:
+    fetch = ask()
+    site_settings.back_off(SITE, 60, reason="it answered 403 with Retry-After: 60")
+    return Made(fetch, Site.objects.get(name=SITE).backed_off_until)
+
+
+def quota_is_used_up() -> Made:
+    fetch = ask()
+    site_settings.back_off(SITE, 5)
+    site_settings.rest(SITE, 60, reason="its quota is used up (RateLimit)")
+    return Made(fetch, Site.objects.get(name=SITE).backed_off_until)
+
+
 def is_unreachable() -> Made:
     fetch = ask()
     site_settings.back_off(SITE, error="connection refused")
@@ -283,6 +296,8 @@ SITUATIONS: list[tuple[Callable[[], Made], str, str]] = [
     (is_paused_for_longer_than_it_is_not_due, "paused", "is paused."),
     (is_paused_for_ever_and_not_due, "paused", "until somebody resumes it"),
     (is_backed_off_three_times, "backed off", "3 times in a row"),
+    (is_refused_with_a_reason, "backed off", "and is backed off: it answered 403 with Retry-After: 60."),
+    (quota_is_used_up, "resting", "a.example rests, as its quota is used up (RateLimit)."),
     (is_unreachable, "unreachable", "connection refused"),
     (concurrency_is_full, "concurrency", "allows 1 at once, and has 1"),
     (ten_are_ahead, "rate", "10 due fetches of a.example before it"),

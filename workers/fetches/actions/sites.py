@@ -27,7 +27,7 @@ DELETE: Final = Action("sites.delete", MAY_CHANGE)
 ASK_ROBOTS: Final = Action("sites.ask_robots", "fetches.change_robotsfile")
 
 # The settings of a site, as the audit trail has them, and as a version of them is made.
-SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots")
+SETTINGS: Final = ("burst", "max_concurrency", "grace", "covers_subdomains", "obeys_robots", "refusing")
 
 
 def set_rate(

@@ -33,6 +33,7 @@ class SiteAdmin(ActingAdmin[Site], ActionsAdmin[Site]):
         "paused_until",
         "backed_off_until",
         "backoff_error",
+        "backoff_reason",
         "next_start",
     )
     list_filter = ("has_backlog", "covers_subdomains")
@@ -46,6 +47,7 @@ class SiteAdmin(ActingAdmin[Site], ActionsAdmin[Site]):
         state = Case(
             When(paused_until__gt=Now(), then=Value("paused")),
             When(~Q(backoff_error=""), backed_off_until__gt=Now(), then=Value("unreachable")),
+            When(refused_until__isnull=False, backed_off_until__gt=Now(), then=Value("resting")),
             When(backed_off_until__gt=Now(), then=Value("backed off")),
             When(Q(has_backlog=True) | Q(due_at__isnull=False) | Q(next_start__gt=Now()), then=Value("busy")),
             default=Value("idle"),

@@ -56,6 +56,7 @@ class ClaimedFetch(NamedTuple):
     site: str
     interval_s: float
     burst: int
+    refusing: list[int] | None
     usable: bool
     good_id: int | None  # the last good result, to be revalidated
     etag: str
@@ -128,6 +129,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
                 is_robots=row.is_robots,
                 obeys_robots=row.obeys_robots,
+                refusing=None if row.refusing is None else tuple(row.refusing),
                 correlation_id=row.correlation_id,
                 traceparent=row.traceparent,
                 first_url=row.first_url,

@@ -3,8 +3,9 @@
 The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
    holds back those that robots.txt does not allow (robots/gate.py).
-2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests, or a site that
-   cannot be reached, ends all that waits for a slot of the same site: here at once, in other fetchers by a recall.
+2. The loop requests each fetch in its slot (http/session.py). An answer that refuses more requests, or says that a
+   quota is used up (refusals/asked.py), and a site that cannot be reached end all that waits for a slot of the same
+   site: here at once, in other fetchers by a recall.
 3. The event in which each attempt ends goes to the writer (a thread, results/writer.py), which judges and stores it.
 
 Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were recalled or passed on:
@@ -19,7 +20,7 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -27,17 +28,19 @@ import structlog
 import uvloop
 from django.conf import settings
 
+from ratelimit import clock
 from ratelimit.pacing import NEVER, Confirmation
 from ratelimit.slot_rows import Recall
 from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher import successors
 from workers.fetches.fetcher.claim import Claimer, claim, reconnecting
 from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.retry_after import Refusal, refusal
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
+from workers.fetches.fetcher.refusals.asked import Asked, Headers, asks_to_rest
+from workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
 from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.fetcher.successors import PassedOn
 from workers.fetches.jobs import Event, Failure, Job, Reservation, Snoozed
@@ -74,6 +77,7 @@ class Fetcher:
         self._loop = uvloop.new_event_loop()
         self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
+        self._told_quotas = ToldQuotas()
         self._recall_watcher = RecallWatcher(self._pass_to_loop, self._note_turn)
         parts = self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part
         self._watchdog = Watchdog(*parts, each_look=self._session.look_at_descriptors)
@@ -169,7 +173,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(allowed_by_settings(), self._refused, self._unreachable, self._late_start)
+        return Session(allowed_by_settings(), self._answered, self._unreachable, self._late_start)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)
@@ -230,12 +234,20 @@ class Fetcher:
         else:
             self._writer.put(task.result())
 
-    def _refused(self, job: Job, headers: Mapping[str, str]) -> None:
-        retry_after, date = headers.get("Retry-After", ""), headers.get("Date", "")
-        self._back_off(job, refusal(site=job.site, slot_id=job.slot_id, retry_after=retry_after, date=date))
+    def _answered(self, job: Job, status: int, headers: Headers) -> None:
+        """See whether an answer asks for its site to be left alone. Called for each whose head has come."""
+        asked = asks_to_rest(status, headers, job.refusing)
+        if asked is not None and (asked.is_refusal or self._is_news(job, asked)):
+            self._leave_alone(job, rest_of(job.site, job.slot_id, asked))
+
+    def _is_news(self, job: Job, asked: Asked) -> bool:
+        """Tell whether the site has not said so already: one whose quota is used up says it on each answer."""
+        lasts_s = asked.seconds if asked.until is None else asked.until.timestamp() - time.time()
+        now = clock.now()
+        return self._told_quotas.is_news(job.site_id, now + min(lasts_s or 0.0, settings.WEIR_RETRY_AFTER_MAX), now)
 
     def _unreachable(self, job: Job, error: str) -> None:
-        self._back_off(job, Refusal(site=job.site, slot_id=job.slot_id, error=error))
+        self._leave_alone(job, Rest(site=job.site, slot_id=job.slot_id, error=error))
 
     def _late_start(self, job: Job, late_by_s: float) -> None:
         """Have nothing start close behind this job's request, which was written so many seconds out of its time.
@@ -246,10 +258,10 @@ class Fetcher:
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting.run is not job.run)
         self._recall_watcher.out_of_time.add(job, late_by_s)
 
-    def _back_off(self, job: Job, refusal: Refusal) -> None:
-        """End what else waits at this job's site, and have the site backed off, which recalls the slots elsewhere."""
+    def _leave_alone(self, job: Job, rest: Rest) -> None:
+        """End what else waits at this job's site, and have the site left alone, which recalls the slots elsewhere."""
         self._in_flight.give_back_at(job.site_id, lambda waiting: waiting is not job)
-        self._recall_watcher.refuse(refusal)
+        self._recall_watcher.rest(rest)
 
 
 def _surely(do: Callable[..., None], *arguments: object) -> None:

@@ -1,31 +1,43 @@
 """The recall watcher: a thread that asks PostgreSQL, twenty times a second, which slots were recalled or passed on.
 
-It also backs off the sites that have refused more requests, or cannot be reached, which recalls their slots in all
-fetchers; and it tells which starts were out of their time (out_of_time.py).
+It also has the sites left alone that have refused more requests, have used up a quota, or cannot be reached, which
+recalls their slots in all fetchers. Between two questions each of them costs one statement, however often it said so,
+and all of them together no more time than PERIOD: the rest waits for its turn behind the next question. And it tells
+which starts were out of their time (out_of_time.py).
 
 A fetcher starts nothing while the last answer is older than `ratelimit.pacing.CONFIRMED_FOR_S`. It asks instead of
 being notified: an answer to a question also proves that nothing was missed, and works through any connection pooler.
 """
 
+import math
 import time
 from collections.abc import Callable
+from datetime import datetime
 from queue import Empty, SimpleQueue
+from typing import TypedDict
 
 import structlog
-from django.db import Error, connection
+from django.db import DataError, Error, connection
 
 from ratelimit import clock, site_settings, sites, slots
 from ratelimit.slot_rows import Recall
-from workers.fetches.fetcher.http.retry_after import Refusal, merged
 from workers.fetches.fetcher.out_of_time import StartsOutOfTime
 from workers.fetches.fetcher.parts import Part, database_patience_s, take_turn
+from workers.fetches.fetcher.refusals.rests import Rest, merged
 
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.05  # seconds between two questions
 WINDOW = 10.0  # seconds before the last question from which recalls are read again: some may have committed since
 PATIENCE = 0.02  # seconds that a back-off, and the next question with it, waits for the lock of its site's row
+MOST_AT_ONCE = 10_000  # rests that are taken over in one turn
 DATABASE_RETRY_S = 0.2  # seconds, while the database is away
+
+
+class _Stated(TypedDict):
+    until: datetime | None
+    reason: str
+    patience_s: float
 
 
 class RecallWatcher:
@@ -38,80 +50,98 @@ class RecallWatcher:
         self._heard = heard
         self._note_turn = note_turn
         self.out_of_time = StartsOutOfTime()
-        self._refusals: SimpleQueue[Refusal | None] = SimpleQueue()
+        self._rests: SimpleQueue[Rest | None] = SimpleQueue()
         self.part = Part("recall-watcher", self._work, patience_s=database_patience_s())
 
-    def refuse(self, refusal: Refusal) -> None:
-        """Have the site backed off at once, for all processes; never blocks."""
-        self._refusals.put(refusal)
+    def rest(self, rest: Rest) -> None:
+        """Have the site left alone at once, by all processes; never blocks."""
+        self._rests.put(rest)
 
     def close(self, timeout: float) -> bool:
-        """Back off the sites that are left, and end; returns False when that takes longer than `timeout` seconds."""
-        self._refusals.put(None)
+        """Tell of the sites that are left, and end; returns False when that takes longer than `timeout` seconds."""
+        self._rests.put(None)
         return self.part.join(timeout)
 
     def _work(self) -> None:
-        pending: list[Refusal] = []
+        pending: list[Rest] = []
+        told: set[str] = set()  # the sites that have had their statement before the next question
         heard_at = ask_at = clock.now()
         last = False
         while not last:
             take_turn()
-            new, last = self._wait(ask_at)
+            new, last = self._wait(ask_at if all(rest.site in told for rest in pending) else heard_at)
             pending = merged(pending + new)
             try:
                 self.out_of_time.tell()
-                for refusal in list(pending):
-                    if not last and clock.now() >= ask_at + PERIOD:
-                        break  # many refusals must not hold up the questions
-                    is_settled = _back_off(refusal)
-                    pending.remove(refusal)
-                    if not is_settled:
-                        pending.append(refusal)  # behind the others
+                if last:
+                    _tell(pending, set(), math.inf)
+                else:
+                    _tell(pending, told, ask_at + PERIOD)
                 if clock.now() >= ask_at:
                     asked_at = clock.now()
                     self._heard(slots.recalls(asked_at - heard_at + WINDOW), asked_at)
                     heard_at, ask_at = asked_at, asked_at + PERIOD
+                    told.clear()
                     self._note_turn()
             except Error as error:
                 log.warning("watch_waits_for_database", error=str(error))
                 connection.close()
                 time.sleep(DATABASE_RETRY_S)
         if pending:
-            log.warning("refusals_not_told", sites=[refusal.site for refusal in pending])
+            log.warning("refusals_not_told", sites=[rest.site for rest in pending])
         self.out_of_time.close()
         connection.close()
 
-    def _wait(self, until: float) -> tuple[list[Refusal], bool]:
-        """Return the refusals that have come, as soon as there is one or at `until`, and whether this is the end."""
-        refusals: list[Refusal] = []
+    def _wait(self, until: float) -> tuple[list[Rest], bool]:
+        """Return the rests that have come, as soon as there is one or at `until`, and whether this is the end."""
+        rests: list[Rest] = []
         timeout = max(0.0, until - clock.now())
-        while True:
+        while len(rests) < MOST_AT_ONCE:
             try:
-                refusal = self._refusals.get(timeout=timeout)
+                rest = self._rests.get(timeout=timeout)
             except Empty:
-                return refusals, False
-            if refusal is None:
-                return refusals, True
-            refusals.append(refusal)
+                break
+            if rest is None:
+                return rests, True
+            rests.append(rest)
             timeout = 0.0
+        return rests, False
 
 
-def _back_off(refusal: Refusal) -> bool:
-    """Back the site off; returns False where its row stays locked for PATIENCE, and this has to be tried again."""
+def _tell(pending: list[Rest], told: set[str], give_up_at: float) -> None:
+    """Have the sites left alone that were not told of yet, in their order, until it is time for the next question.
+
+    What is settled leaves `pending`; where a row is locked, the rest goes behind the others.
+    """
+    for rest in list(pending):
+        if clock.now() >= give_up_at:
+            return
+        if rest.site in told:
+            continue
+        is_settled = _leave_alone(rest)
+        told.add(rest.site)
+        pending.remove(rest)
+        if not is_settled:
+            pending.append(rest)
+
+
+def _leave_alone(rest: Rest) -> bool:
+    """Have the site left alone; returns False where its row stays locked for PATIENCE: then it is to be tried again."""
+    stated: _Stated = {"until": rest.until, "reason": rest.reason, "patience_s": PATIENCE}
     try:
-        seconds = site_settings.back_off(
-            refusal.site,
-            refusal.seconds,
-            until=refusal.until,
-            slot=refusal.slot_id,
-            error=refusal.error,
-            patience_s=PATIENCE,
-        )
+        if rest.is_refusal:
+            seconds = site_settings.back_off(rest.site, rest.seconds, **stated, slot=rest.slot_id, error=rest.error)
+        else:
+            seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
+    except DataError:  # or what cannot be stored of one site would hold up all others
+        log.exception("rest_not_told", site=rest.site)
+        return True
     except sites.UnknownSite:
-        log.warning("refusal_of_unknown_site", site=refusal.site)
+        log.warning("refusal_of_unknown_site", site=rest.site)
         return True
     if seconds is not None:
-        log.info("site_backed_off", site=refusal.site, seconds=round(seconds, 1), error=refusal.error)
+        event = "site_backed_off" if rest.is_refusal else "site_rests"
+        log.info(event, site=rest.site, seconds=round(seconds, 1), reason=rest.reason, error=rest.error)
     return True

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from ratelimit.models import PAUSED_FOREVER, Site
+from ratelimit.changing.statuses import written
+from ratelimit.models import PAUSED_FOREVER, Site, held_state
 from ratelimit.rates import rate_text
 from workers.cli import terminal
 from workers.fetches.management import forecast_text
@@ -16,8 +17,15 @@ from workers.fetches.reports.site_status import SiteDetails, SiteNow
 from workers.fetches.targets import DEFAULT_PORTS
 
 COLUMNS = ("site", "rate", "burst", "at once", "backlog", "reserved for", "state")
-BACKED_OFF = frozenset({"backed off", "unreachable"})
-STYLES = {"paused": "yellow", "backed off": "yellow", "unreachable": "red", "busy": "green", "idle": "dim"}
+BACKED_OFF = frozenset({"backed off", "resting", "unreachable"})
+STYLES = {
+    "paused": "yellow",
+    "backed off": "yellow",
+    "resting": "yellow",
+    "unreachable": "red",
+    "busy": "green",
+    "idle": "dim",
+}
 
 
 def as_table(sites: Sequence[SiteStatus]) -> str:
@@ -47,6 +55,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "max_concurrency": row.max_concurrency,
         "covers_subdomains": row.covers_subdomains,
         "obeys_robots": row.obeys_robots,
+        "refusing": row.refusing,
         "backlog": site.backlog,
         "clears_in_s": round(site.clears_in_s, 3) if math.isfinite(site.clears_in_s) else None,
         "seen_per_s": round(site.seen_per_s, 3),
@@ -58,6 +67,7 @@ def status_data(site: SiteStatus) -> dict[str, object]:
         "state": site.state,
         "paused_until": _end_of_pause(row.paused_until) if site.state == "paused" else None,
         "backed_off_for_s": round(site.held_for_s, 3) if site.state in BACKED_OFF else None,
+        "backed_off_as": row.backoff_reason or None if site.state in BACKED_OFF else None,
         "unreachable": row.backoff_error if site.state == "unreachable" else None,
     }
 
@@ -120,9 +130,11 @@ def described_data(at: SiteNow) -> dict[str, object]:
         "grace_s": site.effective_grace.total_seconds(),
         "covers_subdomains": site.covers_subdomains,
         "obeys_robots": site.obeys_robots,
+        "refusing": site.refusing,
         "state": at.state,
         "paused_until": _end_of_pause(site.paused_until) if at.is_paused else None,
         "backed_off_for_s": backed_off_for and round(backed_off_for.total_seconds(), 3),
+        "backed_off_as": site.backoff_reason or None if at.state in BACKED_OFF else None,
         "unreachable": site.backoff_error if at.state == "unreachable" else None,
         "starts_out_of_time": site.starts_out_of_time,
         "out_of_time_at": site.out_of_time_at and site.out_of_time_at.isoformat(),
@@ -138,6 +150,8 @@ def _settings(site: Site) -> Iterator[str]:
         yield f"grace {site.grace.total_seconds():g} s"
     if site.covers_subdomains:
         yield "covers its subdomains"
+    if site.refusing is not None:
+        yield f"refuses by {written(site.refusing)}"
     if site.obeys_robots is not None:
         yield "obeys robots.txt" if site.obeys_robots else "does not obey robots.txt"
 
@@ -148,9 +162,10 @@ def _states(at: SiteNow) -> Iterator[str]:
     if at.is_paused:
         yield _paused(site.paused_until)
     if at.is_backed_off:
-        yield f"{'unreachable' if site.backoff_error else 'backed off'} until {_utc(site.backed_off_until):{WHEN}}"
-        if site.backoff_error:
-            yield terminal.printable(site.backoff_error)
+        held = held_state(site.backoff_error, site.refused_until)
+        yield f"{held} until {_utc(site.backed_off_until):{WHEN}}"
+        if site.backoff_error or site.backoff_reason:
+            yield terminal.printable(site.backoff_error or site.backoff_reason)
     if at.state == "running":
         yield "running"
 

@@ -89,7 +89,7 @@ class Forecast:
     rate: str  # that of the interval; as it was written, if it was
     interval: timedelta
     max_concurrency: int | None
-    state: str  # paused | unreachable | backed off | running
+    state: str  # paused | unreachable | backed off | resting | running
     backoff_error: str  # why it is unreachable
     held_for_s: float  # until the pause or back-off ends; infinite for a pause until resumed
     queued: int

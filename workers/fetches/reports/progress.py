@@ -84,7 +84,7 @@ class SiteProgress:
     site: str
     rate: str  # as it was written, if it was
     interval: timedelta
-    state: str  # busy, paused, backed off, unreachable
+    state: str  # busy, paused, backed off, resting, unreachable
     error: str  # why the last attempt there failed, or robots.txt cannot be read; "" where all is well
     unfinished: int
     ended: int

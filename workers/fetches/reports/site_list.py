@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from django.db import transaction
 
 from postgres import planner, statements
-from ratelimit.models import PAUSED_FOREVER
+from ratelimit.models import PAUSED_FOREVER, held_state
 from workers import cursors
 from workers.cli.suggestions import no_such_word
 
@@ -34,9 +34,9 @@ MOST_QUEUED: Final = 2_000_000  # that are counted
 QUEUE_PIECE: Final = 200_000  # of these, by one statement
 MOST_SLOTS: Final = 100_000  # that are looked at: a minute's worth
 LATELY_S: Final = 60.0  # over which the seen rate is counted
-STATES: Final = ("paused", "unreachable", "backed off", "busy", "idle")
+STATES: Final = ("paused", "unreachable", "backed off", "resting", "busy", "idle")
 SORTS: Final = ("name", "backlog", "refusals")
-HELD: Final = frozenset({"paused", "unreachable", "backed off"})
+HELD: Final = frozenset({"paused", "unreachable", "backed off", "resting"})
 LONGEST_SEARCH: Final = 300
 LAST_CHARACTER: Final = "\U0010ffff"
 ANY_LEVEL: Final = 2**15 - 1
@@ -63,9 +63,12 @@ class FoundSite(NamedTuple):
     max_concurrency: int | None
     covers_subdomains: bool
     obeys_robots: bool | None  # None: as WEIR_OBEY_ROBOTS says
+    refusing: list[int] | None  # statuses by which it refuses; None: the usual ones
     paused_until: datetime | None  # may be over
     backed_off_until: datetime | None  # may be over
+    refused_until: datetime | None  # not None: it is not backed off, but rests, as a quota is used up
     backoff_error: str  # why the site is, or was, unreachable
+    backoff_reason: str  # what it answered, where it refused, or a quota is used up
     backoff_level: int  # back-offs in a row
     starts_out_of_time: int
     out_of_time_at: datetime | None  # the last of them
@@ -131,11 +134,11 @@ class SiteStatus:
 
     @property
     def state(self) -> str:
-        """Return paused, unreachable, backed off, busy or idle."""
+        """Return paused, unreachable, backed off, resting, busy or idle."""
         if self._is_ahead(self.row.paused_until):
             return "paused"
         if self._is_ahead(self.row.backed_off_until):
-            return "unreachable" if self.row.backoff_error else "backed off"
+            return held_state(self.row.backoff_error, self.row.refused_until)
         return "busy" if self.backlog or self._is_ahead(self.row.next_start) else "idle"
 
     @property

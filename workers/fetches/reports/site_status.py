@@ -8,7 +8,7 @@ from typing import NamedTuple
 from django.db.models.functions import Now
 
 from ratelimit import site_names
-from ratelimit.models import Site
+from ratelimit.models import Site, held_state
 from ratelimit.sites import unknown_site
 from workers.fetches.models import Fetch, RobotsFile, State
 from workers.fetches.reports.forecast import Forecast, forecast
@@ -33,11 +33,11 @@ class SiteNow(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Return paused, unreachable, backed off or running."""
+        """Return paused, unreachable, backed off, resting or running."""
         if self.is_paused:
             return "paused"
         if self.is_backed_off:
-            return "unreachable" if self.site.backoff_error else "backed off"
+            return held_state(self.site.backoff_error, self.site.refused_until)
         return "running"
 
 

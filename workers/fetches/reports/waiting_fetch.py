@@ -38,7 +38,9 @@ class Waiting(NamedTuple):
     max_concurrency: int | None
     paused_until: datetime | None
     backed_off_until: datetime | None
+    refused_until: datetime | None
     backoff_error: str
+    backoff_reason: str
     backoff_level: int
     spacing_s: float
     grace_s: float

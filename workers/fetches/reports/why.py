@@ -19,7 +19,7 @@ from django.conf import settings
 from django.template.defaultfilters import pluralize
 
 from postgres import statements
-from ratelimit.models import PAUSED_FOREVER
+from ratelimit.models import PAUSED_FOREVER, held_state
 from ratelimit.rates import rate_text
 from ratelimit.site_names import as_argument
 from workers import task_names
@@ -144,12 +144,19 @@ def _of_site(row: Waiting) -> Iterator[Blocker]:
         text = f"The site {row.site} is paused{' until somebody resumes it' if is_endless else ''}."
         yield Blocker(kind="paused", text=text, until=None if is_endless else row.paused_until, remedy=resume)
     if row.backed_off_until and row.backed_off_until > row.now:
-        times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
-        text = f"The site {row.site} refused requests{times}, and is backed off."
-        if row.backoff_error:
-            text = f"The site {row.site} cannot be reached: {row.backoff_error}."
-        kind = "unreachable" if row.backoff_error else "backed off"
-        yield Blocker(kind=kind, text=text, until=row.backed_off_until, remedy=resume)
+        kind = held_state(row.backoff_error, row.refused_until)
+        yield Blocker(kind=kind, text=_held_text(row, kind), until=row.backed_off_until, remedy=resume)
+
+
+def _held_text(row: Waiting, state: str) -> str:
+    match state:
+        case "unreachable":
+            return f"The site {row.site} cannot be reached: {row.backoff_error}."
+        case "resting":
+            return f"The site {row.site} rests, as {row.backoff_reason}."
+    times = f", {row.backoff_level} times in a row" if row.backoff_level > 1 else ""
+    said = f": {row.backoff_reason}" if row.backoff_reason else ""
+    return f"The site {row.site} refused requests{times}, and is backed off{said}."
 
 
 def _of_fetch(row: Waiting, known: Sequence[ProcessStatus], found: Sequence[Blocker]) -> Iterator[Blocker]:

@@ -38,7 +38,7 @@ WITH clock AS MATERIALIZED (
     LIMIT %(most)s + 1
 ), site AS MATERIALIZED (
     (
-        SELECT id, name, true AS is_active, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        SELECT id, name, true AS is_active, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
         FROM ratelimit_site
         WHERE has_backlog
         ORDER BY id
@@ -46,7 +46,7 @@ WITH clock AS MATERIALIZED (
     )
     UNION ALL
     (
-        SELECT id, name, false, paused_until, backed_off_until, backoff_error, next_start, max_concurrency
+        SELECT id, name, false, paused_until, backed_off_until, refused_until, backoff_error, next_start, max_concurrency
         FROM ratelimit_site
         WHERE due_at IS NOT NULL
         ORDER BY due_at
@@ -103,7 +103,8 @@ SELECT
     ) AS oldest_due_s,
     (SELECT count(*) FROM site) AS sites,
     (SELECT count(*) FROM site WHERE paused_until > now) AS paused,
-    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '') AS backed_off,
+    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '' AND refused_until IS NULL) AS backed_off,
+    (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error = '' AND refused_until IS NOT NULL) AS resting,
     (SELECT count(*) FROM site WHERE backed_off_until > now AND backoff_error <> '') AS unreachable,
     (SELECT count(*) FROM stalled) AS stalled,
     (SELECT min(id) FROM stalled) AS stalled_fetch,

@@ -11,7 +11,7 @@ On the loop's thread only; nothing here blocks or computes.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,8 @@ from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Fault, Lookup
 from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from workers.fetches.fetcher.http.resolver import GuardedResolver
-from workers.fetches.fetcher.http.retry_after import REFUSING
 from workers.fetches.fetcher.in_flight import HeldJob
+from workers.fetches.fetcher.refusals.asked import Headers
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
 from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
@@ -57,19 +57,19 @@ ENDED_BY_SITE = (ConnectionEnded, ConnectionResetError, BrokenPipeError)
 class Session:
     """One a fetcher.
 
-    It calls `refused` with the job and the headers of an answer that refuses more requests, `unreachable` with the job
-    after which a site counts as unreachable, and the error, and `late_start` as Attempt.note_start does.
+    It calls `answered` with the job, the status and the headers of each answer whose head has come, `unreachable` with
+    the job after which a site counts as unreachable, and the error, and `late_start` as Attempt does.
     """
 
     def __init__(
         self,
         allowed: Allowed,
-        refused: Callable[[Job, Mapping[str, str]], None],
+        answered: Callable[[Job, int, Headers], None],
         unreachable: Callable[[Job, str], None],
         late_start: Callable[[Job, float], None],
     ) -> None:
         self._shared = Shared(allowed=allowed, late_start=late_start)
-        self._refused = refused
+        self._answered = answered
         self._unreachable = unreachable
         self._rests_until = NEVER
         self._descriptors_used = 0.0
@@ -175,8 +175,7 @@ class Session:
                 return await self._failure(attempt, error)
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
-        if reader.status_code in REFUSING:
-            self._refused(attempt.job, _by_name(reader.headers))
+        self._answered(attempt.job, reader.status_code, reader.headers)
         return attempt.answer(reader) if cut is None else await self._cut(attempt, reader, cut)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
@@ -264,10 +263,6 @@ def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:
         timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
         answered=partial(reachability.reached, Respect.LOOKUP),
     )
-
-
-def _by_name(headers: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    return {name.decode("latin-1").title(): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 def _forget_oldest(known: dict[int, Any]) -> None:

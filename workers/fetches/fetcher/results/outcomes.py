@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from http import HTTPStatus
 
 from workers.backoff import backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
+from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.fetcher.results.robots_bodies import RobotsCut, robots_txt
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
@@ -35,11 +35,11 @@ def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None
             else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
         )
     outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
-    if _is_tried_again(event.status_code):
+    if _is_tried_again(event):
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (locations := _location(event.headers)):
-        return _redirected(outcome, job, locations, allowed)
+        return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers))
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     try:
@@ -78,12 +78,15 @@ def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
     return replace(outcome, slot_used=event.slot_used, delay_s=event.delay_s, error=event.reason)
 
 
-def _is_tried_again(status_code: int) -> bool:
-    """Tell whether the answer may be another one later: 429, and every 5xx, 503 among them.
+def _is_tried_again(answer: Answer) -> bool:
+    """Tell whether the answer may be another one later: every 5xx, and what refuses, 429 and more (refusals/asked.py).
 
-    How long the site wants to be left alone holds for the site (http/retry_after.py), not for this fetch.
+    How long the site wants to be left alone holds for the site, not for this fetch.
     """
-    return status_code == HTTPStatus.TOO_MANY_REQUESTS or status_code >= SERVER_ERROR
+    if answer.status_code >= SERVER_ERROR:
+        return True
+    asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
+    return asked is not None and asked.is_refusal
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
@@ -116,6 +119,15 @@ def _first_target(job: Job) -> str:
         return parse_target(job.first_url).url if job.first_url else ""
     except InvalidTarget:
         return ""
+
+
+def _later(redirected: Outcome, wait_s: float) -> Outcome:
+    """Follow a redirect when its Retry-After is over; only this fetch waits."""
+    if redirected.state != State.QUEUED or not wait_s:
+        return redirected
+    return replace(
+        redirected, delay_s=wait_s, error=f"its redirect asks to be followed in {wait_s:.0f} s (Retry-After)"
+    )
 
 
 def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:

@@ -57,7 +57,9 @@ class Command(ExactCommand):
         parser.add_argument(
             "--priority", type=whole_number, default=0, help="higher goes first within a site, up to 32766 (default 0)"
         )
-        parser.add_argument("--max-attempts", type=at_least_one, default=5, help="for errors, 429 and 5xx (default 5)")
+        parser.add_argument(
+            "--max-attempts", type=at_least_one, default=5, help="for errors, refusals, 5xx (default 5)"
+        )
         parser.add_argument(
             "--dedupe",
             action="store_true",

@@ -9,7 +9,7 @@ from ratelimit.models import Site
 from workers.audit import acting, said
 from workers.cli import terminal
 from workers.cli.actions import Action, ActionCommand, Answer
-from workers.cli.arguments import at_least_one, duration, from_zero, one_of, utf8
+from workers.cli.arguments import at_least_one, duration, from_zero, one_of, statuses, utf8
 from workers.fetches.actions import sites as actions
 from workers.fetches.management import forecast_text, site_text
 from workers.fetches.reports.forecast import forecast
@@ -88,6 +88,7 @@ class Set(Action):
         "set api.example.com 3/s --burst 5 --max-concurrency 2",
         "set example.com 1/10s --covers-subdomains",
         "set api.example.com --no-max-concurrency --default-grace",
+        "set shop.example.com --refusing 403,999",
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -108,6 +109,19 @@ class Set(Action):
             "--covers-subdomains",
             action=argparse.BooleanOptionalAction,
             help="whether hosts below this one share its rate, unless they have a site of their own",
+        )
+        refusing = parser.add_mutually_exclusive_group()
+        refusing.add_argument(
+            "--refusing",
+            type=statuses,
+            metavar="403,999",
+            help="statuses by which it refuses more requests, beside 429 and 503, with or without a Retry-After",
+        )
+        refusing.add_argument(
+            "--default-refusing",
+            dest="refusing",
+            help="429 and 503; and 403, 413, 420, 502, 529 and 999 where they say until when",
+            **TO_DEFAULT,
         )
         robots = parser.add_mutually_exclusive_group()
         robots.add_argument(

@@ -21,6 +21,7 @@ SELECT
     CASE
         WHEN paused_until > now THEN 'paused'
         WHEN backed_off_until > now AND backoff_error <> '' THEN 'unreachable'
+        WHEN backed_off_until > now AND refused_until IS NOT NULL THEN 'resting'
         WHEN backed_off_until > now THEN 'backed off'
         ELSE 'running'
     END AS state,
@@ -52,14 +53,14 @@ FROM (SELECT clock_timestamp() AS now OFFSET 0) AS clock  -- one clock
 CROSS JOIN (
     SELECT
         id, name, written_rate, effective_interval, spacing, effective_grace, burst, max_concurrency, obeys_robots,
-        next_start, paused_until, backed_off_until, backoff_error, has_backlog, crawl_delay
+        next_start, paused_until, backed_off_until, refused_until, backoff_error, has_backlog, crawl_delay
     FROM ratelimit_site
     WHERE id = %(site)s
     UNION ALL
     SELECT  -- as the generated columns of ratelimit.models compute it
         NULL, %(name)s, %(written_rate)s, %(interval)s::interval, %(interval)s::interval * 1.01,
         least(greatest(%(interval)s::interval * 0.025, interval '25 ms'), interval '250 ms'), 1, NULL, NULL, %(long_ago)s,
-        NULL, NULL, '', false, NULL
+        NULL, NULL, NULL, '', false, NULL
     WHERE %(site)s::bigint IS NULL
 ) AS site
 LEFT JOIN LATERAL (

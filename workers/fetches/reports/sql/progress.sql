@@ -30,6 +30,7 @@ WITH counted AS MATERIALIZED (
         CASE
             WHEN site.paused_until > clock_timestamp() THEN 'paused'
             WHEN site.backed_off_until > clock_timestamp() AND site.backoff_error <> '' THEN 'unreachable'
+            WHEN site.backed_off_until > clock_timestamp() AND site.refused_until IS NOT NULL THEN 'resting'
             WHEN site.backed_off_until > clock_timestamp() THEN 'backed off'
             ELSE 'busy'
         END AS state,

@@ -9,8 +9,8 @@
 -- ids       these sites, in this order
 SELECT
     id, name, "interval", written_rate, effective_interval, spacing, burst, max_concurrency, covers_subdomains,
-    obeys_robots, paused_until, backed_off_until, backoff_error, backoff_level, starts_out_of_time, out_of_time_at,
-    next_start, clock_timestamp() AS now
+    obeys_robots, refusing, paused_until, backed_off_until, refused_until, backoff_error, backoff_reason, backoff_level,
+    starts_out_of_time, out_of_time_at, next_start, clock_timestamp() AS now
 FROM (
     (
         SELECT *

@@ -13,7 +13,7 @@ SELECT
     job.status_code, job.error, job.not_before, job.due_since IS NOT NULL AS waits_for_robots, job.finished_at,
     job.claimed_by, job.lease_until, slot.start_time AS slot_start, now,
     site.written_rate, site."interval", site.effective_interval, site.burst, site.max_concurrency, site.paused_until,
-    site.backed_off_until, site.backoff_error, site.backoff_level,
+    site.backed_off_until, site.refused_until, site.backoff_error, site.backoff_reason, site.backoff_level,
     extract(epoch FROM site.spacing)::float8 AS spacing_s,
     extract(epoch FROM site.effective_grace)::float8 AS grace_s,
     extract(epoch FROM site.next_start - now)::float8 AS reserved_for_s,

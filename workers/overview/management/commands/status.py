@@ -68,7 +68,8 @@ def _sites(seen: Overview) -> str:
     oldest = (
         f"the oldest due fetch waits for {span(of.oldest_due_s)}" if of.oldest_due_s is not None else "no fetch is due"
     )
-    held = f"{shown(of.paused)} paused, {shown(of.backed_off)} backed off, {shown(of.unreachable)} unreachable"
+    held = f"{shown(of.paused)} paused, {shown(of.backed_off)} backed off, {shown(of.resting)} resting, "
+    held += f"{shown(of.unreachable)} unreachable"
     return f"{oldest}; sites with fetches to come: {shown(of.sites)}, of these {held}"
 
 

@@ -29,8 +29,8 @@ WITH outcome AS MATERIALIZED (
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
         -- A fetch that is delayed without an attempt waits for its robots.txt, and keeps its place
-        -- (robots/sql/wake.sql).
-        due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted THEN coalesce(job.due_since, job.not_before) END,
+        -- (robots/sql/wake.sql); or for the time before its redirect may be followed.
+        due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted AND outcome.hop_site IS NULL THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
             slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ratelimit", "0011_list_indexes")]
+    dependencies = [("ratelimit", "0013_refusals_valid")]
 
     operations = [
         migrations.CreateModel(

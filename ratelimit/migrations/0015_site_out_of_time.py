@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("ratelimit", "0012_start_total")]
+    dependencies = [("ratelimit", "0014_start_total")]
 
     operations = [
         migrations.AddField(

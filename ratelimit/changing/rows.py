@@ -1,0 +1,36 @@
+"""What the statements that change a site return."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class HeldSite(NamedTuple):
+    """A site whose row is locked: the named one, or one above it that covers subdomains."""
+
+    id: int
+    name: str
+    covers_subdomains: bool
+
+
+class RecalledSite(NamedTuple):
+    """A site that was recalled, its clock, and whether that is farther ahead than the rate needs."""
+
+    id: int
+    next_start: datetime
+    is_reserved_ahead: bool
+
+
+class ChangedSite(NamedTuple):
+    """A site that was created, or changed: `is_reserved_ahead` if the change recalled what is reserved."""
+
+    id: int
+    next_start: datetime
+    covers_subdomains: bool
+    is_reserved_ahead: bool | None  # None: it was created
+
+
+class BackedOffSite(NamedTuple):
+    """A site at which nothing starts for some time."""
+
+    id: int
+    wait_s: float

@@ -1,0 +1,88 @@
+"""What an answer asks of us beside its meaning for the fetch: that its site be left alone for some time. Pure.
+
+There are two kinds. A refusal says that a request was too much: 429, 503, and more (`TEMPORARY`, and what the site's
+settings name). A quota that is used up says so before anything is refused (quotas.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from ratelimit.models import ALWAYS_REFUSING
+from workers.fetches.fetcher.refusals import quotas, times
+from workers.fetches.fetcher.refusals.times import Time
+
+# These refuse where the answer says until when, if the settings of the site name no statuses: others use them for good.
+TEMPORARY: Final = frozenset({403, 413, 420, 502, 529, 999})
+LONGEST_REDIRECT_S = 86_400.0  # for which a redirect may ask us to wait
+
+_FIRST = frozenset({b"R", b"r", b"X", b"x"})  # letters of the headers that count: a glance at each is enough
+_NAMES = quotas.NAMES | {b"retry-after"}
+_REFUSED = 400
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """The site is to be left alone for so many seconds, until a moment, or (neither) for as long as we think fit."""
+
+    seconds: float | None = None
+    until: datetime | None = None  # by the site's clock, where the answer has no Date
+    reason: str  # what the answer said: a clause, for people
+    is_refusal: bool  # otherwise the answer is one as any other, and a quota is used up
+
+
+def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None = None) -> Asked | None:
+    """Return what the answer asks for its site; None where it asks for nothing, as nearly all do.
+
+    `refusing` are the statuses that the settings of the site name. Of a quota and a Retry-After, the second counts.
+    """
+    some = [line for line in headers if line[0][:1] in _FIRST]
+    if not some and status < _REFUSED:
+        return None
+    found = _by_name(some)
+    surely = status in (ALWAYS_REFUSING if refusing is None else refusing)
+    if not found and not surely:
+        return None
+    date = _lines(headers, b"date")
+    after = times.longest(found.get(b"retry-after", ()), date)
+    quota = quotas.used_up(found, date, is_refused=surely)
+    is_temporary = refusing is None and status in TEMPORARY
+    if surely or (is_temporary and (after or (quota and quota.is_stated))):
+        return _refusal(status, after, quota)
+    if quota is None:
+        return None
+    reason = f"its quota is used up ({quota.header})"
+    return Asked(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=False)
+
+
+def redirect_wait_s(headers: Headers) -> float:
+    """Return for how long a redirect asks us to wait before its target is requested (RFC 9110, 10.2.3)."""
+    if not (lines := _lines(headers, b"retry-after")):
+        return 0.0
+    after = times.longest(lines, _lines(headers, b"date"))
+    return min(LONGEST_REDIRECT_S, (after and after.seconds) or 0.0)
+
+
+def _refusal(status: int, after: Time | None, quota: quotas.UsedUp | None) -> Asked:
+    if after:
+        reason = f"it answered {status} with Retry-After: {after.text}"
+        return Asked(seconds=after.seconds, until=after.until, reason=reason, is_refusal=True)
+    if quota and quota.is_stated:
+        reason = f"it answered {status}, and its quota is used up ({quota.header})"
+        return Asked(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=True)
+    return Asked(reason=f"it answered {status}", is_refusal=True)
+
+
+def _by_name(headers: Headers) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in headers:
+        if (key := name.lower()) in _NAMES:
+            found.setdefault(key, []).append(value)
+    return found
+
+
+def _lines(headers: Headers, name: bytes) -> list[bytes]:
+    return [value for key, value in headers if len(key) == len(name) and key.lower() == name]

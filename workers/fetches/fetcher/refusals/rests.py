@@ -1,0 +1,82 @@
+"""Rests: what a fetcher tells ratelimit about sites that are to be left alone, and what it need not tell. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ratelimit.models import LONG_AGO
+from ratelimit.pacing import NEVER
+from workers.fetches.fetcher.refusals.asked import Asked
+
+MOST_TOLD = 20_000  # sites of which it is remembered until when they rest
+SAME_S = 1.0  # resets are written in whole seconds: two answers that mean one moment differ by so much
+AGAIN_AFTER_S = 1.0  # somebody may have resumed the site
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rest:
+    """A site is to be left alone, by the answer to one slot's request, for `seconds`, `until` a moment, or neither.
+
+    With an `error`, there was no answer: the site cannot be reached.
+    """
+
+    site: str
+    slot_id: int
+    seconds: float | None = None
+    until: datetime | None = None  # by the site's clock, where the answer has no Date
+    is_refusal: bool = True  # otherwise a quota is used up
+    reason: str = ""
+    error: str = ""
+
+
+def rest_of(site: str, slot_id: int, asked: Asked) -> Rest:
+    """Return what ratelimit is to be told of an answer to the request of this slot."""
+    return Rest(
+        site=site,
+        slot_id=slot_id,
+        seconds=asked.seconds,
+        until=asked.until,
+        is_refusal=asked.is_refusal,
+        reason=asked.reason,
+    )
+
+
+def merged(rests: Iterable[Rest]) -> list[Rest]:
+    """Return one for each site, with the longest time that any of them asks for, in the order of the sites' first ones.
+
+    There are more for a site where some state a moment, as only the database's clock can tell how far away that is;
+    and where a quota is used up, which is no refusal.
+    """
+    by_site: dict[tuple[str, bool, bool], Rest] = {}
+    for new in rests:
+        key = new.site, new.until is None, new.is_refusal
+        old = by_site.get(key)
+        by_site[key] = new if old is None else _both(old, new)
+    return list(by_site.values())
+
+
+def _both(old: Rest, new: Rest) -> Rest:
+    longer = max(old, new, key=lambda rest: (rest.seconds or 0.0, rest.until or LONG_AGO))
+    return replace(
+        longer,
+        slot_id=max(old.slot_id, new.slot_id),
+        error=old.error and new.error,  # a site that refuses is reached
+    )
+
+
+class ToldQuotas:
+    """Until when the quotas of sites are used up, as one fetcher has told: such a site says so on each answer."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, tuple[float, float]] = {}  # by site, the oldest first: its end, and when it was told
+
+    def is_news(self, site_id: int, until: float, now: float) -> bool:
+        """Tell whether this end of a rest is later than the one that was told, or that was a while ago; notes it."""
+        told_until, told_at = self._told.get(site_id, (NEVER, NEVER))
+        if until <= told_until + SAME_S and now < told_at + AGAIN_AFTER_S:
+            return False
+        self._told.pop(site_id, None)
+        self._told[site_id] = until, now
+        if len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        return True

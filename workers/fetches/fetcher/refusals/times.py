@@ -1,0 +1,100 @@
+"""The times that headers state, in all the forms in which sites write them. Pure.
+
+The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, seconds or milliseconds since 1970,
+ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would be to come back sooner than asked.
+
+The sender may be hostile: only short values are read, and few of them. What cannot be read states nothing.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+from ratelimit.models import LONG_AGO
+
+MOST_LINES = 8  # of one header that are read
+LONGEST = 64  # characters of a value: the longest date has half of that
+BLANKS = b" \t"
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
+_NUMBERS = re.compile(r"[0-9., \t]+", re.ASCII)
+_TIME_OF_DAY = re.compile(r"(?<![0-9])([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?![0-9])", re.ASCII)
+_ISO = re.compile(r"[0-9]{4}-.*", re.ASCII)
+# Numbers that can only be moments: as a time, the smallest is 31 years. Seconds since 1970 reach to the year 2286.
+_EPOCH_S = range(10**9, 10**10)
+_EPOCH_MS = range(10**12, 10**13)
+
+
+class Time(NamedTuple):
+    """A time to wait: seconds, more than 0, from the answer on; or a moment, where the answer has no Date."""
+
+    seconds: float | None
+    until: datetime | None
+    text: str  # as it was written, in printable characters of ASCII; or ""
+
+    @property
+    def length(self) -> tuple[float, datetime]:
+        """Return by what times are compared: two of one answer are hardly ever of different kinds."""
+        return self.seconds or 0.0, self.until or LONG_AGO
+
+
+def longest(lines: Sequence[bytes], date: Sequence[bytes]) -> Time | None:
+    """Return the longest time that these lines of one header state; None where they state none in the future.
+
+    A date is counted from the answer's own Date (the lines of that header), so that a wrong clock is wrong in both.
+    """
+    times = [time for text in texts(lines) if (time := _time(text, date)) is not None]
+    return max(times, key=lambda time: time.length, default=None)
+
+
+def are_readable(lines: Sequence[bytes]) -> bool:
+    """Tell whether any of these lines states a time, be it over."""
+    return any(_NUMBER.fullmatch(text) or _moment(text) for text in texts(lines))
+
+
+def moment(lines: Sequence[bytes]) -> datetime | None:
+    """Return the first date that can be read."""
+    return next((found for text in texts(lines) if (found := _moment(text)) is not None), None)
+
+
+def texts(lines: Sequence[bytes]) -> Iterator[str]:
+    """Yield the values of a header; numbers may be several on one line, as a list."""
+    for line in lines[:MOST_LINES]:
+        raw = line.strip(BLANKS)
+        text = raw.decode("latin-1") if len(raw) <= LONGEST and raw.isascii() else ""
+        if text and text.isprintable():  # what is read is stored and shown
+            yield from (part.strip() for part in text.split(",")) if _NUMBERS.fullmatch(text) else [text]
+
+
+def _time(text: str, date: Sequence[bytes]) -> Time | None:
+    if not _NUMBER.fullmatch(text):
+        found = _moment(text)
+    else:
+        number = float(text)
+        if int(number) not in _EPOCH_S and int(number) not in _EPOCH_MS:
+            return Time(float(math.ceil(number)), None, text) if number else None
+        found = datetime.fromtimestamp(number if int(number) in _EPOCH_S else number / 1000, UTC)
+    if found is None or (answered_at := moment(date)) is None:
+        return None if found is None else Time(None, found, text)
+    seconds = float(math.ceil((found - answered_at).total_seconds()))
+    return Time(seconds, None, text) if seconds > 0 else None
+
+
+def _moment(text: str) -> datetime | None:
+    """Read a date of HTTP or ISO 8601. The time of day is added to midnight, as it may be 24:00:00, or 23:59:60."""
+    found = _TIME_OF_DAY.search(text)
+    since_midnight = timedelta(0)
+    if found is not None:
+        hour, minute, second = (int(digits) for digits in found.groups())
+        if minute > 59 or second > 60 or hour * 3600 + minute * 60 + second > 86_400:  # noqa: PLR2004
+            return None
+        since_midnight = timedelta(hours=hour, minutes=minute, seconds=second)
+        text = f"{text[: found.start()]}00:00:00{text[found.end() :]}"
+    try:
+        midnight = datetime.fromisoformat(text.upper()) if _ISO.fullmatch(text) else parsedate_to_datetime(text)
+        return (midnight if midnight.tzinfo else midnight.replace(tzinfo=UTC)) + since_midnight
+    except (ValueError, OverflowError, IndexError, TypeError):  # whatever the parser of e-mail makes of nonsense
+        return None
