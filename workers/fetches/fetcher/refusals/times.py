@@ -16,7 +16,8 @@ from typing import NamedTuple
 from ratelimit.models import LONG_AGO
 
 MOST_LINES = 8  # of one header that are read
-LONGEST = 64  # characters of a value: the longest date has half of that
+LONGEST_LINE = 1_024  # bytes of a value with the blanks around it
+LONGEST = 64  # characters of one without: the longest date has half of that
 BLANKS = b" \t"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
@@ -63,8 +64,8 @@ def moment(lines: Sequence[bytes]) -> datetime | None:
 def texts(lines: Sequence[bytes]) -> Iterator[str]:
     """Yield the values of a header; numbers may be several on one line, as a list."""
     for line in lines[:MOST_LINES]:
-        raw = line.strip(BLANKS)
-        text = raw.decode("latin-1") if len(raw) <= LONGEST and raw.isascii() else ""
+        raw = line.strip(BLANKS) if len(line) <= LONGEST_LINE else b""
+        text = raw.decode() if len(raw) <= LONGEST and raw.isascii() else ""
         if text and text.isprintable():  # what is read is stored and shown
             yield from (part.strip() for part in text.split(",")) if _NUMBERS.fullmatch(text) else [text]
 
