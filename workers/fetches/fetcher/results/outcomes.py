@@ -7,51 +7,49 @@ from urllib.parse import urljoin
 
 from workers.backoff import backoff_s
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
+from workers.fetches.fetcher.results.contents import ALL_THERE, content_of
+from workers.fetches.fetcher.results.decoding import Decoded, Flaw
+from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed, echo
 from workers.fetches.models import State
-from workers.fetches.robots import rules
 from workers.fetches.targets import parse_target
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_MODIFIED = 304
+WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
 
 
-def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None = None) -> Outcome:
-    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`."""
+def judge(
+    event: Event,
+    *,
+    max_body: int,
+    chance: float,
+    allowed: Allowed | None = None,
+    keep: bool = False,
+    budget_s: float | None = None,
+) -> Outcome:
+    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`.
+
+    The status comes before the body: what the body is matters only where it is what was asked for. With `keep`, what
+    came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises Costly, as `content_of` does.
+    """
     job = event.job
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id)
     if isinstance(event, (Snoozed, Disallowed)):
         return _not_requested(replace(outcome, attempted=False), event)
     outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Failure):
-        outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
-        return (
-            replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
-            if event.permanent
-            else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
-        )
+        return _unanswered(outcome, event, chance)
     outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
-    if _is_tried_again(event.status_code):
-        error = f"the site answered {event.status_code}"
+    if error := _asks_for_another(event.status_code):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
         return _redirected(outcome, job, location, allowed)
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
-    try:
-        content = _content(event, max_body)
-    except BodyRefused as error:
-        return replace(outcome, state=State.FAILED, error=str(error))
-    return replace(
-        outcome,
-        state=State.DONE,
-        etag=_header(event.headers, b"etag"),
-        last_modified=_header(event.headers, b"last-modified"),
-        content=content,
-    )
+    keep = keep and not job.is_robots
+    return _with(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
 
 
 def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
@@ -63,13 +61,25 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
     return _again(replace(outcome, error=error), attempts, max_attempts, chance)
 
 
-def _content(answer: Answer, max_body: int) -> bytes:
-    encoding = _header(answer.headers, b"content-encoding")
-    if not answer.job.is_robots:
-        return decoded(answer.body, encoding, max_body)
-    if answer.status_code in rules.CLIENT_ERRORS:
-        return b""  # there is no robots.txt, and what the page says about that is not read
-    return decoded(answer.body, encoding, rules.MAX_BYTES, cut=True)
+def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
+    """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
+    outcome = replace(outcome, content=content.content, incomplete=content.reason)
+    if answer.status_code not in WANTED or content.flaw in ALL_THERE:
+        is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it
+        etag, last_modified = (_validator(answer.headers, name) * is_well for name in (b"etag", b"last-modified"))
+        return replace(outcome, state=State.DONE, etag=etag, last_modified=last_modified)
+    outcome = replace(outcome, state=State.FAILED, error=content.reason)
+    if content.flaw is Flaw.CUT:
+        outcome = _again(outcome, answer.job.attempts, answer.job.max_attempts, chance)
+    return outcome if keep and outcome.state == State.FAILED else replace(outcome, content=None, incomplete="")
+
+
+def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
+    job = event.job
+    outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
+    if not event.permanent:
+        return _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
+    return replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
 
 
 def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
@@ -78,12 +88,18 @@ def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
     return replace(outcome, slot_used=event.slot_used, delay_s=event.delay_s, error=event.reason)
 
 
-def _is_tried_again(status_code: int) -> bool:
-    """Tell whether the answer may be another one later: 429, and every 5xx, 503 among them.
+def _asks_for_another(status_code: int) -> str:
+    """Return why the answer may be another one later: for 429, every 5xx, 503 among them, and what is no answer.
 
     How long the site wants to be left alone holds for the site (http/retry_after.py), not for this fetch.
     """
-    return status_code == HTTPStatus.TOO_MANY_REQUESTS or status_code >= SERVER_ERROR
+    if status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+        return "the site answered 101: it speaks another protocol from there on, for which nobody asked"
+    if status_code < HTTPStatus.OK:
+        return f"the site answered {status_code:03}, which is no status of an answer"
+    if status_code == HTTPStatus.TOO_MANY_REQUESTS or status_code >= SERVER_ERROR:
+        return f"the site answered {status_code}"
+    return ""
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
@@ -117,8 +133,15 @@ def _location(headers: tuple[tuple[bytes, bytes], ...]) -> str:
         return raw.decode("latin-1")
 
 
+def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    """Return the value of a header that can be sent back byte by byte; else nothing."""
+    value = next((value.decode("latin-1") for key, value in headers if key.lower() == name), "")
+    return value if echo(value) else ""
+
+
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    return json.dumps([[_text(name), _text(value)] for name, value in headers])
+    """Return the headers as they are stored: in UTF-8, as an escape of each byte beyond ASCII takes six."""
+    return json.dumps([[_text(name), _text(value)] for name, value in headers], ensure_ascii=False)
 
 
 def _text(raw: bytes) -> str:

@@ -1,0 +1,63 @@
+"""Contents: what is kept of the body of an answer, and what is wrong with it. Pure."""
+
+from dataclasses import replace
+from typing import Final
+
+from workers.fetches.fetcher.results.decoding import Decoded, Flaw, codings, decoded, too_large
+from workers.fetches.jobs import Answer
+from workers.fetches.robots import rules
+
+BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
+ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
+FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
+UNREAD: Final = "the fetcher had no time to decompress the body: other bodies of its site took too long"
+
+
+class Costly(Exception):
+    """The body takes longer to decompress than the budget that was given."""
+
+
+def is_packed(answer: Answer) -> bool:
+    """Tell whether it may take time to read the body."""
+    return bool(answer.body) and answer.status_code not in BODILESS and bool(_codings(answer))
+
+
+def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
+    """Return the content of the answer. Of a flawed one, nothing, or with `keep` what came of it.
+
+    Raises Costly where it takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the content is
+    missing as if the body had been cut off.
+    """
+    is_robots = answer.job.is_robots
+    if answer.status_code in BODILESS or (is_robots and answer.status_code in rules.CLIENT_ERRORS):
+        return Decoded(content=b"")
+    most = rules.MAX_BYTES if is_robots else max_body
+    found = _read(answer, most, budget_s) if keep or is_robots or not _stopped(answer) else Decoded(content=b"")
+    if answer.is_too_large:
+        found = replace(found, flaw=Flaw.TOO_LARGE, reason=too_large(most))
+    elif answer.cut:
+        found = replace(found, flaw=Flaw.CUT, reason=answer.cut)
+    if is_robots and found.flaw is Flaw.TOO_LARGE:  # its beginning counts (RFC 9309, 2.5)
+        return replace(found, flaw=Flaw.NONE, reason="")
+    if found.flaw in ALL_THERE:
+        return found
+    return replace(found, content=found.content[:most] if keep else b"")
+
+
+def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
+    names = _codings(answer)
+    if names and budget_s == 0:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=UNREAD)
+    is_whole = not _stopped(answer) and not (answer.job.is_robots and len(answer.body) > most)
+    found = decoded(answer.body, names, most, is_whole=is_whole, budget_s=budget_s)
+    if found.flaw is Flaw.COSTLY and budget_s is not None:
+        raise Costly(found.reason)
+    return found
+
+
+def _stopped(answer: Answer) -> bool:
+    return bool(answer.cut) or answer.is_too_large
+
+
+def _codings(answer: Answer) -> list[str]:
+    return codings([value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"])
