@@ -47,6 +47,8 @@ def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | N
 
 def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
     names = _codings(answer)
+    if not names and len(answer.body) <= most:  # as nearly always
+        return Decoded(content=answer.body)
     if names and budget_s == 0:
         return Decoded(content=b"", flaw=Flaw.CUT, reason=UNREAD)
     is_whole = not _stopped(answer) and not (answer.job.is_robots and len(answer.body) > most)
@@ -61,4 +63,5 @@ def _stopped(answer: Answer) -> bool:
 
 
 def _codings(answer: Answer) -> list[str]:
-    return codings([value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"])
+    values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
+    return codings(values) if values else values

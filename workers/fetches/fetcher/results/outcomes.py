@@ -18,6 +18,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def judge(
@@ -38,10 +39,15 @@ def judge(
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id)
     if isinstance(event, (Snoozed, Disallowed)):
         return _not_requested(replace(outcome, attempted=False), event)
-    outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Failure):
         return _unanswered(outcome, event, chance)
-    outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
+    outcome = replace(
+        outcome,
+        lateness_ms=event.lateness_ms,
+        elapsed_ms=event.elapsed_ms,
+        status_code=event.status_code,
+        headers=_as_json(event.headers),
+    )
     if error := _asks_for_another(event.status_code):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (location := _location(event.headers)):
@@ -63,12 +69,19 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
 
 def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
     """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
-    outcome = replace(outcome, content=content.content, incomplete=content.reason)
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
         is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it
-        etag, last_modified = (_validator(answer.headers, name) * is_well for name in (b"etag", b"last-modified"))
-        return replace(outcome, state=State.DONE, etag=etag, last_modified=last_modified)
-    outcome = replace(outcome, state=State.FAILED, error=content.reason)
+        return replace(
+            outcome,
+            state=State.DONE,
+            content=content.content,
+            incomplete=content.reason,
+            etag=_validator(answer.headers, b"etag") if is_well else "",
+            last_modified=_validator(answer.headers, b"last-modified") if is_well else "",
+        )
+    outcome = replace(
+        outcome, state=State.FAILED, error=content.reason, content=content.content, incomplete=content.reason
+    )
     if content.flaw is Flaw.CUT:
         outcome = _again(outcome, answer.job.attempts, answer.job.max_attempts, chance)
     return outcome if keep and outcome.state == State.FAILED else replace(outcome, content=None, incomplete="")
@@ -76,7 +89,13 @@ def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, 
 
 def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
     job = event.job
-    outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
+    outcome = replace(
+        outcome,
+        lateness_ms=event.lateness_ms,
+        elapsed_ms=event.elapsed_ms,
+        slot_used=event.slot_used or event.lateness_ms is not None,
+        error=event.error,
+    )
     if not event.permanent:
         return _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
     return replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
@@ -135,13 +154,16 @@ def _location(headers: tuple[tuple[bytes, bytes], ...]) -> str:
 
 def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
     """Return the value of a header that can be sent back byte by byte; else nothing."""
-    value = next((value.decode("latin-1") for key, value in headers if key.lower() == name), "")
-    return value if echo(value) else ""
+    for key, value in headers:
+        if key.lower() == name:
+            text = value.decode("latin-1")
+            return text if echo(text) else ""
+    return ""
 
 
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
     """Return the headers as they are stored: in UTF-8, as an escape of each byte beyond ASCII takes six."""
-    return json.dumps([[_text(name), _text(value)] for name, value in headers], ensure_ascii=False)
+    return _JSON.encode([[_text(name), _text(value)] for name, value in headers])
 
 
 def _text(raw: bytes) -> str:
