@@ -7,6 +7,7 @@ import sys
 import time
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from functools import cache, partial
 
 import brotli
@@ -196,7 +197,12 @@ def test_the_cap_counts_what_is_stored() -> None:
             assert read(name, pack(bytes(size)), 1_000).flaw is flaw, (name, size)
 
 
-PACKERS = {"gzip": gzipped, "deflate": zlib.compress, "br": partial(brotli.compress, quality=3), "zstd": zstd.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzipped,
+    "deflate": zlib.compress,
+    "br": partial(brotli.compress, quality=3),
+    "zstd": zstd.compress,
+}
 
 
 @cache

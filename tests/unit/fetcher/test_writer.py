@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.unit.fetcher.test_outcomes import CAP, answer, job
 from workers.fetches.fetcher.results import costly, writer
 from workers.fetches.fetcher.results.contents import UNREAD
 from workers.fetches.fetcher.results.costly import CostlyAnswers
+from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation
 from workers.fetches.models import State
 
@@ -60,6 +62,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     return made
 
 
+@pytest.fixture
+def _time_is_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the writer count its own work only: what else runs here is of no matter."""
+    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=time.thread_time, thread_time=time.thread_time))
+
+
 @contextmanager
 def writing(store: Store, events: list[Event]) -> Iterator[None]:
     """Have the writer find all these events waiting, and end when it has stored them."""
@@ -74,13 +82,14 @@ def writing(store: Store, events: list[Event]) -> Iterator[None]:
     assert sum(store.freed) == len(events) + 1 == sum(map(len, store.statements))
 
 
+@pytest.mark.usefixtures("_time_is_the_processors")
 def test_what_is_judged_quickly_is_stored_before_what_is_costly(store: Store) -> None:
     """Of three hostile sites, each step reads an answer or two; it never loses, or holds up, those of others."""
-    costly = [hostile(site, 10 * site + number) for number in range(4) for site in (1, 2, 3)]
+    slow = [hostile(site, 10 * site + number) for number in range(4) for site in (1, 2, 3)]
     honest = [of_site(site, 100 * site + number) for number in range(20) for site in (4, 5)]
-    with writing(store, [*costly, *honest]):
+    with writing(store, [*slow, *honest]):
         pass
-    their_ids = {event.job.fetch_id for event in costly}
+    their_ids = {event.job.fetch_id for event in slow}
     in_each = [len(their_ids.intersection(ids)) for ids in store.ids]
     assert max(in_each) <= 2
     last_honest = max(place for place, ids in enumerate(store.ids) if set(ids) - their_ids)
@@ -91,23 +100,23 @@ def test_what_is_judged_quickly_is_stored_before_what_is_costly(store: Store) ->
     assert "to decompress" in outcomes[10].error
 
 
+@pytest.mark.usefixtures("_time_is_the_processors")
 def test_many_sites_whose_answers_are_costly_hold_up_no_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them is within a first try, all together are not: where many wait, first tries are shorter."""
-    monkeypatch.setattr(writer, "BEHIND", 10)
+    """Each of them is within a first try, all together are not: the longer a step, the shorter are first tries."""
+    monkeypatch.setattr(costly, "PATIENCE_S", 60.0)
     large = gzip.compress(bytes(CAP), mtime=0)
-    costly = [of_site(site, site, large) for site in range(1, 100)]
+    heavy = [of_site(site, site, large) for site in range(1, 100)]
     honest = [of_site(site, site) for site in range(1_000, 1_050)]
-    with writing(store, [*costly, *honest]):
+    with writing(store, [*heavy, *honest]):
         pass
     before_last = store.ids[: max(place for place, ids in enumerate(store.ids) if max(ids) >= 1_000)]
-    assert sum(0 < number < 1_000 for ids in before_last for number in ids) < 60
+    assert sum(0 < number < 1_000 for ids in before_last for number in ids) < 30
     assert {outcome.state for outcomes in store.statements for outcome in outcomes} == {State.DONE}
 
 
 def test_a_step_ends_by_time_whatever_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event takes 20 ms here, and 100 of them wait: a statement has those of a PERIOD."""
     now = [0.0]
-    judge = writer.judge
 
     def slow(event: Event, **options: object) -> Outcome:
         now[0] += 0.02
@@ -166,11 +175,25 @@ def test_what_waits_while_others_take_too_long_is_overdue() -> None:
     for fetch in range(3):
         waiting.add(hostile(fetch, fetch))
     assert not waiting.pop().is_overdue
-    waiting.note_work(costly.PATIENCE_S)
+    waiting.note_work(read_s=costly.PATIENCE_S - 1.0)
+    waiting.note_work(stored_s=60.0)  # PostgreSQL was away: a second of it counts
     assert not waiting.pop().is_overdue
-    waiting.note_work(0.1)
+    waiting.note_work(read_s=0.1)
     waiting.add(hostile(9, 9))
     assert [waiting.pop().is_overdue for _ in range(2)] == [True, False]
+
+
+def test_so_many_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond that, the newest of the site that has most is given up; it comes first, as it costs nothing."""
+    monkeypatch.setattr(costly, "MOST_WAITING", 4)
+    waiting = CostlyAnswers()
+    for site, fetch in ((1, 11), (1, 12), (1, 13), (2, 21), (3, 31), (1, 14)):
+        waiting.add(hostile(site, fetch))
+    found = [waiting.pop() for _ in range(6)]
+    assert [(each.answer.job.fetch_id, each.is_overdue) for each in found] == [
+        (13, True), (14, True), (11, False), (21, False), (31, False), (12, False),
+    ]  # fmt: skip
+    assert not waiting
 
 
 def test_the_answers_of_a_site_wait_from_its_first_costly_one_on_for_a_while() -> None:

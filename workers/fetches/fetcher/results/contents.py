@@ -10,7 +10,7 @@ from workers.fetches.robots import rules
 BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
 FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
-HURRIED_S: Final = 0.001  # the same where many answers wait: some 500 KB of them
+HURRIED_S: Final = 0.001  # in which some 500 KB are
 UNREAD: Final = "the fetcher had no time to decompress the body: other bodies of its site took too long"
 
 

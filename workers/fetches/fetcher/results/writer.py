@@ -36,7 +36,8 @@ log = structlog.get_logger(__name__)
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_OUTCOMES: Final = 1_000  # in one statement
 MOST_BYTES = 16 * 2**20  # in one statement
-BEHIND: Final = 200  # events that wait; then first tries end earlier, so that many sites' bodies hold up no others
+# Seconds of the processor in a step. Beyond, first tries are short: many sites' bodies together hold up no others.
+FIRST_TRIES_S: Final = 0.02
 # A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
 # many bytes that four of them fill a statement.
 ROBOTS_WEIGHT: Final = 128
@@ -86,7 +87,10 @@ class Writer:
     def _work(self) -> None:
         while not self._closes or self._costly:
             self._store(self._judge_what_came())
-            self._store(self._judge_costly())
+            costly = self._judge_costly()
+            began_at = time.monotonic()
+            self._store(costly)
+            self._costly.note_work(stored_s=time.monotonic() - began_at)
         connection.close()
 
     def _store(self, judged: _Judged) -> None:
@@ -98,7 +102,7 @@ class Writer:
     def _judge_what_came(self) -> _Judged:
         """Judge what comes in about one PERIOD. Where costly answers wait, nothing is waited for."""
         judged = _Judged()
-        until = None
+        until, first_tries_until = None, time.thread_time() + FIRST_TRIES_S
         while not judged.is_full() and not self._closes:
             take_turn()
             now = time.monotonic()
@@ -113,17 +117,18 @@ class Writer:
             if event is None:
                 self._closes = True
             else:
-                self._judge_first(event, judged)
+                left_s = first_tries_until - time.thread_time()
+                self._judge_first(event, judged, budget_s=max(HURRIED_S, min(FIRST_S, left_s)))
         return judged
 
-    def _judge_first(self, event: Event, judged: _Judged) -> None:
+    def _judge_first(self, event: Event, judged: _Judged, *, budget_s: float) -> None:
         """Judge an event; one that turns out to be costly waits for its turn."""
         now = time.monotonic()
         if isinstance(event, Answer) and self._costly.concerns(event, now):
             self._costly.add(event)
             return
         try:
-            outcome = _judged(event, HURRIED_S if self._events.qsize() > BEHIND else FIRST_S)
+            outcome = _judged(event, budget_s)
         except Costly:
             if not isinstance(event, Answer):
                 raise
@@ -141,7 +146,7 @@ class Writer:
             waited = self._costly.pop()
             began_at, worked_s = time.monotonic(), time.thread_time()
             judged.add(waited.answer, _judged(waited.answer, 0.0 if waited.is_overdue else None))
-            self._costly.note_work(time.monotonic() - began_at)
+            self._costly.note_work(read_s=time.monotonic() - began_at)
             if time.thread_time() - worked_s > HURRIED_S:
                 self._costly.note_costly(waited.answer.job.site_id, began_at)
         return judged
