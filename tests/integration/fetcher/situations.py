@@ -301,8 +301,8 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _site("the compressed body ends too early", "the compressed body ends too early"),
         _site(
-            "other bodies of its site took all time in which it could have been decompressed",
-            "the fetcher had no time to decompress the body: other bodies of its site took too long",
+            "bodies that take long to decompress took all time until its lease runs out",
+            "the body was not decompressed in time: too many bodies take long",
             proof="tests/unit/fetcher/test_writer.py::test_an_overdue_answer_is_tried_again",
         ),
         _done("the compressed body lacks its trailer, or has more bytes behind its end", besides="they do not matter"),

@@ -11,7 +11,7 @@ BODILESS: Final = frozenset({204, 304})  # their headers speak of what another a
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
 FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
 HURRIED_S: Final = 0.001  # in which some 500 KB are
-UNREAD: Final = "the fetcher had no time to decompress the body: other bodies of its site took too long"
+UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
 
 
 class Costly(Exception):
