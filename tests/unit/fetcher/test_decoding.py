@@ -268,6 +268,26 @@ def test_no_body_takes_longer_than_its_budget() -> None:
     assert {"empty gzip members", "the same, packed", "frames to skip", "empty frames"} <= costly
 
 
+def test_any_bytes_have_a_content_or_a_flaw() -> None:
+    """Bodies that were changed, cut or joined at random: no error of a library comes through, and no bound breaks."""
+    chance = random.Random(7)  # noqa: S311
+    contents = (PAGE, LONG[:3_000], bytes(90_000))
+    packed = [(name, pack(content)) for name, pack in PACKERS.items() for content in contents]
+    for _ in range(3_000):
+        name, body = chance.choice(packed)
+        changed = bytearray(body)
+        for _ in range(chance.randint(1, 4)):
+            place = chance.randrange(len(changed) + 1)
+            if chance.random() < 0.3:
+                changed[place:] = chance.choice(packed)[1]
+            else:
+                changed[place : place + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 2))
+        names = [name] if chance.random() < 0.7 else [chance.choice([*PACKERS]), name]
+        found = decoded(bytes(changed), names, 60_000)
+        assert len(found.content) <= 60_001
+        assert bool(found.reason) is (found.flaw is not Flaw.NONE)
+
+
 def test_a_budget_of_ones_own_is_kept() -> None:
     """A first try ends soon."""
     encoding, body = hostile()["the same, packed by brotli"]
