@@ -301,7 +301,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _site("the compressed body ends too early", "the compressed body ends too early"),
         _site(
-            "bodies that take long to decompress took all time until its lease runs out",
+            "bodies that take long to decompress leave no time for it",
             "the body was not decompressed in time: too many bodies take long",
             proof="tests/unit/fetcher/test_writer.py::test_an_overdue_answer_is_tried_again",
         ),
