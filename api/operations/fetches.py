@@ -119,7 +119,7 @@ def get_fetch_why(request: HttpRequest, fetch_id: Id) -> FetchWhy:
     media_type=BINARY,
 )
 def get_fetch_body(request: HttpRequest, fetch_id: Id) -> HttpResponse:
-    """Return the body of a fetch that is done, decompressed, as it came: a stranger chose it."""
+    """Return the body of a fetch, decompressed, as it came or as much as is kept of it: a stranger chose it."""
     fetch = Fetch.objects.filter(pk=fetch_id).first()
     content = fetch.content if fetch else None
     if content is None:

@@ -15,6 +15,8 @@ MOST_RETRIED: Final = 100_000
 FetchState = Literal["queued", "reserved", "running", "done", "failed", "cancelled"]
 Url = Annotated[Text, Field(max_length=MAX_LENGTH)]
 
+Incomplete = Annotated[str, Field(description="why the body is not whole, or not what its headers say")]
+
 
 class NewFetches(Body):
     """URLs that are wanted, and how."""
@@ -54,6 +56,7 @@ class ListedFetch(Answer):
     site: str
     status_code: int | None
     error: str
+    incomplete: Incomplete
     attempts: int
     max_attempts: int
     priority: int
@@ -125,6 +128,7 @@ class FetchDetails(Answer):
     elapsed_ms: float | None
     on_done: str
     unchanged_from: int | None
+    incomplete: Incomplete
     correlation_id: str
     body_bytes: int | None
     steps: list[Step]

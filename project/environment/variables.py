@@ -152,6 +152,12 @@ class Fetches(Group):
         default=5 * 2**20,
         description="The largest body, also after decompression. A larger one fails its fetch.",
     )
+    WEIR_FETCH_KEEP_INCOMPLETE: Flag = Field(
+        default=False,
+        description="Keep what came of a body that is cut off, broken or larger than `WEIR_FETCH_MAX_BODY`: up to "
+        "that size, decompressed as far as it can be. The fetch fails all the same; its column `incomplete` says why "
+        "its body is not whole.",
+    )
     WEIR_FETCH_MAX_IN_FLIGHT: PositiveCount = Field(
         default=5000,
         description="How many fetches one fetcher process holds at once: at most three fifths of them wait for "

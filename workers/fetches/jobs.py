@@ -1,6 +1,7 @@
 """The forms of one attempt, stage by stage: the Job that is claimed, the Event that it ends in, the stored Outcome."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,14 +9,33 @@ from ratelimit.pacing import Run
 from workers.fetches.models import State
 from workers.tracing import correlation
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validators:
     """The last good result of a URL, and the headers by which its site can tell whether it still holds."""
 
     fetch_id: int
-    etag: str
+    etag: str  # as Latin-1, which has a character for each byte; so has `last_modified`
     last_modified: str
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the headers that a request sends: each value byte by byte as it came, or not at all."""
+        named = ((b"If-None-Match", echo(self.etag)), (b"If-Modified-Since", echo(self.last_modified)))
+        return [(name, value) for name, value in named if value]
+
+
+def echo(value: str) -> bytes:
+    """Return the bytes of a validator, as Latin-1; none, where they would be no header or would ask for something else.
+
+    A control would end the header, or be taken for another byte. `If-None-Match: *` asks whether there is any version.
+    """
+    try:
+        raw = value.encode("latin-1")
+    except UnicodeEncodeError:
+        return b""
+    return b"" if _CONTROL.search(raw) or raw.strip(b" \t") in {b"", b"*"} else raw
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,6 +159,7 @@ class Outcome:
     hop_url: str | None = None
     hop_host: str | None = None
     content: bytes | None = None
+    incomplete: str = ""  # why `content` is not all that was meant, or not as its headers say
     unchanged_from: int | None = None
     is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads

@@ -95,6 +95,12 @@ class Fetch(Traced):
     etag = models.TextField(blank=True, default="", db_default="")
     last_modified = models.TextField(blank=True, default="", db_default="")
     error = models.TextField(blank=True, default="", db_default="")
+    incomplete = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="why the stored body is not all of it, or not what its headers say; empty: it is whole",
+    )
     revalidate = models.BooleanField(
         default=False, db_default=False, help_text="ask only whether the last good result of this URL still holds"
     )

@@ -251,8 +251,18 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the body is larger than `WEIR_FETCH_MAX_BODY`": lambda sites: Made(url=sites.page(f"/big/{2 * MAX_BODY}")),
     "the body is larger than that once it is decompressed": lambda sites: Made(url=sites.page("/gzipbomb/1")),
     "the compressed body is broken": lambda sites: encoded(sites, b"gzip", b"this is no gzip"),
-    "the compressed body ends too early": lambda sites: encoded(sites, b"gzip", gzip.compress(bytes(1_000))[:-1]),
-    "the body is in an encoding that was not asked for": lambda sites: encoded(sites, b"br", b"page"),
+    "the compressed body ends too early": lambda sites: encoded(sites, b"gzip", gzip.compress(bytes(1_000))[:-9]),
+    "the compressed body lacks its trailer, or has more bytes behind its end": lambda sites: encoded(
+        sites, b"gzip", gzip.compress(bytes(1_000))[:-1]
+    ),
+    "the body is in an encoding that there is none of": lambda sites: encoded(sites, b"utf-8", b"page"),
+    "404, whose body is too large, cut off or broken": lambda sites: encoded(sites, b"gzip", b"no gzip", b"404 None"),
+    "a redirect whose body is too large, cut off or broken": lambda sites: encoded(
+        sites, b"gzip", b"no gzip", b"302 Found\r\nLocation: /next"
+    ),
+    "500, whose body is too large, cut off or broken": lambda sites: encoded(
+        sites, b"gzip", b"no gzip", b"500 Trouble"
+    ),
     # No whole answer
     "a new connection is closed without an answer": lambda sites: Made(url=sites.page("/close/")),
     "a kept connection is closed without an answer": lambda sites: kept(sites.served(at.closing_on_the_second(OK))),
@@ -299,9 +309,9 @@ def answering(sites: SituationSites, answer: bytes, then: str = "close") -> Made
     return Made(url=sites.served(at.saying(answer, then=then)))
 
 
-def encoded(sites: SituationSites, encoding: bytes, body: bytes) -> Made:
+def encoded(sites: SituationSites, encoding: bytes, body: bytes, status: bytes = b"200 OK") -> Made:
     """Return the fetch of a page in this encoding."""
-    return answering(sites, at.http(b"200 OK", body, b"Content-Encoding: " + encoding))
+    return answering(sites, at.http(status, body, b"Content-Encoding: " + encoding))
 
 
 def redirected(sites: SituationSites, target: str) -> Made:

@@ -138,6 +138,9 @@ NOT_ANSWERED = "no complete answer within … s"
 HEADERS = "the headers are larger than … bytes together"
 TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
 
+NO_STATUS = "tests/unit/fetcher/test_outcomes.py::test_what_is_no_answer_is_no_result"
+MARKED = "its column `incomplete` says why"
+
 TABLE: dict[str, list[Situation]] = {
     "DNS": [
         _site("the name does not exist (NXDOMAIN)", "gaierror: … Name or service not known", Slot.FREE),
@@ -322,8 +325,31 @@ TABLE: dict[str, list[Situation]] = {
         _final("the body is larger than `WEIR_FETCH_MAX_BODY`", TOO_LARGE),
         _final("the body is larger than that once it is decompressed", TOO_LARGE),
         _final("the compressed body is broken", "the compressed body is broken: …"),
-        _final("the compressed body ends too early", "the compressed body ends too early"),
-        _final("the body is in an encoding that was not asked for", "the body's encoding … was not asked for"),
+        _final(
+            "the body takes more than 0.08 s of the processor to decompress",
+            "the body takes more than … s of the processor to decompress",
+            proof="tests/unit/fetcher/test_decoding.py::test_no_body_takes_longer_than_its_budget",
+        ),
+        _site("the compressed body ends too early", "the compressed body ends too early"),
+        _site(
+            "bodies that take long to decompress leave no time for it",
+            "the body was not decompressed in time: too many bodies take long",
+            proof="tests/unit/fetcher/test_writer.py::test_an_overdue_answer_is_tried_again",
+        ),
+        _done("the compressed body lacks its trailer, or has more bytes behind its end", besides="they do not matter"),
+        _done("the body is in an encoding that there is none of", besides=f"it is taken as it came; {MARKED}"),
+        _done("404, whose body is too large, cut off or broken", besides=f"without a body; {MARKED}"),
+        Situation(
+            what="a redirect whose body is too large, cut off or broken",
+            blame=Blame.NOBODY,
+            becomes=Becomes.ON,
+            counts=False,
+            slot=Slot.USED,
+            besides="it gets a slot of the target's site",
+        ),
+        _site("500, whose body is too large, cut off or broken", "the site answered 500"),
+        _site("101, for which nobody asked", "the site answered 101: …", proof=NO_STATUS),
+        _site("a status below 100", "the site answered 0…, which is no status of an answer", proof=NO_STATUS),
     ],
     "No whole answer": [
         _site("a new connection is closed without an answer", CLOSED),

@@ -46,13 +46,13 @@ def run(start_python: StartPython, *, patience: str = "", before: str = "", afte
 @pytest.mark.parametrize(
     ("part", "fault"),
     [
-        ("writer", {"before": "Writer._gather = out_of_memory"}),
+        ("writer", {"before": "Writer._judge_what_came = out_of_memory"}),
         ("recall-watcher", {"before": "RecallWatcher._wait = out_of_memory"}),
         ("loop", {"after": "fetcher._on_loop(out_of_memory)"}),
         ("loop", {"after": "fetcher._on_loop(hang)"}),
         ("claimer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._claimer.submit(hang)"}),
         ("claimer", {"after": "fetcher._claimer.leave(out_of_memory)"}),
-        ("writer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._writer._gather = hang"}),
+        ("writer", {"patience": "parts.SPARE_S = 2", "after": "fetcher._writer._judge_what_came = hang"}),
     ],
 )
 def test_a_part_that_fails_or_hangs_ends_the_process(

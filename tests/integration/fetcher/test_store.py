@@ -101,6 +101,35 @@ def test_a_failure_has_no_body() -> None:
     assert not Slot.objects.filter(released_at=None).exists()
 
 
+def test_what_came_of_a_broken_answer_is_kept_and_marked() -> None:
+    """A failed fetch has its body, status and headers then, and says why it is not whole; `done` ones may be marked."""
+    broken, odd, whole = running(3)
+    cut = "the compressed body ends too early"
+    store(
+        [
+            failed(broken, status_code=200, headers='[["Server", "fake"]]', content=b"<ht", error=cut, incomplete=cut),
+            done(odd, incomplete="taken as it came"),
+            done(whole),
+        ]
+    )
+    fetch = Fetch.objects.get(pk=broken.fetch_id)
+    assert (fetch.state, fetch.status_code, fetch.error, fetch.incomplete) == (State.FAILED, 200, cut, cut)
+    assert (fetch.content, fetch.headers) == (b"<ht", [["Server", "fake"]])
+    assert dict(Fetch.objects.filter(state=State.DONE).values_list("pk", "incomplete")) == {
+        odd.fetch_id: "taken as it came",
+        whole.fetch_id: "",
+    }
+
+
+def test_headers_are_stored_the_same_whatever_their_bytes_are() -> None:
+    """Every byte but NUL is a character of Latin-1; the JSON that is sent to PostgreSQL is of no matter."""
+    [job] = running()
+    value = bytes(range(1, 256))
+    answer = Answer(job=job, status_code=200, headers=((b"X", value),), body=b"", lateness_ms=1.0, elapsed_ms=1.0)
+    store([judge(answer, max_body=1, chance=0.0)])
+    assert Fetch.objects.get().headers == [["X", value.decode("latin-1")]]
+
+
 def test_a_retry_goes_back_to_the_queue(messages: list[Message]) -> None:
     """The attempt counts, the fetch is due after its back-off, and its site from then on."""
     [job] = running()

@@ -6,9 +6,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import LazySettings
 from django.db import connections, transaction
 
-from tests.integration.conftest import Eventually, WaitersOf
+from tests.integration.conftest import Eventually, Message, WaitersOf
 from tests.integration.fetching import running
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher.results import writer as writing
@@ -102,6 +103,40 @@ def test_a_single_result_is_stored_in_time(eventually: Eventually) -> None:
     writer.put(answer(job))
     eventually(lambda: Fetch.objects.get().state == State.DONE, "the result", seconds=5)
     assert writer.close(20)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
+    keep: bool, settings: LazySettings, messages: list[Message]
+) -> None:
+    """It fails all the same, and `on_done` is told at the end, when the row has all of it."""
+    settings.WEIR_FETCH_KEEP_INCOMPLETE = keep
+    cut, large, retried, missing = (replace(job, attempts=4) for job in running(4, on_done="shop.tasks.arrived"))
+    messages.clear()
+    writer = Writer(lambda _count, _reservations: None)
+    for event in (
+        replace(answer(cut), cut="the connection was reset"),
+        replace(answer(large), is_too_large=True),
+        replace(answer(replace(retried, attempts=0)), cut="the connection was reset"),
+        replace(answer(missing), status_code=404, cut="the connection was reset"),
+    ):
+        writer.put(event)
+    assert writer.close(20)
+    rows = {fetch.pk: fetch for fetch in Fetch.objects.all()}
+    too_large = f"the body is larger than {settings.WEIR_FETCH_MAX_BODY} bytes (WEIR_FETCH_MAX_BODY)"
+    for job, state, mark in (
+        (cut, State.FAILED, "the connection was reset" * keep),
+        (large, State.FAILED, too_large * keep),
+        (retried, State.QUEUED, ""),
+        (missing, State.DONE, "the connection was reset"),
+    ):
+        fetch = rows[job.fetch_id]
+        assert (fetch.state, fetch.incomplete) == (state, mark)
+        empty = b"" if state == State.DONE else None
+        assert fetch.content == (b"<html>" if keep and state != State.QUEUED else empty)
+    assert rows[cut.fetch_id].error == "the connection was reset (attempt 5 of 5)"
+    assert rows[cut.fetch_id].status_code == 200
+    assert {arguments for _, arguments in messages} >= {(job.fetch_id,) for job in (cut, large, missing)}
 
 
 def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,7 @@ def test_the_list_for_machines_has_all_fields(five: list[int]) -> None:
                 "status": None,
                 "url": long,
                 "error": "Connection refused (attempt 5 of 5)",
+                "incomplete": "",
             }
         ],
         "more": False,

@@ -17,6 +17,8 @@ from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Answer
 from workers.fetches.models import Fetch, FetchBody, State
+from workers.fetches.reports.fetch_filters import Filters
+from workers.fetches.reports.fetch_list import fetch_list
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
 
@@ -73,6 +75,16 @@ def test_everything_about_one_fetch_for_machines(done: int) -> None:
     assert of["headers"][1] == ["X-Evil", "\x1b[31m"]
     assert (of["body_bytes"], of["is_robots"], of["on_done"], of["unchanged_from"]) == (256, False, None, None)
     assert of["finished_at"].endswith("+00:00")
+
+
+def test_why_a_body_is_not_whole_is_shown(done: int) -> None:
+    """For people and for machines, and in a list."""
+    assert json.loads(told(done, "--json"))["incomplete"] is None
+    Fetch.objects.filter(pk=done).update(incomplete="taken as it came\x1b")
+    assert json.loads(told(done, "--json"))["incomplete"] == "taken as it came\x1b"
+    assert "incomplete" in told(done)
+    assert "\x1b" not in told(done)
+    assert fetch_list(Filters()).fetches[0].incomplete == "taken as it came\x1b"
 
 
 def test_its_way_is_a_line_in_time_as_far_as_it_is_known() -> None:

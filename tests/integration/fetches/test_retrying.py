@@ -58,6 +58,7 @@ def failed(count: int = 1, **options: Any) -> list[int]:
     ids = [fetch.pk for fetch in request_fetches([f"{URL}/{number}" for number in range(count)], **options)]
     hop = {"state": State.QUEUED, "hop_url": "https://cdn.example/", "hop_host": "cdn.example", "attempted": False}
     seen = {"status_code": 503, "headers": '[["Server", "fake"]]', "lateness_ms": 1.5, "elapsed_ms": 20.0}
+    seen |= {"content": b"<ht", "incomplete": "cut"}  # as with WEIR_FETCH_KEEP_INCOMPLETE
     for outcome in (hop, {"state": State.FAILED, "error": "the site answered 503 (attempt 1 of 1)", **seen}):
         assert dispatch() == len(ids)
         store([Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, **outcome) for job in claim(ids)])  # type: ignore[arg-type]  # the fields are of many types
@@ -99,6 +100,7 @@ def test_a_failed_fetch_begins_again_as_if_it_were_new() -> None:
         if field.attname not in {"id", "created_at", "not_before"}:
             assert getattr(fetch, field.attname) == getattr(new, field.attname), field.name
     assert fetch.pk == retried
+    assert fetch.content is None
 
 
 def test_it_is_fetched_again_and_its_end_is_told_again(messages: list[Message]) -> None:

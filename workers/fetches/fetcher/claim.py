@@ -124,9 +124,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 start_at=answered_at + (row.start_time - database_now).total_seconds(),
                 run=run,
                 concurrency=concurrency,
-                validators=None
-                if row.good_id is None
-                else Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified),
+                validators=_validators(row),
                 is_robots=row.is_robots,
                 obeys_robots=row.obeys_robots,
                 refusing=None if row.refusing is None else tuple(row.refusing),
@@ -141,6 +139,14 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
     except Error:  # the jobs are claimed and must not be dropped; sweep finds sites that were overlooked
         log.exception("what_came_late_not_seen_to")
     return jobs
+
+
+def _validators(row: ClaimedFetch) -> Validators | None:
+    """Return those that can be sent, if there are any: without them, a 304 says nothing about an earlier result."""
+    if row.good_id is None:
+        return None
+    validators = Validators(fetch_id=row.good_id, etag=row.etag, last_modified=row.last_modified)
+    return validators if validators.headers() else None
 
 
 def _claimed(slot_ids: list[int]) -> list[ClaimedFetch]:

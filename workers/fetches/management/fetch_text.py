@@ -38,6 +38,7 @@ def as_data(fetch: ListedFetch) -> dict[str, object]:
         "status": fetch.status_code,
         "url": fetch.url,
         "error": fetch.error,
+        "incomplete": fetch.incomplete,
     }
 
 
@@ -70,6 +71,7 @@ def details(way: FetchWay) -> dict[str, object]:
         "headers": fetch.headers,
         "body_bytes": fetch.body_bytes,
         "unchanged_from": fetch.unchanged_from,
+        "incomplete": fetch.incomplete or None,
         "on_done": fetch.on_done or None,
         "correlation_id": fetch.correlation_id or None,
         "way": [
@@ -102,6 +104,7 @@ def _fields(way: FetchWay, of: dict[str, object]) -> Iterator[tuple[str, str]]:
     yield "status", str(of["status"] or "")
     yield "error", str(of["error"])
     yield "body", f"{of['body_bytes']:,} bytes: --body writes them" if of["body_bytes"] is not None else ""
+    yield "incomplete", str(of["incomplete"] or "")
     yield "unchanged from", f"fetch {of['unchanged_from']}, which has the body" if of["unchanged_from"] else ""
     yield "correlation id", str(of["correlation_id"] or "")
 

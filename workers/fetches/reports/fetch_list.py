@@ -50,6 +50,7 @@ class ListedFetch(NamedTuple):
     site: str  # "" where it has none any more
     status_code: int | None
     error: str
+    incomplete: str
     attempts: int
     max_attempts: int
     priority: int

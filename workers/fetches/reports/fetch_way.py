@@ -44,6 +44,7 @@ class FoundFetch(NamedTuple):
     on_done: str
     on_done_called_at: datetime | None
     unchanged_from: int | None
+    incomplete: str
     correlation_id: str
     claimed_by: str
     slot_at: datetime | None

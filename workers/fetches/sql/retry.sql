@@ -1,4 +1,5 @@
 -- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` in normal form, and `sites` of these.
+-- Those that had kept what came of a body lose it.
 -- Promises: a fetch that is not failed any more is left alone. So is one whose dedupe key an unfinished fetch has, or
 -- an older one of these. Returns how many were failed, how many of them are queued now, and for which sites.
 WITH failed AS MATERIALIZED (
@@ -24,10 +25,12 @@ WITH failed AS MATERIALIZED (
         redirects = DEFAULT, attempts = DEFAULT, not_before = clock_timestamp(), slot_id = NULL, lease_until = NULL,
         started_at = NULL, finished_at = NULL, lateness_ms = NULL, elapsed_ms = NULL,
         status_code = NULL, unchanged_from_id = NULL, headers = DEFAULT,
-        etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, on_done_called_at = NULL
+        etag = DEFAULT, last_modified = DEFAULT, error = DEFAULT, incomplete = DEFAULT, on_done_called_at = NULL
     FROM chosen
     WHERE job.id = chosen.id
-    RETURNING job.site_id
+    RETURNING job.id, job.site_id
+), bodies AS (
+    DELETE FROM fetches_fetchbody WHERE fetch_id = ANY(ARRAY(SELECT id FROM moved))
 )
 SELECT
     (SELECT count(*) FROM failed) AS failed,

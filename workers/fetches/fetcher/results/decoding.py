@@ -1,63 +1,187 @@
-"""Decoding: content encodings, undone within a bound. Pure."""
+"""Decoding: content codings, undone within a bound of bytes and of processor time. Pure.
 
-import zlib
+All header lines are one list (RFC 9110, 5.3). What others read though it is not as the standards have it is read here,
+too. These are the leniencies, each with its reason; curl is 7.88, browsers are those of today:
+
+- A name that is no coding (`utf-8`, `none`, `aws-chunked`, `gzip;`): the body is taken as it came, and that is said.
+  Sites mean nothing by it. requests and httpx do so; curl does without --compressed.
+- A gzip or zlib stream that lacks its trailer, or the end of it: all content is there, and the checksum of what is left
+  is right. curl and requests have the page.
+- Bytes behind the end, or one more stream of which nothing comes: proxies pad. curl and requests have the page.
+- deflate without zlib's header: many servers send it. Browsers and curl read it.
+- gzip called deflate, and the contrary: zlib tells them apart. curl reads one of them.
+- Several gzip or zstd streams, one behind the other, are one body (RFC 1952, RFC 8878).
+
+No leniency: what says that it is compressed, and is not (browsers and curl refuse it), a checksum that is wrong, and
+bytes behind a brotli stream.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
 
 ACCEPT_ENCODING = "gzip, deflate"
-GZIP_MAGIC = b"\x1f\x8b"
-PIECE = 4_096
-MOST_ENCODINGS = 2
-_WINDOW_BITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+PIECE: Final = 4_096  # bytes that a stream is fed at once: what it leaves of them is copied
+STEP: Final = 65_536  # bytes that it returns at once, about: the time is looked at in between
+MOST_CODINGS: Final = 2
+NO_CODINGS: Final = frozenset({"", "identity"})
+PLAIN_BODY: Final = 5 * 2**20  # bytes; honest bodies of this size take some 10 ms, or 20 where they are packed twice
+MOST_S: Final = 0.08  # seconds of the processor for a body of at most that size, more in proportion for a larger one
+SHOWN: Final = 100  # characters of the names of codings in a sentence
 
 
-class BodyRefused(ValueError):
-    """The body cannot be stored; the message says why."""
+class Flaw(Enum):
+    """What is wrong with a body."""
+
+    NONE = "none"
+    ODD = "odd"  # it is taken as it is, though its header says otherwise
+    CUT = "cut"  # it ends too early
+    BROKEN = "broken"
+    TOO_LARGE = "too large"
+    COSTLY = "costly"  # it takes more time than it may
 
 
-class BodyBroken(BodyRefused):
-    """The body is in an encoding that can be undone, but it ends too early, or something else is in its place."""
+SEVERITY: Final = {
+    Flaw.NONE: 0,
+    Flaw.ODD: 1,
+    Flaw.CUT: 2,
+    Flaw.BROKEN: 2,
+    Flaw.TOO_LARGE: 3,
+    Flaw.COSTLY: 4,
+}
 
 
-def decoded(body: bytes, encoding: str, max_body: int, *, cut: bool = False) -> bytes:
-    """Return the body without its content encoding; raises BodyRefused where that fails or exceeds `max_body` bytes.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decoded:
+    """The content of a body, or as much of it as there is."""
 
-    With `cut`, a body that is longer, or that was cut off after `max_body` bytes, is no error: its first `max_body` + 1
-    bytes are returned, so that the caller sees that there were more.
+    content: bytes  # of one that is too large, one byte more than it may have
+    flaw: Flaw = Flaw.NONE
+    reason: str = ""  # what is wrong, in words
+
+
+def most_s(max_body: int) -> float:
+    """Return the processor time that the body of one answer may take, in seconds."""
+    return MOST_S * max(1.0, max_body / PLAIN_BODY)
+
+
+def too_large(max_body: int) -> str:
+    """Return the sentence about a body of more bytes than that."""
+    return f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)"
+
+
+def codings(values: list[str]) -> list[str]:
+    """Return what these values of Content-Encoding list, in lower case: known and unknown names, but no empty ones."""
+    names = (name.strip().lower() for value in values for name in value.split(","))
+    return [name for name in names if name not in NO_CODINGS]
+
+
+def decoded(
+    body: bytes, names: list[str], max_body: int, *, is_whole: bool = True, budget_s: float | None = None
+) -> Decoded:
+    """Return the body without these codings, the last of which was applied last; of a flawed one, what there is of it.
+
+    With `is_whole` false, no more of the body was read, as it is too large: that it ends early is no flaw.
     """
-    is_whole = not cut or len(body) <= max_body
-    most = max_body + PIECE if cut else max_body  # of a layer that is cut off, the next one needs more than `max_body`
-    names = [part.strip().lower() for part in encoding.split(",") if part.strip()]
-    if len(names) > MOST_ENCODINGS:
-        raise BodyRefused(f"the body is encoded {len(names)} times over")
-    for name in reversed(names):
-        if name == "identity":
-            continue
-        if name not in _WINDOW_BITS:
-            raise BodyRefused(f"the body's encoding {name!r} was not asked for")
-        body = _inflated(body, _WINDOW_BITS[name], most, is_whole=is_whole)
-    if len(body) > max_body and not cut:
-        raise BodyRefused(f"the body is larger than {max_body} bytes (WEIR_FETCH_MAX_BODY)")
-    return body[: max_body + 1]
+    work = _Work(most_s(max_body) if budget_s is None else budget_s)
+    known = [name for name in names if name in STREAMS]
+    odd = [name for name in names if name not in STREAMS]
+    found = Decoded(content=body)
+    if len(known) > MOST_CODINGS:
+        return replace(found, flaw=Flaw.BROKEN, reason=f"the body is encoded {len(known)} times over")
+    for depth, name in enumerate(reversed(known)):
+        is_last = depth == len(known) - 1
+        # Packed again, what cannot be packed takes a little more.
+        layer = _Layer(name, max_body if is_last else max_body + PIECE, work)
+        found = _worse(found, layer.undo(found.content, is_whole=is_whole and found.flaw is Flaw.NONE))
+    if len(found.content) > max_body:
+        found = _worse(found, Decoded(content=found.content[: max_body + 1], flaw=Flaw.TOO_LARGE))
+    if found.flaw is Flaw.TOO_LARGE:
+        return replace(found, reason=too_large(max_body))
+    if odd and found.flaw is Flaw.NONE:
+        shown = ", ".join(map(repr, odd))[:SHOWN]
+        return replace(found, flaw=Flaw.ODD, reason=f"taken as it came: no encoding is called {shown}")
+    return found
 
 
-def _inflated(body: bytes, window_bits: int, max_body: int, *, is_whole: bool) -> bytes:
-    """Inflate at most one byte more than `max_body`; a gzip body may have several members."""
-    parts: list[bytes] = []
-    room, position, inflater = max_body + 1, 0, zlib.decompressobj(window_bits)
-    try:
-        while room > 0 and position < len(body):
-            # In small pieces, as zlib copies what is left of a piece after the end of a member.
-            piece = body[position : position + PIECE]
-            parts.append(inflater.decompress(piece, room))
-            room -= len(parts[-1])
-            position += len(piece) - len(inflater.unused_data) - len(inflater.unconsumed_tail)
-            if inflater.eof:
-                if not body.startswith(GZIP_MAGIC, position):  # the end, or padding after it
-                    break
-                inflater = zlib.decompressobj(window_bits)
-    except zlib.error as error:
-        if window_bits == zlib.MAX_WBITS and not parts:  # many servers that say deflate leave zlib's header out
-            return _inflated(body, -zlib.MAX_WBITS, max_body, is_whole=is_whole)
-        raise BodyBroken(f"the compressed body is broken: {error}") from error
-    if is_whole and body and room > 0 and not inflater.eof:
-        raise BodyBroken("the compressed body ends too early")
-    return b"".join(parts)
+def _worse(before: Decoded, now: Decoded) -> Decoded:
+    """Return the content that there is now, with the worse of the two flaws; of equal ones, with the first."""
+    return replace(max(before, now, key=lambda each: SEVERITY[each.flaw]), content=now.content)
+
+
+class _TooCostly(Exception):
+    """The time is over."""
+
+
+class _Work:
+    """The processor time that one body may take, of this thread."""
+
+    def __init__(self, budget_s: float) -> None:
+        self._budget_s = budget_s
+        self._until = time.thread_time() + budget_s
+
+    def go_on(self) -> None:
+        """Raise _TooCostly where the time is over."""
+        if time.thread_time() > self._until:
+            raise _TooCostly(f"the body takes more than {self._budget_s:.2g} s of the processor to decompress")
+
+
+class _Layer:
+    """One coding of a body, undone to about one byte more than `most`."""
+
+    def __init__(self, name: str, most: int, work: _Work) -> None:
+        self._name, self._most, self._work = name, most, work
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def undo(self, body: bytes, *, is_whole: bool) -> Decoded:
+        """Return the content; the body itself, where nothing of it can be read."""
+        flaw, reason = Flaw.NONE, ""
+        try:
+            flaw, reason = self._read(body)
+        except Broken as error:
+            flaw, reason = Flaw.BROKEN, f"the compressed body is broken: {error}"
+        except _TooCostly as error:
+            flaw, reason = Flaw.COSTLY, str(error)
+        if self._size > self._most:
+            flaw = Flaw.TOO_LARGE
+        elif flaw is Flaw.CUT and not is_whole:
+            flaw, reason = Flaw.NONE, ""
+        return Decoded(content=b"".join(self._parts) or body * (flaw is Flaw.BROKEN), flaw=flaw, reason=reason)
+
+    def _read(self, body: bytes) -> tuple[Flaw, str]:
+        """Read the streams, up to the end or beyond `most`. Raises Broken and _TooCostly."""
+        try:
+            position, is_read = self._read_stream(body, 0, STREAMS[self._name]())
+        except Broken:
+            if self._name != "deflate" or self._parts:
+                raise
+            position, is_read = self._read_stream(body, 0, Deflated(RAW))
+        while is_read and body.startswith(MEMBERS.get(self._name, ()), position):
+            size = self._size
+            try:
+                position, is_read = self._read_stream(body, position, STREAMS[self._name]())
+            except Broken:
+                if self._size > size:
+                    raise
+                is_read = False
+            if not is_read and self._size == size:
+                return Flaw.ODD, "what follows the end of the compressed body cannot be read, and is left out"
+        return (Flaw.NONE, "") if is_read else (Flaw.CUT, "the compressed body ends too early")
+
+    def _read_stream(self, body: bytes, position: int, stream: Stream) -> tuple[int, bool]:
+        """Read the stream that begins at this position; returns where it ends, and whether all of it came."""
+        began = len(self._parts)
+        while not stream.ended and self._size <= self._most:
+            self._work.go_on()
+            piece = body[position : position + PIECE] if stream.needs_input else b""
+            if stream.needs_input and not piece:
+                return position, not body or stream.is_read(b"".join(self._parts[began:]))
+            if content := stream.step(piece, min(STEP, self._most + 1 - self._size)):
+                self._parts.append(content)
+                self._size += len(content)
+            position += len(piece)
+        return position - len(stream.unused), stream.ended

@@ -7,9 +7,9 @@ from dataclasses import replace
 from workers.backoff import backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
-from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
-from workers.fetches.fetcher.results.robots_bodies import RobotsCut, robots_txt
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
+from workers.fetches.fetcher.results.contents import ALL_THERE, content_of
+from workers.fetches.fetcher.results.decoding import Decoded, Flaw
+from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed, echo
 from workers.fetches.models import State
 from workers.fetches.targets import InvalidTarget, parse_target
 
@@ -17,24 +17,38 @@ MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that want a cookie first; fetches send none"
 NOT_MODIFIED = 304
+WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
-def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None = None) -> Outcome:
-    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`."""
+def judge(
+    event: Event,
+    *,
+    max_body: int,
+    chance: float,
+    allowed: Allowed | None = None,
+    keep: bool = False,
+    budget_s: float | None = None,
+) -> Outcome:
+    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`.
+
+    The status comes before the body: what the body is matters only where it is what was asked for. With `keep`, what
+    came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises Costly, as `content_of` does.
+    """
     job = event.job
     outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id)
     if isinstance(event, (Snoozed, Disallowed)):
         return _not_requested(replace(outcome, attempted=False), event)
-    outcome = replace(outcome, lateness_ms=event.lateness_ms, elapsed_ms=event.elapsed_ms)
     if isinstance(event, Failure):
-        outcome = replace(outcome, slot_used=event.slot_used or event.lateness_ms is not None, error=event.error)
-        return (
-            replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
-            if event.permanent
-            else _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
-        )
-    outcome = replace(outcome, status_code=event.status_code, headers=_as_json(event.headers))
+        return _unanswered(outcome, event, chance)
+    outcome = replace(
+        outcome,
+        lateness_ms=event.lateness_ms,
+        elapsed_ms=event.elapsed_ms,
+        status_code=event.status_code,
+        headers=_as_json(event.headers),
+    )
     if _is_tried_again(event):
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
@@ -42,18 +56,8 @@ def judge(event: Event, *, max_body: int, chance: float, allowed: Allowed | None
         return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers))
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
-    try:
-        content = _content(event, max_body)
-    except BodyRefused as error:
-        outcome = replace(outcome, state=State.FAILED, error=str(error))
-        return _again(outcome, job.attempts, job.max_attempts, chance) if isinstance(error, RobotsCut) else outcome
-    return replace(
-        outcome,
-        state=State.DONE,
-        etag=_header(event.headers, b"etag"),
-        last_modified=_header(event.headers, b"last-modified"),
-        content=content,
-    )
+    keep = keep and not job.is_robots
+    return _with(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
 
 
 def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
@@ -65,11 +69,38 @@ def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_a
     return _again(replace(outcome, error=error), attempts, max_attempts, chance)
 
 
-def _content(answer: Answer, max_body: int) -> bytes:
-    encoding = _header(answer.headers, b"content-encoding")
-    if not answer.job.is_robots:
-        return decoded(answer.body, encoding, max_body)
-    return robots_txt(answer, encoding)
+def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
+    """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
+    if answer.status_code not in WANTED or content.flaw in ALL_THERE:
+        is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it
+        return replace(
+            outcome,
+            state=State.DONE,
+            content=content.content,
+            incomplete=content.reason,
+            etag=_validator(answer.headers, b"etag") if is_well else "",
+            last_modified=_validator(answer.headers, b"last-modified") if is_well else "",
+        )
+    outcome = replace(
+        outcome, state=State.FAILED, error=content.reason, content=content.content, incomplete=content.reason
+    )
+    if content.flaw is Flaw.CUT:
+        outcome = _again(outcome, answer.job.attempts, answer.job.max_attempts, chance)
+    return outcome if keep and outcome.state == State.FAILED else replace(outcome, content=None, incomplete="")
+
+
+def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
+    job = event.job
+    outcome = replace(
+        outcome,
+        lateness_ms=event.lateness_ms,
+        elapsed_ms=event.elapsed_ms,
+        slot_used=event.slot_used or event.lateness_ms is not None,
+        error=event.error,
+    )
+    if not event.permanent:
+        return _again(outcome, job.attempts, job.max_attempts, chance, event.not_before_s)
+    return replace(outcome, state=State.FAILED, is_forbidden=event.is_forbidden and not job.redirects)
 
 
 def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
@@ -148,8 +179,18 @@ def _place(raw: bytes) -> str:
         return raw.decode("latin-1")
 
 
+def _validator(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+    """Return the value of a header that can be sent back byte by byte; else nothing."""
+    for key, value in headers:
+        if key.lower() == name:
+            text = value.decode("latin-1")
+            return text if echo(text) else ""
+    return ""
+
+
 def _as_json(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    return json.dumps([[_text(name), _text(value)] for name, value in headers])
+    """Return the headers as they are stored: in UTF-8, as an escape of each byte beyond ASCII takes six."""
+    return _JSON.encode([[_text(name), _text(value)] for name, value in headers])
 
 
 def _text(raw: bytes) -> str:

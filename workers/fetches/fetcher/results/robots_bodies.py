@@ -1,30 +1,26 @@
-"""Bodies of robots.txt files: what of an answer is read. Pure."""
+"""Bodies of robots.txt files: what of an answer counts. Pure."""
 
-from workers.fetches.fetcher.results.decoding import BodyBroken, BodyRefused, decoded
+from typing import Final
+
+from workers.fetches.fetcher.results.decoding import Decoded, Flaw
 from workers.fetches.jobs import Answer
 from workers.fetches.robots import rules
 
-
-class RobotsCut(BodyRefused):
-    """A robots.txt was cut off: a rule behind the cut would be lost for a day, so it is asked for again."""
+UNREADABLE: Final = frozenset({Flaw.CUT, Flaw.BROKEN})
 
 
-def robots_txt(answer: Answer, encoding: str) -> bytes:
-    """Return a robots.txt, or a beginning of it that is long enough; raises RobotsCut.
+def robots_txt(answer: Answer, found: Decoded) -> Decoded:
+    """Return what counts of a robots.txt whose body was decoded so.
 
-    An encoding that cannot be undone is taken for none, as RFC 9309 has no site closed for it. So is one that the body
-    does not have. What comes with other statuses than 2xx is not read.
+    Of a long one, a beginning. One that is cut off is tried again: a rule behind the cut would be lost for a day. What
+    is text, though it says that it is compressed, is read as it is, as RFC 9309 has no site closed for that.
     """
-    if answer.status_code not in rules.SUCCESS:
-        return b""
-    try:
-        content = decoded(answer.body, encoding, rules.MAX_BYTES, cut=True)
-    except BodyBroken as error:
-        if not rules.is_text(answer.body):
-            raise RobotsCut(str(error)) from error
-        content = answer.body
-    except BodyRefused:
-        content = answer.body
-    if answer.cut and len(content) <= rules.MAX_BYTES:
-        raise RobotsCut(answer.cut)
-    return content[: rules.MAX_BYTES + 1]
+    if found.flaw in UNREADABLE and rules.is_text(answer.body):
+        found = Decoded(content=answer.body)
+    elif found.flaw in UNREADABLE:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=found.reason)
+    elif found.flaw is Flaw.TOO_LARGE:
+        found = Decoded(content=found.content)
+    if answer.cut and len(found.content) <= rules.MAX_BYTES:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=answer.cut)
+    return found

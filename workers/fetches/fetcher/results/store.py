@@ -36,7 +36,7 @@ _query = partial(statements.run, "workers.fetches.fetcher.results")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "is_lost",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete", "is_lost",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds, while the database is away
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where a redirect leads to a new site

@@ -1,14 +1,21 @@
 """The writer: a thread that judges the events of the loop and stores them, so that the loop never waits for PostgreSQL.
 
-1. It gathers events for a PERIOD, up to MOST_BYTES of bodies.
-2. It judges each: what becomes of the fetch (outcomes.py). That decompresses bodies, which the loop must not do either.
-3. It stores the outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
+In each turn,
+1. it judges what has come: what becomes of each fetch (outcomes.py). That decompresses bodies, which the loop must not
+   do either. The step ends after a PERIOD, or as soon as what is to be stored is as much as one statement may hold.
+2. It stores these outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
+3. It reads some of the answers that are costly to read (costly.py), at least one, and stores their outcomes.
+
+So no step is longer than a PERIOD and one answer, whatever waits; what is judged is stored before a costly answer is
+read; and that holds up all others for one step at most, as it takes no more than its budget (decoding.py).
 """
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from random import random
+from typing import Final
 
 import structlog
 from django.conf import settings
@@ -17,6 +24,8 @@ from django.db import connection
 from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results import fetch_spans
+from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, Costly
+from workers.fetches.fetcher.results.costly import CostlyAnswers
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation
@@ -25,7 +34,32 @@ from workers.fetches.models import State
 log = structlog.get_logger(__name__)
 
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
-MOST_BYTES = 16 * 2**20  # of bodies in one statement
+MOST_OUTCOMES: Final = 1_000  # in one statement
+MOST_BYTES = 16 * 2**20  # in one statement
+# Seconds of the processor in a step. Beyond, first tries are short: many sites' bodies together hold up no others.
+FIRST_TRIES_S: Final = 0.02
+# A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
+# many bytes that four of them fill a statement.
+ROBOTS_WEIGHT: Final = 128
+
+
+@dataclass(kw_only=True, slots=True)
+class _Judged:
+    """Outcomes that are to be stored together."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    reservations: list[Reservation] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, event: Event, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.size += _size(outcome) * (ROBOTS_WEIGHT if event.job.is_robots else 1)
+        if isinstance(event, Answer) and event.reservation is not None:
+            self.reservations.append(event.reservation)
+        fetch_spans.record(event, outcome)
+
+    def is_full(self) -> bool:
+        return len(self.outcomes) >= MOST_OUTCOMES or self.size >= MOST_BYTES
 
 
 class Writer:
@@ -36,7 +70,8 @@ class Writer:
 
     def __init__(self, stored: Callable[[int, list[Reservation]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
-        self._reservations: list[Reservation] = []  # of what was gathered, and is not stored yet
+        self._costly = CostlyAnswers()
+        self._closes = False
         self._stored = stored
         self.part = Part("writer", self._work, patience_s=database_patience_s())
 
@@ -50,42 +85,92 @@ class Writer:
         return self.part.join(timeout)
 
     def _work(self) -> None:
-        last = False
-        while not last:
-            take_turn()
-            outcomes, last = self._gather()
-            if outcomes:
-                store_surely(outcomes)
-                self._stored(len(outcomes), self._reservations)
-                self._reservations = []
+        while not self._closes or self._costly:
+            self._store(self._judge_what_came())
+            costly = self._judge_costly()
+            began_at = time.monotonic()
+            self._store(costly)
+            self._costly.note_work(stored_s=time.monotonic() - began_at)
         connection.close()
 
-    def _gather(self) -> tuple[list[Outcome], bool]:
-        """Return the outcomes of about one PERIOD, and whether they are the last; none where none comes for a turn."""
-        outcomes: list[Outcome] = []
-        until = None
-        size = 0
-        while size < MOST_BYTES:
+    def _store(self, judged: _Judged) -> None:
+        take_turn()
+        if judged.outcomes:
+            store_surely(judged.outcomes)
+            self._stored(len(judged.outcomes), judged.reservations)
+
+    def _judge_what_came(self) -> _Judged:
+        """Judge what comes in about one PERIOD. Where costly answers wait, nothing is waited for."""
+        judged = _Judged()
+        until, first_tries_until = None, time.thread_time() + FIRST_TRIES_S
+        while not judged.is_full() and not self._closes:
+            take_turn()
+            now = time.monotonic()
+            if until is not None and now >= until:
+                break
+            patience_s = TURN_S if until is None else until - now
             try:
-                event = self._events.get(timeout=TURN_S if until is None else max(0.0, until - time.monotonic()))
+                event = self._events.get(timeout=0 if self._costly else patience_s)
             except Empty:
                 break
-            if event is None:
-                return outcomes, True
             until = until or time.monotonic() + PERIOD
-            if isinstance(event, Answer) and event.reservation is not None:
-                self._reservations.append(event.reservation)
-            outcomes.append(_judged(event))
-            fetch_spans.record(event, outcomes[-1])
-            size += len(outcomes[-1].content or b"")  # decompressed, as it is sent to the database
-        return outcomes, False
+            if event is None:
+                self._closes = True
+            else:
+                left_s = first_tries_until - time.thread_time()
+                self._judge_first(event, judged, budget_s=max(HURRIED_S, min(FIRST_S, left_s)))
+        return judged
+
+    def _judge_first(self, event: Event, judged: _Judged, *, budget_s: float) -> None:
+        """Judge an event; one that turns out to be costly waits for its turn."""
+        now = time.monotonic()
+        if isinstance(event, Answer) and self._costly.concerns(event, now):
+            self._costly.add(event)
+            return
+        try:
+            outcome = _judged(event, budget_s)
+        except Costly:
+            if not isinstance(event, Answer):
+                raise
+            self._costly.note_costly(event.job.site_id, now)
+            self._costly.add(event)
+        else:
+            judged.add(event, outcome)
+
+    def _judge_costly(self) -> _Judged:
+        """Read costly answers for about one PERIOD: one, and more of them while there is time."""
+        judged = _Judged()
+        until = time.monotonic() + PERIOD
+        while self._costly and not judged.is_full() and (not judged.outcomes or time.monotonic() < until):
+            take_turn()
+            waited = self._costly.pop()
+            began_at, worked_s = time.monotonic(), time.thread_time()
+            judged.add(waited.answer, _judged(waited.answer, 0.0 if waited.is_overdue else None))
+            self._costly.note_work(read_s=time.monotonic() - began_at)
+            if time.thread_time() - worked_s > HURRIED_S:
+                self._costly.note_costly(waited.answer.job.site_id, began_at)
+        return judged
 
 
-def _judged(event: Event) -> Outcome:
-    """Judge an event; an unexpected error fails this one fetch, not the writer."""
+def _size(outcome: Outcome) -> int:
+    """Return about how many bytes of the statement the outcome takes, decompressed and in UTF-8."""
+    texts = (outcome.headers, outcome.error, outcome.incomplete, outcome.hop_url, outcome.etag, outcome.last_modified)
+    return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
+
+
+def _judged(event: Event, budget_s: float | None) -> Outcome:
+    """Judge an event; an unexpected error fails this one fetch, not the writer. Raises Costly."""
     try:
-        chance = random()  # noqa: S311  jitter
-        return judge(event, max_body=settings.WEIR_FETCH_MAX_BODY, chance=chance, allowed=allowed_by_settings())
+        return judge(
+            event,
+            max_body=settings.WEIR_FETCH_MAX_BODY,
+            chance=random(),  # noqa: S311  jitter
+            allowed=allowed_by_settings(),
+            keep=settings.WEIR_FETCH_KEEP_INCOMPLETE,
+            budget_s=budget_s,
+        )
+    except Costly:
+        raise
     except Exception as error:
         log.exception("event_not_judged", **event.job.named)
         reason = f"the answer could not be judged: {type(error).__name__}"

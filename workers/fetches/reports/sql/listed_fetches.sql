@@ -1,6 +1,6 @@
 -- Read the fetches of a page, in the order of `ids`. Row look-up (docs/explanation/sql.md).
 SELECT
-    job.id, url, state, coalesce(site.name, '') AS site, status_code, error, attempts, max_attempts, priority, is_robots,
+    job.id, url, state, coalesce(site.name, '') AS site, status_code, error, incomplete, attempts, max_attempts, priority, is_robots,
     not_before, job.created_at, finished_at, lateness_ms, elapsed_ms
 FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
 CROSS JOIN LATERAL (SELECT * FROM fetches_fetch WHERE id = wanted.id OFFSET 0) AS job

@@ -5,19 +5,21 @@
 -- outcome  the arrays as rows
 -- moved    the fetches, in their new states
 -- slots    their slots, used or given back
--- bodies   the bodies of those that are done; what a robots.txt says is stored by note.sql
+-- bodies   the bodies of those that are done, or whose incomplete ones are kept; what a robots.txt says is stored by
+--          note.sql
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(
         %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
         %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
         %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)b::bytea[], %(unchanged_from)s::bigint[], %(is_lost)s::bool[]
+        %(hop_site)s::bigint[], %(content)b::bytea[], %(unchanged_from)s::bigint[], %(incomplete)s::text[],
+        %(is_lost)s::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content, unchanged_from, is_lost
+        hop_site, content, unchanged_from, incomplete, is_lost
     )
 ), moved AS (
     UPDATE fetches_fetch AS job
@@ -40,6 +42,7 @@ WITH outcome AS MATERIALIZED (
         error = outcome.error,
         status_code = coalesce(outcome.status_code, job.status_code),
         headers = coalesce(outcome.headers::jsonb, job.headers),
+        incomplete = outcome.incomplete,
         unchanged_from_id = outcome.unchanged_from,
         etag = outcome.etag,
         last_modified = outcome.last_modified,

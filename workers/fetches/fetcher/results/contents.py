@@ -1,0 +1,72 @@
+"""Contents: what is kept of the body of an answer, and what is wrong with it. Pure."""
+
+from dataclasses import replace
+from typing import Final
+
+from workers.fetches.fetcher.results.decoding import Decoded, Flaw, codings, decoded, too_large
+from workers.fetches.fetcher.results.robots_bodies import robots_txt
+from workers.fetches.jobs import Answer
+from workers.fetches.robots import rules
+
+BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
+ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
+FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
+HURRIED_S: Final = 0.001  # in which some 500 KB are
+UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
+
+
+class Costly(Exception):
+    """The body takes longer to decompress than the budget that was given."""
+
+
+def is_packed(answer: Answer) -> bool:
+    """Tell whether it may take time to read the body."""
+    return bool(answer.body) and answer.status_code not in BODILESS and bool(_codings(answer))
+
+
+def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
+    """Return the content of the answer. Of a flawed one, nothing, or with `keep` what came of it.
+
+    Raises Costly where it takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the content is
+    missing as if the body had been cut off.
+    """
+    if answer.status_code in BODILESS:
+        return Decoded(content=b"")
+    if answer.job.is_robots:
+        return _robots(answer, budget_s)
+    found = _read(answer, max_body, budget_s) if keep or not _stopped(answer) else Decoded(content=b"")
+    if answer.is_too_large:
+        found = replace(found, flaw=Flaw.TOO_LARGE, reason=answer.cut or too_large(max_body))
+    elif answer.cut:
+        found = replace(found, flaw=Flaw.CUT, reason=answer.cut)
+    if found.flaw in ALL_THERE:
+        return found
+    return replace(found, content=found.content[:max_body] if keep else b"")
+
+
+def _robots(answer: Answer, budget_s: float | None) -> Decoded:
+    if answer.status_code not in rules.SUCCESS:
+        return Decoded(content=b"")  # there is none, and what the page says about that is not read
+    return robots_txt(answer, _read(answer, rules.MAX_BYTES, budget_s))
+
+
+def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
+    names = _codings(answer)
+    if not names and len(answer.body) <= most:  # as nearly always
+        return Decoded(content=answer.body)
+    if names and budget_s == 0:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=UNREAD)
+    is_whole = not _stopped(answer) and not (answer.job.is_robots and len(answer.body) > most)
+    found = decoded(answer.body, names, most, is_whole=is_whole, budget_s=budget_s)
+    if found.flaw is Flaw.COSTLY and budget_s is not None:
+        raise Costly(found.reason)
+    return found
+
+
+def _stopped(answer: Answer) -> bool:
+    return bool(answer.cut) or answer.is_too_large
+
+
+def _codings(answer: Answer) -> list[str]:
+    values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
+    return codings(values) if values else values

@@ -1,0 +1,94 @@
+"""Costly answers: those that wait until what is judged quickly has been stored.
+
+Which they are shows when one of them is read: it takes longer than a first try may. From then on, all answers of its
+site that have to be decompressed come here, until none of them has been costly for a while. Sites take turns. What has
+waited while others took PATIENCE_S of work is overdue: it is no longer worth reading, as its lease runs out. So is the
+newest of the site that has most, where MOST_WAITING wait: they have a part of the fetcher's room.
+
+In the writer's thread only.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from workers.fetches.fetcher.results.contents import is_packed
+from workers.fetches.jobs import Answer, Event
+
+REMEMBERED_S: Final = 60.0  # for which a site that has sent a costly answer counts as costly
+MOST_REMEMBERED: Final = 10_000  # sites
+MOST_WAITING: Final = 500  # answers; a fetcher holds 5,000
+LONGEST_STORE_S: Final = 1.0  # of the storing of what was read, which is work, too; PostgreSQL's absence is not
+PATIENCE_S: Final = 3.0  # of work; a lease leaves 10 seconds for storing (claim.py), of which others take a part
+
+
+class Waiting(NamedTuple):
+    """An answer that waits, and how much work had been done when it came."""
+
+    answer: Answer
+    since_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Next:
+    """The answer whose turn it is."""
+
+    answer: Answer
+    is_overdue: bool
+
+
+class CostlyAnswers:
+    """The costly answers of one fetcher that wait, by site."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, deque[Waiting]] = {}  # in the order of their turns
+        self._overdue: deque[Answer] = deque()
+        self._count = 0  # of those that wait, and are not overdue
+        self._costly_until: dict[int, float] = {}
+        self._worked_s = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._overdue)
+
+    def concerns(self, event: Event, now_s: float) -> bool:
+        """Tell whether the event is one that is to wait here, before anything of it is read."""
+        if not isinstance(event, Answer) or self._costly_until.get(event.job.site_id, 0.0) < now_s:
+            return False
+        return is_packed(event)
+
+    def add(self, answer: Answer) -> None:
+        """Have the answer wait."""
+        self._waiting.setdefault(answer.job.site_id, deque()).append(Waiting(answer, self._worked_s))
+        self._count += 1
+        if self._count > MOST_WAITING:
+            most = max(self._waiting, key=lambda site_id: len(self._waiting[site_id]))
+            self._overdue.append(self._taken(most, newest=True).answer)
+
+    def note_costly(self, site_id: int, now_s: float) -> None:
+        """Note that an answer of this site has been costly."""
+        self._costly_until.pop(site_id, None)
+        self._costly_until[site_id] = now_s + REMEMBERED_S
+        if len(self._costly_until) > MOST_REMEMBERED:
+            del self._costly_until[next(iter(self._costly_until))]
+
+    def pop(self) -> Next:
+        """Return the answer whose turn it is; its site has the next turn after all others. Raises StopIteration."""
+        if self._overdue:
+            return Next(answer=self._overdue.popleft(), is_overdue=True)
+        waiting = self._taken(next(iter(self._waiting)))
+        return Next(answer=waiting.answer, is_overdue=self._worked_s - waiting.since_s > PATIENCE_S)
+
+    def note_work(self, read_s: float = 0.0, stored_s: float = 0.0) -> None:
+        """Note how long it took to read, or to store, some of them."""
+        self._worked_s += read_s + min(stored_s, LONGEST_STORE_S)
+
+    def _taken(self, site_id: int, *, newest: bool = False) -> Waiting:
+        """Take out the site's oldest answer, which was its turn, or its newest, which was none."""
+        of_site = self._waiting[site_id]
+        waiting = of_site.pop() if newest else of_site.popleft()
+        self._count -= 1
+        if not (newest and of_site):
+            del self._waiting[site_id]
+        if of_site:
+            self._waiting[site_id] = of_site
+        return waiting
