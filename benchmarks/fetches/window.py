@@ -95,8 +95,8 @@ def _noted(found: dict[str, list[float]]) -> Iterator[None]:
     note_start, send = Attempt._note_start, Channel.send  # noqa: SLF001  what is measured lies between two lines
 
     def now() -> float:
-        looks.before, looks.last = getattr(looks, "last", 0.0), clock.now()
-        return looks.last
+        looks.before, looks.last = getattr(looks, "last", 0.0), (at := clock.now())
+        return at
 
     def sending(channel: Channel, data: bytes) -> None:
         looks.called = clock.now()

@@ -64,7 +64,7 @@ def _finish(**_kwargs: Any) -> None:
 
 
 def _fetcher_module() -> ModuleType:
-    from workers.fetches.fetcher import fetcher  # noqa: PLC0415  with aiohttp: 0.4 s, for those only that fetch
+    from workers.fetches.fetcher import fetcher  # noqa: PLC0415  what speaks HTTP is for those only that fetch
 
     return fetcher
 

@@ -83,7 +83,6 @@ def test_a_signed_url_and_a_spelling_that_a_site_wants_are_asked_for_as_they_are
     assert asked_for(site, fetcher, *paths, SIGNED) == sorted(expected)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="aiohttp drops an empty query; this is to go with it")
 def test_an_empty_query_is_asked_for(site: str, fetcher: Fetcher) -> None:
     """Directly, and where the site redirects to it."""
     assert asked_for(site, fetcher, "/query", "/feed?") == ["/feed?", "/query", "/query?"]

@@ -383,7 +383,7 @@ def test_after_five_seconds_no_other_part_is_begun(monkeypatch: pytest.MonkeyPat
 
 # --- totals ---------------------------------------------------------------------------------------
 
-REASONS = (  # as the function history_failure_reason returns them
+REASONS = (  # as the function history_failure_class returns them
     "refused", "server error", "redirect", "forbidden", "robots.txt", "timeout", "dns", "tls", "connection refused",
     "too large", "bad answer", "connection", "fetcher lost", "internal", "invalid URL", "other",
 )  # fmt: skip

@@ -1,15 +1,7 @@
 """What becomes of a fetch is decided by pure functions: tables of what came and what is stored."""
 
 import json
-<<<<<<< ours
-import random
-import time
-import tracemalloc
-import zlib
 from dataclasses import replace
-from functools import cache, partial
-=======
->>>>>>> theirs
 
 import pytest
 

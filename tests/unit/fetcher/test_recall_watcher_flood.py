@@ -8,7 +8,7 @@ from django.db import DataError
 
 from ratelimit import clock, site_settings, slots
 from ratelimit.pacing import CONFIRMED_FOR_S
-from ratelimit.slots import Recall
+from ratelimit.slot_rows import Recall
 from tests.waiting import wait_for
 from workers.fetches.fetcher import recall_watcher
 from workers.fetches.fetcher.recall_watcher import PERIOD, RecallWatcher

@@ -194,7 +194,12 @@ def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(wire, "MANY_READS", 10)
     reads = []
     feed = AnswerReader.feed
-    monkeypatch.setattr(AnswerReader, "feed", lambda reader, data: (reads.append(len(data)), feed(reader, data)))
+
+    def counted(reader: AnswerReader, data: memoryview) -> None:
+        reads.append(len(data))
+        feed(reader, data)
+
+    monkeypatch.setattr(AnswerReader, "feed", counted)
 
     async def act(connection: Connection, site: socket.socket) -> None:
         site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

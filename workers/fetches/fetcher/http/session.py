@@ -246,12 +246,7 @@ class Session:
             (b"Accept-Encoding", ACCEPT_ENCODING.encode()),
         ]
         if job.validators is not None:  # asks for changes only
-            for name, value in (
-                (b"If-None-Match", job.validators.etag),
-                (b"If-Modified-Since", job.validators.last_modified),
-            ):
-                if value:
-                    headers.append((name, value.encode("latin-1")))
+            headers += job.validators.headers()
         if self._descriptors_used > descriptors.SCARCE:
             headers.append((b"Connection", b"close"))
         return request(origin(where).name, job.url[len(where) :], headers)

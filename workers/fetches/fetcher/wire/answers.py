@@ -183,10 +183,10 @@ class AnswerReader:
         if self.status_code in INTERIM and self.status_code != SWITCHING:
             self.interims += 1
             if self.interims > MOST_INTERIM:
-                raise AnswerTooLarge(f"more than {MOST_INTERIM} interim answers (1xx)")
+                raise AnswerTooLarge(f"the answer has more than {MOST_INTERIM} interim answers (1xx) before it")
             return
         if self.status_code <= SWITCHING:
-            raise NotHttp(f"the site answered {self.status_code:03}, which is no answer to a GET")
+            raise NotHttp(f"the site answers {self.status_code:03}, which is no answer to a GET")
         self._until_end = True
         for field, value in self.headers:
             self._held_by_heads += len(field) + len(value) + A_LINE + AS_JSON * len(value.translate(None, _PLAIN))

@@ -1,4 +1,4 @@
-"""history_failure_reason knows the texts that code writes into the error of a fetch that failed."""
+"""history_failure_class knows the texts that code writes into the error of a fetch that failed."""
 
 import pytest
 from django.db import connection
@@ -13,21 +13,28 @@ pytestmark = pytest.mark.django_db
 REASONS = {
     "the site answered 429 (attempt 5 of 5)": "refused",
     "the site answered 503 (attempt 1 of 1)": "refused",
+    "the site answered 403 (attempt 5 of 5)": "refused",
     "the site answered 500": "server error",
     "no complete answer within 30 s (attempt 5 of 5)": "timeout",
     "no connection within 10 s": "timeout",
     "the connection took 3.2 s to open, longer than its slot could wait": "timeout",
-    "TimeoutError: [Errno 110] Connection timed out": "timeout",
     "gaierror: [Errno -2] Name or service not known": "dns",
     "LookupTimedOut: no answer from DNS for a.example within 5 s": "dns",
-    "ClientConnectorCertificateError: Cannot connect to host a.example:443 ssl:True": "tls",
-    "ClientConnectorSSLError: Cannot connect to host a.example:443": "tls",
+    "the site's certificate is not valid: self-signed certificate": "tls",
+    "TLS failed: WRONG_VERSION_NUMBER": "tls",
     "connection refused by 127.0.0.1 port 9 (ECONNREFUSED): no server listens there": "connection refused",
-    "ClientConnectorError: Cannot connect to host a.example:443 ssl:default [No route to host]": "connection",
-    "ClientOSError: [Errno 104] Connection reset by peer": "connection",
+    "not connected to 192.0.2.9 port 443: No route to host": "connection",
+    "the connection was lost: Connection reset by peer": "connection",
+    "the connection ended, and TLS does not say that the body is whole": "connection",
     "the site closed the connection without an answer": "connection",
-    "the site closes connections before a request can be sent": "connection",
-    "ClientPayloadError: Response payload is not completed": "bad answer",
+    "the site closed the connection in the middle of its answer": "connection",
+    "the site closes connections, or speaks, before a request can be sent": "connection",
+    "not an answer in HTTP: it begins with b'220 mail'": "bad answer",
+    "the site answers 101, which is no answer to a GET": "bad answer",
+    "the body is broken: Invalid character in chunk size": "bad answer",
+    "the body comes in more than 500000 pieces": "bad answer",
+    "the answer has more than 256 header lines": "too large",
+    "the answer has more than 20 interim answers (1xx) before it": "too large",
     "the body takes more than 0.08 s of the processor to decompress": "bad answer",
     "the body was not decompressed in time: too many bodies take long": "bad answer",
     "the compressed body ends too early": "bad answer",
@@ -53,7 +60,7 @@ NO_URLS = (
 
 def reason_of(error: str) -> str:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT history_failure_reason(%s)", [error])
+        cursor.execute("SELECT history_failure_class(%s)", [error])
         reason: str = cursor.fetchone()[0]
         return reason
 
