@@ -165,7 +165,7 @@ class Fetches(Group):
     )
     WEIR_FETCH_MAX_MEMORY: Annotated[PositiveCount, Unit("bytes")] = Field(
         default=256 * 2**20,
-        description="The memory of one fetcher process for answers, from their first byte until they are stored. A site "
+        description="The memory of one fetcher process for answers, from the first byte until they are stored. A site "
         "may have a quarter of it. Answers and requests wait while it is used up.",
     )
     WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
