@@ -12,8 +12,8 @@ So threads are shared among zones (zones.py):
 Where CERTAIN look-ups in a row got no answer, the rest of the zone need not wait for that: it is told at once.
 """
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -62,17 +62,23 @@ class Zone:
         return self.running >= self.window
 
 
-@dataclass(eq=False, slots=True)
-class Share:
-    """One look-up; `start` is called when it may have a thread, `fail` when it need not be begun any more."""
+class Share(ABC):
+    """One look-up, of which it is decided when it may have a thread."""
 
-    host: str
-    zone: Zone
-    start: Callable[[], None]
-    fail: Callable[[], None]
-    is_at_work: bool = False
-    is_of_silent: bool = False
-    is_counted: bool = False  # that it got no answer in time
+    def __init__(self, host: str, zone: Zone) -> None:
+        self.host = host
+        self.zone = zone
+        self.is_at_work = False
+        self.is_of_silent = False
+        self.is_counted = False  # that it got no answer in time
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin: it has a thread now."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Do not begin any more: the name servers of the zone do not answer."""
 
 
 class Shares:
@@ -128,7 +134,7 @@ class Shares:
         self._unanswered(share)
         zone = share.zone
         while zone.waiting and zone.is_full and zone.silence >= CERTAIN:
-            zone.waiting.popitem(last=False)[0].fail()
+            zone.waiting.popitem(last=False)[0].give_up()
 
     def ended(self, share: Share, ending: Ending) -> None:
         """Note that a look-up has ended, and start what has waited for that."""
