@@ -11,7 +11,7 @@ from workers.fetches.fetcher.results.decoding import BodyRefused, decoded
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
 from workers.fetches.robots import rules
-from workers.fetches.targets import parse_target
+from workers.fetches.targets import InvalidTarget, parse_target
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -94,14 +94,19 @@ def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, no
 
 def _redirected(outcome: Outcome, job: Job, location: str, allowed: Allowed | None) -> Outcome:
     if job.redirects >= MAX_REDIRECTS:
-        return replace(
-            outcome, state=State.FAILED, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}"
-        )
+        said = f"more than {MAX_REDIRECTS} redirects"
+        return replace(outcome, state=State.FAILED, error=f"{said}, the last to {location}", log_error=said)
     try:
         target = parse_target(urljoin(job.url, location), allowed)
     except ValueError as error:  # InvalidTarget, and what urljoin cannot split
-        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}")
+        said = f"redirected to what is refused: {_without_url(error)}"
+        return replace(outcome, state=State.FAILED, error=f"redirected to {location!r}: {error}", log_error=said)
     return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)
+
+
+def _without_url(error: ValueError) -> str:
+    """Return the reason of a refusal as a log may hold it: what comes after a colon may quote the URL."""
+    return str(error).partition(": ")[0] if isinstance(error, InvalidTarget) else "not a URL"
 
 
 def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
