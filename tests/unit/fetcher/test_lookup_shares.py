@@ -36,7 +36,7 @@ class Names:
     """Asks for names, and keeps a list of what goes on."""
 
     def __init__(self) -> None:
-        self.shares = Shares()
+        self.shares = Shares(MOST_LOOKUPS)
         self.running: list[Share] = []
         self.told: list[str] = []  # hosts that waited, and need wait no more
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import wait_for
 from workers.fetches.addresses import AddressRefused, Allowed, networks
-from workers.fetches.fetcher.http import lookup_shares, resolver
+from workers.fetches.fetcher.http import descriptors, lookup_shares, resolver
 from workers.fetches.fetcher.http.faults import LookupTimedOut
 from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from workers.fetches.fetcher.http.resolver import GuardedResolver
@@ -296,3 +296,17 @@ def test_a_look_up_leaves_nothing_to_the_garbage_collector(
         assert not [each for each in gc.get_objects() if isinstance(each, resolver.Lookup)]
     finally:
         gc.enable()
+
+
+def test_look_ups_leave_descriptors_to_fetches(name_server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a socket: where the limit is 1,024, so many zones that hang take a quarter."""
+    monkeypatch.setattr(descriptors, "_limit", lambda: 1_024)
+
+    async def ask() -> None:
+        with asking() as resolver:
+            hanging = asyncio.create_task(looked_up(resolver, *(f"hangs.dead-{each}.example" for each in range(600))))
+            assert {type(error) for error in await hanging} <= {LookupTimedOut, NotLookedUp}
+            assert 100 < len(name_server.asked) <= 1_024 * descriptors.LOOKUPS
+            name_server.told.set()
+
+    asyncio.run(ask())

@@ -20,7 +20,7 @@ from itertools import islice
 
 from workers.fetches.fetcher.http.zones import zone_of
 
-MOST_LOOKUPS = 640  # at once, each in a thread; threads are made when they are needed
+MOST_LOOKUPS = 640  # at once, each in a thread of some 30 KiB; threads are made when they are needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
 CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
 MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
@@ -84,10 +84,11 @@ class Share(ABC):
 class Shares:
     """Who looks up what, in one fetcher."""
 
-    def __init__(self) -> None:
-        self._kept = MOST_LOOKUPS // 10  # for names that were found lately
-        self._most_at_work = max(1, 3 * MOST_LOOKUPS // 10)
-        self._most_of_silent = max(1, MOST_LOOKUPS // 5)
+    def __init__(self, most: int) -> None:
+        self._most = most  # look-ups at once
+        self._kept = most // 10  # for names that were found lately
+        self._most_at_work = max(1, 3 * most // 10)
+        self._most_of_silent = max(1, most // 5)
         self._running = self._at_work = self._of_silent = 0
         self._zones: OrderedDict[str, Zone] = OrderedDict()
         self._found: OrderedDict[str, str] = OrderedDict()  # names and their zones, the one found longest ago first
@@ -169,7 +170,7 @@ class Shares:
         return hosts
 
     def _may_start(self, share: Share) -> bool:
-        zone, free = share.zone, MOST_LOOKUPS - self._running
+        zone, free = share.zone, self._most - self._running
         if share.host in self._found and zone.running < WIDEST_WINDOW:
             return free > 0
         has_room = self._of_silent < self._most_of_silent if zone.silence else self._at_work < self._most_at_work

@@ -12,7 +12,7 @@ from functools import partial
 from typing import cast
 
 from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.http import lookup_shares
+from workers.fetches.fetcher.http import descriptors, lookup_shares
 from workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
 from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
 
@@ -78,8 +78,9 @@ class GuardedResolver:
         self._allowed = allowed
         self._timeout_s = timeout_s
         self._answered = answered
-        self._threads = ThreadPoolExecutor(lookup_shares.MOST_LOOKUPS, thread_name_prefix="dns")
-        self._shares = Shares()
+        most = descriptors.most_lookups(lookup_shares.MOST_LOOKUPS)
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="dns")
+        self._shares = Shares(most)
         self._lookups: dict[str, Lookup] = {}
         self._waiting = 0
         self._next_witnesses_at = 0.0
