@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import structlog
 
+from project.logs import masking
+
 TOLD = "UP_HAS_TOLD"  # the variable by which `manage.py up` names events, with commas, that it has told by itself
 REQUESTS = "django_structlog.middlewares.request"
 HEALTH_CHECKS = ("GET /healthz", "GET /livez", "GET /readyz", "GET /metrics")
@@ -41,7 +43,12 @@ def configure(form: Format, level: str) -> dict[str, Any]:
     )
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
-        "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(form)],
+        "processors": [
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            masking.mask,
+            _renderer(form),
+        ],
         "foreign_pre_chain": before,
     }
     return {
@@ -56,6 +63,8 @@ def configure(form: Format, level: str) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "django_celery_beat.schedulers": {"level": "WARNING"},
+            # By these, it loses the handlers of its own, whose lines would pass by the masks.
+            **{name: {"level": level, "propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
         },
     }
 
@@ -94,10 +103,11 @@ def _leave_out(_logger: object, _method: str, event: structlog.typing.EventDict)
     return event
 
 
-def _renderers(form: Format) -> list[Any]:
+def _renderer(form: Format) -> structlog.typing.Processor:
     if form == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        return structlog.processors.JSONRenderer()
     # Plain: the tracebacks that it makes by itself, where rich is installed, show local variables, passwords too.
     plain = structlog.dev.plain_traceback
-    colours = form == "colour"
-    return [structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=0, pad_level=False, exception_formatter=plain)]
+    return structlog.dev.ConsoleRenderer(
+        colors=form == "colour", pad_event_to=0, pad_level=False, exception_formatter=plain
+    )

@@ -26,6 +26,7 @@ from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
+from tests.canaries import assert_no_url_is_logged
 from tests.forked import Forked
 from tests.servers import database_url
 from tests.waiting import wait_for
@@ -58,6 +59,7 @@ class Cluster:
     environment: dict[str, str]
     processes: dict[str, subprocess.Popen[bytes] | Forked] = field(default_factory=dict)
     broker: ExitStack = field(default_factory=ExitStack)
+    launched: set[str] = field(default_factory=set)  # the names of all processes, also of those that have ended
 
     def start_broker(self) -> None:
         """Start the broker, empty as it has no memory on disk."""
@@ -85,6 +87,7 @@ class Cluster:
         if kind != "beat":
             command += ["--hostname", f"{name}@%h"]
         command += options
+        self.launched.add(name)
         with self.log(name).open("wb") as output:
             self.processes[name] = self._begin(command, output)
 
@@ -158,6 +161,7 @@ def cluster(
         yield made
     finally:
         made.stop()
+    assert_no_url_is_logged(map(made.log, made.launched | set(made.processes)))
 
 
 def set_rates(running: sites.Sites, rates: Mapping[str, str]) -> dict[str, float]:

@@ -141,7 +141,7 @@ Event = Answer | Failure | Snoozed | Disallowed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What is stored for one fetch; the fields but the last three are the columns of fetcher/results/sql/store.sql."""
+    """What is stored for one fetch; the fields that COLUMNS names are the columns of fetcher/results/sql/store.sql."""
 
     fetch_id: int
     slot_id: int
@@ -150,6 +150,7 @@ class Outcome:
     slot_used: bool = True
     delay_s: float = 0.0
     error: str = ""
+    log_error: str = ""  # what a log may hold of the error; empty where that holds nothing of a URL's path or query
     status_code: int | None = None
     headers: str | None = None
     etag: str = ""

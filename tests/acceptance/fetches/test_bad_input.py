@@ -5,12 +5,14 @@ from pathlib import Path
 from demo.fakes import judge, site_log, sites
 from tests.acceptance.conftest import Cluster, all_ended, set_rates
 from tests.acceptance.judging import early
+from tests.canaries import assert_no_url_is_logged
 from tests.waiting import in_time, wait_for
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.models import Fetch, State
 
 GOOD, HOSTILE = 4, 12
 ATTEMPTS = 2
+CANARY = "CaNaRy"  # stands in the secret parts of URLs: no log may hold it
 
 
 def _refused_urls(running: sites.Sites) -> dict[str, str]:
@@ -35,10 +37,11 @@ def _refused_urls(running: sites.Sites) -> dict[str, str]:
         "http://localhost/": "loopback",
         "http://2130706433/": "neither a name nor an IPv4 address",
         "http://0x7f.1/": "neither a name nor an IPv4 address",
-        running.url(0, "/redirect/http%3A%2F%2F127.0.0.1%2Fpage"): "loopback",
+        running.url(0, f"/redirect/http%3A%2F%2F127.0.0.1%2F{CANARY}%3F{CANARY}"): "loopback",
         running.url(1, "/redirect/http%3A%2F%2Flocalhost%2Fpage"): "loopback",
-        running.url(2, "/redirect/ftp%3A%2F%2Fexample.com%2F"): "only http and https",
-        running.url(3, "/redirect/http%3A%2F%2Fa%3Ab%40127.1.0.1%2F"): "credentials",
+        running.url(2, f"/redirect/ftp%3A%2F%2Fexample.com%2F{CANARY}"): "only http and https",
+        running.url(3, f"/redirect/http%3A%2F%2F{CANARY}%3A{CANARY}%40127.1.0.1%2F"): "credentials",
+        running.url(3, f"/redirect/http%3A%2F%2F127.1.0.1%3A{CANARY}%2F"): "not a URL",
     }
 
 
@@ -52,7 +55,7 @@ def _hostile_urls(running: sites.Sites) -> dict[str, str]:
         running.url(next(at), "/slow/60000/"): "no complete answer within 3 s",
         running.url(next(at), "/close/"): "closed the connection",
         running.url(next(at), "/loop/0"): "more than 10 redirects",
-        running.url(next(at), "/status/503/"): "the site answered 503",
+        running.url(next(at), f"/status/503/{CANARY}?token={CANARY}"): "the site answered 503",
         running.url(next(at), "/status/429/"): "the site answered 429",
         "http://127.1.200.1:9/": "connection refused by 127.1.200.1 port 9 (ECONNREFUSED)",  # nothing listens there
     }
@@ -78,6 +81,8 @@ def test_each_ends_as_a_stated_failure_and_the_others_do_not_notice(cluster: Clu
         assert row.state == State.FAILED, f"{url!r} ended {row.state}"
         assert words in row.error, f"{url!r} failed with {row.error!r}"
         assert "secret" not in row.error
+    assert_no_url_is_logged(map(cluster.log, cluster.launched), CANARY)
+    assert any("fetch_failed" in cluster.log(name).read_text() for name in cluster.launched)
     assert set(Fetch.objects.filter(pk__in=[fetch.pk for fetch in good]).values_list("state", flat=True)) == {
         State.DONE
     }

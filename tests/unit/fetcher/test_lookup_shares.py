@@ -18,17 +18,31 @@ from workers.fetches.fetcher.http.lookup_shares import (
 from workers.fetches.fetcher.http.zones import zone_of
 
 
+class OneOf(Share):
+    """A look-up that notes what becomes of it."""
+
+    def __init__(self, host: str, names: "Names") -> None:
+        super().__init__(host, names.shares.zone(host))
+        self._names = names
+
+    def start(self) -> None:
+        self._names.running.append(self)
+
+    def give_up(self) -> None:
+        self._names.told.append(self.host)
+
+
 class Names:
     """Asks for names, and keeps a list of what goes on."""
 
     def __init__(self) -> None:
-        self.shares = Shares()
+        self.shares = Shares(MOST_LOOKUPS)
         self.running: list[Share] = []
         self.told: list[str] = []  # hosts that waited, and need wait no more
 
     def ask(self, host: str) -> bool:
         """Ask for a name; returns whether its look-up began at once."""
-        share = Share(host, self.shares.zone(host), lambda: self.running.append(share), lambda: self.told.append(host))
+        share = OneOf(host, self)
         self.shares.ask(share)
         return share in self.running
 

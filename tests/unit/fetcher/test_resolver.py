@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import wait_for
 from workers.fetches.addresses import AddressRefused, Allowed, networks
-from workers.fetches.fetcher.http import lookup_shares, resolver
+from workers.fetches.fetcher.http import descriptors, lookup_shares, resolver
 from workers.fetches.fetcher.http.faults import LookupTimedOut
 from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from workers.fetches.fetcher.http.resolver import GuardedResolver
@@ -271,3 +271,45 @@ def test_the_answers_of_a_name_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     """Of 4,000 addresses the first are tried, and not all are looked at: a name server may send as many as it likes."""
     answers = ["10.0.0.1", *(f"93.184.{number // 250}.{number % 250}" for number in range(4_000))]
     assert resolve(monkeypatch, answers) == answers[1 : 1 + resolver.MOST_ADDRESSES]
+
+
+def test_a_look_up_leaves_nothing_to_the_garbage_collector(
+    name_server: NameServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it ends: the collector stops the loop, so a fetcher has it run seldom."""
+
+    def answer(host: str, *_arguments: Any, **_options: Any) -> list[tuple[Any, ...]]:
+        if host.startswith("fails"):
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return name_server.getaddrinfo(host, None)
+
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+
+    async def ask() -> None:
+        with asking(timeout_s=0.1) as resolver:
+            for kind in ("good", "fails", "hangs"):
+                await looked_up(resolver, *[f"{kind}-{number}.{kind}.example" for number in range(30)] * 2)
+            name_server.told.set()
+            await asyncio.to_thread(in_time, lambda: not resolver._lookups)
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(ask())
+        assert not [each for each in gc.get_objects() if isinstance(each, resolver.Lookup)]
+    finally:
+        gc.enable()
+
+
+def test_look_ups_leave_descriptors_to_fetches(name_server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a socket: where the limit is 1,024, so many zones that hang take a quarter."""
+    monkeypatch.setattr(descriptors, "_limit", lambda: 1_024)
+
+    async def ask() -> None:
+        with asking() as resolver:
+            hanging = asyncio.create_task(looked_up(resolver, *(f"hangs.dead-{each}.example" for each in range(600))))
+            assert {type(error) for error in await hanging} <= {LookupTimedOut, NotLookedUp}
+            assert 100 < len(name_server.asked) <= 1_024 * descriptors.LOOKUPS
+            name_server.told.set()
+
+    asyncio.run(ask())

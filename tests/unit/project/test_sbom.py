@@ -24,6 +24,7 @@ FREE = re.compile(
 REASONS = {
     "psycopg": "LGPL: imported as it is, and anybody can replace it",
     "psycopg-binary": "as psycopg",
+    "publicsuffixlist": "MPL, of each file by itself: it and its list are imported as they are",
     "python-crontab": "LGPL, as psycopg; django-celery-beat needs it",
 }
 

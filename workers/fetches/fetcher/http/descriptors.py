@@ -9,6 +9,7 @@ FOLDERS = ("/proc/self/fd", "/dev/fd")  # Linux; other systems
 SCARCE = 0.6  # the part of the limit from which on connections are closed after their answer, not kept for the next
 SHORT = 0.9  # the part from which on no messages are taken
 IN_FLIGHT = 0.6  # the part of the limit that fetches may use: each has a connection at most
+LOOKUPS = 0.25  # the part that look-ups may use: each has a socket
 
 
 def raise_limit() -> None:
@@ -20,6 +21,11 @@ def raise_limit() -> None:
 def most_in_flight() -> int:
     """Return how many fetches this process may hold: WEIR_FETCH_MAX_IN_FLIGHT, or what its descriptors allow."""
     return min(settings.WEIR_FETCH_MAX_IN_FLIGHT, int(IN_FLIGHT * _limit()))
+
+
+def most_lookups(wanted: int) -> int:
+    """Return how many look-ups may go on at once: as many as wanted, or what the descriptors of this process allow."""
+    return max(1, min(wanted, int(LOOKUPS * _limit())))
 
 
 def used_part() -> float:

@@ -12,15 +12,15 @@ So threads are shared among zones (zones.py):
 Where CERTAIN look-ups in a row got no answer, the rest of the zone need not wait for that: it is told at once.
 """
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
 
 from workers.fetches.fetcher.http.zones import zone_of
 
-MOST_LOOKUPS = 640  # at once, each in a thread; threads are made when they are needed
+MOST_LOOKUPS = 640  # at once, each in a thread of some 30 KiB; threads are made when they are needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
 CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
 MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
@@ -62,26 +62,33 @@ class Zone:
         return self.running >= self.window
 
 
-@dataclass(eq=False, slots=True)
-class Share:
-    """One look-up; `start` is called when it may have a thread, `fail` when it need not be begun any more."""
+class Share(ABC):
+    """One look-up, of which it is decided when it may have a thread."""
 
-    host: str
-    zone: Zone
-    start: Callable[[], None]
-    fail: Callable[[], None]
-    is_at_work: bool = False
-    is_of_silent: bool = False
-    is_counted: bool = False  # that it got no answer in time
+    def __init__(self, host: str, zone: Zone) -> None:
+        self.host = host
+        self.zone = zone
+        self.is_at_work = False
+        self.is_of_silent = False
+        self.is_counted = False  # that it got no answer in time
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin: it has a thread now."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Do not begin any more: the name servers of the zone do not answer."""
 
 
 class Shares:
     """Who looks up what, in one fetcher."""
 
-    def __init__(self) -> None:
-        self._kept = MOST_LOOKUPS // 10  # for names that were found lately
-        self._most_at_work = max(1, 3 * MOST_LOOKUPS // 10)
-        self._most_of_silent = max(1, MOST_LOOKUPS // 5)
+    def __init__(self, most: int) -> None:
+        self._most = most  # look-ups at once
+        self._kept = most // 10  # for names that were found lately
+        self._most_at_work = max(1, 3 * most // 10)
+        self._most_of_silent = max(1, most // 5)
         self._running = self._at_work = self._of_silent = 0
         self._zones: OrderedDict[str, Zone] = OrderedDict()
         self._found: OrderedDict[str, str] = OrderedDict()  # names and their zones, the one found longest ago first
@@ -128,7 +135,7 @@ class Shares:
         self._unanswered(share)
         zone = share.zone
         while zone.waiting and zone.is_full and zone.silence >= CERTAIN:
-            zone.waiting.popitem(last=False)[0].fail()
+            zone.waiting.popitem(last=False)[0].give_up()
 
     def ended(self, share: Share, ending: Ending) -> None:
         """Note that a look-up has ended, and start what has waited for that."""
@@ -163,7 +170,7 @@ class Shares:
         return hosts
 
     def _may_start(self, share: Share) -> bool:
-        zone, free = share.zone, MOST_LOOKUPS - self._running
+        zone, free = share.zone, self._most - self._running
         if share.host in self._found and zone.running < WIDEST_WINDOW:
             return free > 0
         has_room = self._of_silent < self._most_of_silent if zone.silence else self._at_work < self._most_at_work

@@ -12,9 +12,9 @@ from functools import partial
 from typing import cast
 
 from workers.fetches.addresses import AddressRefused, Allowed
-from workers.fetches.fetcher.http import lookup_shares
+from workers.fetches.fetcher.http import descriptors, lookup_shares
 from workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
-from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, ZoneSilent
+from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
 
 SocketName = tuple[str, int] | tuple[str, int, int, int]
 AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]
@@ -29,22 +29,34 @@ KEPT_S = 10.0  # for which answers count: fetches of one host that begin togethe
 MOST_KEPT = 10_000
 
 
-class Lookup:
-    """One look-up by the system's resolver. It goes on in its thread also when no fetch waits for it any more."""
+class Lookup(Share):
+    """One look-up by the system's resolver. It goes on in its thread also when no fetch waits for it any more.
 
-    def __init__(self, host: str) -> None:
-        self.host = host
-        self.share: Share  # set as soon as it is made
+    Nothing that it leads to leads back to it once it has ended: the fetcher's garbage collector stops the loop.
+    """
+
+    def __init__(self, host: str, resolver: "GuardedResolver", zone: Zone) -> None:
+        super().__init__(host, zone)
+        self._resolver = resolver
         self.began_at: float | None = None  # on the loop's clock; None: it has no thread yet
         self.is_slow = False
         self.waiting = 0  # fetches
         self.timer: asyncio.TimerHandle | None = None
         self.answers: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
 
+    def start(self) -> None:
+        """Begin in a thread."""
+        self._resolver.start(self)
+
+    def give_up(self) -> None:
+        """End without having begun, as the zone does not answer."""
+        self._resolver.give_up(self)
+
     def end(self, answers: Answers | BaseException) -> None:
         """Give the answers, or the error, to all fetches that wait for it."""
         if self.timer is not None:
             self.timer.cancel()
+            self.timer = None
         if self.answers.done():
             return
         if isinstance(answers, BaseException):
@@ -68,8 +80,9 @@ class GuardedResolver:
         self._allowed = allowed
         self._timeout_s = timeout_s
         self._answered = answered
-        self._threads = ThreadPoolExecutor(lookup_shares.MOST_LOOKUPS, thread_name_prefix="dns")
-        self._shares = Shares()
+        most = descriptors.most_lookups(lookup_shares.MOST_LOOKUPS)
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="dns")
+        self._shares = Shares(most)
         self._lookups: dict[str, Lookup] = {}
         self._kept: dict[str, tuple[float, Answers]] = {}  # each with its end on the loop's clock, the oldest first
         self._waiting = 0
@@ -128,21 +141,32 @@ class GuardedResolver:
             self._waiting -= 1
             lookup.waiting -= 1
             self._withdraw(lookup)
-        if lookup.answers.done():
+        try:
+            return self._result(lookup)
+        finally:
+            del lookup  # to which the traceback of its error would lead
+
+    def _result(self, lookup: Lookup) -> Answers:
+        if not lookup.answers.done():
+            raise self._gave_up(lookup)
+        if (error := lookup.answers.exception()) is None:
             return lookup.answers.result()
-        raise self._gave_up(lookup)
+        try:
+            raise error.with_traceback(None)  # it may be raised in many fetches
+        finally:
+            del lookup, error
 
     def _begin(self, host: str) -> Lookup:
-        lookup = Lookup(host)
-        lookup.share = Share(host, self._shares.zone(host), partial(self._start, lookup), partial(self._silent, lookup))
+        lookup = Lookup(host, self, self._shares.zone(host))
         try:
-            self._shares.ask(lookup.share, may_wait=self._waiting < MOST_WAITING)
+            self._shares.ask(lookup, may_wait=self._waiting < MOST_WAITING)
         except ZoneSilent:
-            raise self._timed_out(lookup.share) from None
+            raise self._timed_out(lookup) from None
         self._lookups[host] = lookup
         return lookup
 
-    def _start(self, lookup: Lookup) -> None:
+    def start(self, lookup: Lookup) -> None:
+        """Begin a look-up that has its share. Only it itself calls this."""
         loop = asyncio.get_running_loop()
         lookup.began_at = loop.time()
         lookup.timer = loop.call_later(SLOW * self._timeout_s, self._slow, lookup)
@@ -156,26 +180,26 @@ class GuardedResolver:
     def _slow(self, lookup: Lookup) -> None:
         lookup.is_slow = True
         lookup.timer = asyncio.get_running_loop().call_later((1 - SLOW) * self._timeout_s, self._overdue, lookup)
-        self._shares.slow(lookup.share)
+        self._shares.slow(lookup)
 
     def _overdue(self, lookup: Lookup) -> None:
-        self._shares.overdue(lookup.share)
+        self._shares.overdue(lookup)
         self._doubt()
 
-    def _silent(self, lookup: Lookup) -> None:
-        """End a look-up that has no thread yet, as its zone does not answer."""
+    def give_up(self, lookup: Lookup) -> None:
+        """End a look-up that has no thread yet, as its zone does not answer. Only it itself calls this."""
         self._lookups.pop(lookup.host, None)
-        lookup.end(self._timed_out(lookup.share))
+        lookup.end(self._timed_out(lookup))
 
     def _ended(self, lookup: Lookup, found: "asyncio.Future[Answers]") -> None:
         self._lookups.pop(lookup.host, None)
         error = NotLookedUp("the resolver is closed") if found.cancelled() else found.exception()
-        ending = Ending.UNANSWERED if lookup.share.is_counted else _ending(error)  # what comes too late is no answer
+        ending = Ending.UNANSWERED if lookup.is_counted else _ending(error)  # what comes too late is no answer
         if ending is Ending.FOUND:
             self._answered()
             self._keep(lookup.host, found.result())
         lookup.end(found.result() if error is None else error)
-        self._shares.ended(lookup.share, ending)
+        self._shares.ended(lookup, ending)
 
     def _keep(self, host: str, answers: Answers) -> None:
         self._kept.pop(host, None)
@@ -186,13 +210,13 @@ class GuardedResolver:
     def _withdraw(self, lookup: Lookup) -> None:
         """Have a look-up that has no thread yet be forgotten, unless a fetch waits for it."""
         if lookup.began_at is None and not lookup.waiting and not lookup.answers.done():
-            self._shares.withdraw(lookup.share)
+            self._shares.withdraw(lookup)
             self._lookups.pop(lookup.host, None)
 
     def _gave_up(self, lookup: Lookup) -> Exception:
-        zone, now = lookup.share.zone, asyncio.get_running_loop().time()
+        zone, now = lookup.zone, asyncio.get_running_loop().time()
         if lookup.began_at is None and zone.silence and zone.is_full:
-            return self._timed_out(lookup.share)
+            return self._timed_out(lookup)
         if lookup.began_at is None or now - lookup.began_at < self._timeout_s / 2:
             return NotLookedUp("look-ups of other names have all threads")
         return LookupTimedOut(f"no answer from DNS for {lookup.host} within {self._timeout_s:g} s")

@@ -135,12 +135,15 @@ def _redirected(outcome: Outcome, job: Job, locations: Sequence[str], allowed: A
         target = parse_target(location, allowed, base=job.url)
     except InvalidTarget as error:
         is_forbidden = isinstance(error.__cause__, AddressRefused)  # a URL, to which the settings forbid to connect
-        return replace(nowhere, error=f"redirected to {location!r}: {error}", leads_nowhere=not is_forbidden)
+        said = f"redirected to what is refused: {_without_url(error)}"
+        refused = replace(nowhere, error=f"redirected to {location!r}: {error}", log_error=said)
+        return replace(refused, leads_nowhere=not is_forbidden)
     if target.url in (job.url, _first_target(job)):
         back = "itself" if target.url == job.url else "where it began"
         return replace(nowhere, error=f"redirected to {back}: {WANTS_A_COOKIE}")
     if job.redirects >= MAX_REDIRECTS:
-        return replace(nowhere, error=f"more than {MAX_REDIRECTS} redirects, the last to {location}")
+        said = f"more than {MAX_REDIRECTS} redirects"
+        return replace(nowhere, error=f"{said}, the last to {location}", log_error=said)
     return replace(outcome, attempted=False, hop_url=target.url, hop_host=target.host)
 
 
@@ -159,6 +162,11 @@ def _later(redirected: Outcome, wait_s: float) -> Outcome:
     return replace(
         redirected, delay_s=wait_s, error=f"its redirect asks to be followed in {wait_s:.0f} s (Retry-After)"
     )
+
+
+def _without_url(error: InvalidTarget) -> str:
+    """Return the reason of a refusal as a log may hold it: what comes after a colon may quote the URL."""
+    return str(error).partition(": ")[0]
 
 
 def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:

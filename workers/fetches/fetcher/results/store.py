@@ -147,12 +147,13 @@ def _update_robots(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> 
 
 
 def _log_failed(rows: Iterable[StoredFetch], outcomes: Iterable[Outcome]) -> None:
-    """Log what failed for good, without its URL, which may hold secrets."""
+    """Log what failed for good, without its URL and what a redirect led to, which may hold secrets."""
     became = {outcome.fetch_id: outcome for outcome in outcomes}
     for row in rows:
         if row.state == State.FAILED:
             with correlation.bound(row.correlation_id):
-                log.info("fetch_failed", fetch=row.id, site=row.site_id, error=became[row.id].error)
+                outcome = became[row.id]
+                log.info("fetch_failed", fetch=row.id, site=row.site_id, error=outcome.log_error or outcome.error)
 
 
 def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
