@@ -293,20 +293,3 @@ def test_headers_of_any_bytes_can_be_stored() -> None:
     outcome = judge(answer(200, ("X-Odd", b"caf\xe9 \xff\0 end"), ("X-Odd", b"twice")))
     assert json.loads(outcome.headers or "") == [["X-Odd", "café ÿ end"], ["X-Odd", "twice"]]
     assert len((judge(answer(200, ("X", b"\xe9" * 1_000))).headers or "").encode()) < 2_100
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (99, "the site answered 099, which is no status of an answer"),
-        (0, "the site answered 000, which is no status of an answer"),
-        (100, "the site answered 100, which is no status of an answer"),
-        (101, "the site answered 101: it speaks another protocol from there on, for which nobody asked"),
-        (199, "the site answered 199, which is no status of an answer"),
-    ],
-)
-def test_what_is_no_answer_is_no_result(status: int, error: str) -> None:
-    """A status that ends no request is the site's trouble; another attempt may find it well."""
-    outcome = judge(answer(status))
-    assert (outcome.state, outcome.error, outcome.content) == (State.QUEUED, error, None)
-    assert (outcome.attempted, outcome.slot_used) == (True, True)
