@@ -31,8 +31,6 @@ def check_stated(seconds: float | None, until: datetime | None) -> None:
         raise ValueError("A back-off takes seconds or until, not both.")
     if seconds is not None and not seconds >= 0:  # nan, too
         raise ValueError(f"seconds must be a number, not negative, but is {seconds}.")
-    if until is not None and until.tzinfo is None:
-        raise ValueError("until must be an aware datetime: give it a time zone.")
 
 
 def usable_refusing(statuses: Collection[int]) -> list[int]:

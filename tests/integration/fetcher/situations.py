@@ -138,7 +138,7 @@ NOT_ANSWERED = "no complete answer within … s"
 HEADERS = "the headers are larger than … bytes together"
 TOO_SLOW = "the connection took … s to open, longer than its slot could wait"
 
-NO_STATUS = "tests/unit/fetcher/test_outcomes.py::test_what_is_no_answer_is_no_result"
+NO_STATUS = "tests/unit/wire/test_answers.py::test_what_is_no_answer_says_why"
 MARKED = "its column `incomplete` says why"
 
 TABLE: dict[str, list[Situation]] = {
@@ -348,8 +348,8 @@ TABLE: dict[str, list[Situation]] = {
             besides="it gets a slot of the target's site",
         ),
         _site("500, whose body is too large, cut off or broken", "the site answered 500"),
-        _site("101, for which nobody asked", "the site answered 101: …", proof=NO_STATUS),
-        _site("a status below 100", "the site answered 0…, which is no status of an answer", proof=NO_STATUS),
+        _site("101, for which nobody asked", "the site answers 101, which is no answer to a GET", proof=NO_STATUS),
+        _site("a status below 100", "the site answers 0…, which is no answer to a GET", proof=NO_STATUS),
     ],
     "No whole answer": [
         _site("a new connection is closed without an answer", CLOSED),

@@ -13,12 +13,12 @@ from demo.fakes import judge, site_log, sites
 from ops.metrics.parts import work
 from ratelimit import clock, site_settings, slots
 from ratelimit.models import Site
-from ratelimit.pacing import Run
 from ratelimit.slots import SlotTooFar
 from tests.integration.conftest import Eventually
 from tests.integration.fetching import reserve_all
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher.fetcher import Fetcher
+from workers.fetches.fetcher.wire.channel import Channel
 from workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages")]
@@ -30,16 +30,15 @@ Stop = Callable[[float], None]
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
     """Return a function that has the loop stand still for so long, once, between look at the clock and write."""
-    real = Run.may_start
+    real = Channel.send
     stops: list[float] = []
 
-    def may_start(run: Run, now: float) -> bool:
-        may = real(run, now)
-        if may and stops:
+    def send(channel: Channel, data: bytes) -> None:
+        if stops:
             time.sleep(stops.pop())
-        return may
+        real(channel, data)
 
-    monkeypatch.setattr(Run, "may_start", may_start)
+    monkeypatch.setattr(Channel, "send", send)
     return stops.append
 
 

@@ -99,15 +99,16 @@ def test_a_site_in_trouble_is_asked_again_and_then_left_in_peace_for_a_while(sta
     assert since(file) == (timedelta(seconds=UNREACHABLE_FOR),) * 2
 
 
-def test_a_robots_txt_that_redirects_to_itself_means_that_there_is_none() -> None:
+@pytest.mark.parametrize(("goes_on", "most"), [("?{}", 1 + MAX_REDIRECTS), ("", 1)], ids=["ever on", "to itself"])
+def test_a_robots_txt_that_redirects_for_ever_means_that_there_is_none(goes_on: str, most: int) -> None:
     """RFC 9309 (2.3.1.2): five redirects in a row are followed at least; it is not asked for again for that."""
     jobs, asked = [asked_for()], 0
     while jobs:
         asked += 1
-        answered(jobs[0], 302, b"", (b"Location", ROBOTS.encode()))
+        answered(jobs[0], 302, b"", (b"Location", (ROBOTS + goes_on.format(asked)).encode()))
         all_due()
         jobs = [job for job in claimed() if job.is_robots]
-    assert 5 < asked <= 1 + MAX_REDIRECTS
+    assert asked == most
     assert RobotsFile.objects.get().state == RobotsState.ALLOWED
 
 

@@ -135,7 +135,7 @@ def _leave_alone(rest: Rest) -> bool:
             seconds = site_settings.rest(rest.site, rest.seconds, **stated)
     except site_settings.SiteBusy:
         return False
-    except DataError:  # or what cannot be stored of one site would hold up all others
+    except (DataError, ValueError):  # or what cannot be stored of one site would hold up all others
         log.exception("rest_not_told", site=rest.site)
         return True
     except sites.UnknownSite:
