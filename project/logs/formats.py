@@ -63,8 +63,10 @@ def configure(form: Format, level: str) -> dict[str, Any]:
             "celery.app.trace": {"level": "WARNING"},
             "celery.beat": {"level": "WARNING"},
             "django_celery_beat.schedulers": {"level": "WARNING"},
-            # By these, it loses the handlers of its own, whose lines would pass by the masks.
-            **{name: {"level": level, "propagate": True} for name in ("uvicorn", "uvicorn.error", "uvicorn.access")},
+            # By these, they lose handlers of their own, whose lines would pass by the masks. Each request has a line of
+            # ours, so uvicorn's would be a second one.
+            **{name: {"level": level, "propagate": True} for name in ("uvicorn", "uvicorn.error")},
+            "uvicorn.access": {"level": "WARNING", "propagate": True},
         },
     }
 

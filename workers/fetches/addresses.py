@@ -1,7 +1,7 @@
 """The address guard: a fetch connects only to addresses that are routable on the public internet, and to web ports.
 
 Three checks on every hop, with `Allowed.check`:
-1. A host that is an address is checked before it is connected to (fetcher/http/session.py).
+1. A host that is an address is checked before it is connected to (fetcher/http/connector.py).
 2. Of a host that is a name, each address that the resolver returns (fetcher/http/resolver.py). The connection uses the
    very addresses that were checked, so that a DNS answer that changes afterwards changes nothing.
 3. The peer of the opened connection, before the request is written (fetcher/http/paced_request.py).

@@ -41,7 +41,7 @@ def _refused_urls(running: sites.Sites) -> dict[str, str]:
         running.url(1, "/redirect/http%3A%2F%2Flocalhost%2Fpage"): "loopback",
         running.url(2, f"/redirect/ftp%3A%2F%2Fexample.com%2F{CANARY}"): "only http and https",
         running.url(3, f"/redirect/http%3A%2F%2F{CANARY}%3A{CANARY}%40127.1.0.1%2F"): "credentials",
-        running.url(3, f"/redirect/http%3A%2F%2F127.1.0.1%3A{CANARY}%2F"): "not a URL",
+        running.url(3, f"/redirect/http%3A%2F%2F127.1.0.1%3A{CANARY}%2F"): "the port must be",
     }
 
 

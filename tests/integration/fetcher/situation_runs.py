@@ -271,6 +271,16 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "no answer comes in time, others come": lambda sites: Made(url=sites.page("/slow/60000")),
     "the body does not end in time": lambda sites: answering(sites, OK[:-2], then="wait"),
     "the headers are larger than 256 KiB together": lambda sites: answering(sites, at.http(b"200 OK", b"", *LONG)),
+    "an answer has more than 256 header lines": lambda sites: answering(
+        sites, at.http(b"200 OK", b"", *[b"Set-Cookie: a=1"] * 257)
+    ),
+    "more than 20 interim answers (1xx) come": lambda sites: answering(sites, b"HTTP/1.1 103 Early Hints\r\n\r\n" * 21),
+    "the chunks of a body are broken": lambda sites: answering(
+        sites, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n<html>"
+    ),
+    "the site speaks before a request can be sent": lambda sites: Made(
+        url=sites.served(at.speak_at_once), starts_in_s=WAITS_S
+    ),
     "the answer is not HTTP": lambda sites: answering(sites, b"220 mail.example ESMTP\r\n\r\n"),
     # robots.txt
     "robots.txt disallows it": lambda sites: behind_robots(
@@ -533,9 +543,12 @@ def unreadable_pages() -> Iterator[None]:
     """Have no memory left for the answer of one page, and have that of another judged as PostgreSQL refuses it."""
     beginning, judge = Session._answer, outcomes.judge
 
+    def out_of_memory(_data: memoryview) -> None:
+        raise MemoryError
+
     async def answer(of: Session, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
         if attempt.job.url.endswith(OUT_OF_MEMORY):
-            connection._open_channel._received = lambda _data: connection.fail(MemoryError())
+            reader.feed = out_of_memory  # type: ignore[method-assign]
         if attempt.job.url.endswith(UNREADABLE):
             asyncio.get_running_loop().call_later(IN_BODY_S, connection.fail, MemoryError())
         return await beginning(of, attempt, connection, reader)

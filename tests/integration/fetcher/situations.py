@@ -230,8 +230,8 @@ TABLE: dict[str, list[Situation]] = {
             proof="tests/integration/fetcher/test_budgets.py::test_more_sites_than_descriptors_are_all_fetched",
         ),
         _done(
-            "other answers have all memory for bodies (`WEIR_FETCH_MAX_MEMORY`)",
-            besides="its body waits, and its time-out stands still; the fetcher takes no messages",
+            "other answers have all memory (`WEIR_FETCH_MAX_MEMORY`)",
+            besides="it waits, and its time-out stands still; no request is written, and the fetcher takes no messages",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
         ),
@@ -368,6 +368,16 @@ TABLE: dict[str, list[Situation]] = {
         _offline("no site answers in time any more", slot=Slot.USED),
         _site("the body does not end in time", NOT_ANSWERED),
         _final("the headers are larger than 256 KiB together", HEADERS),
+        _final("an answer has more than 256 header lines", "the answer has more than 256 header lines"),
+        _final(
+            "more than 20 interim answers (1xx) come", "the answer has more than 20 interim answers (1xx) before it"
+        ),
+        _site("the chunks of a body are broken", "the body is broken: …"),
+        _site(
+            "the site speaks before a request can be sent",
+            "the site closes connections, or speaks, before a request can be sent",
+            Slot.FREE,
+        ),
         _site("the answer is not HTTP", "not an answer in HTTP: it begins with …"),
         _back("the fetcher stops (SIGTERM) before the answer", Blame.OURS, slot=Slot.USED),
     ],

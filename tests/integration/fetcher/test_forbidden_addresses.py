@@ -25,9 +25,9 @@ from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher.fetcher import Fetcher
 from workers.fetches.fetcher.http.connector import Connector
 from workers.fetches.fetcher.http.resolver import AddrInfo
-from workers.fetches.fetcher.wire.requests import Origin
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import gate as robots_gate
+from workers.fetches.targets import Parts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -290,8 +290,8 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
 
-    async def addresses(_connector: Connector, where: Origin) -> list[AddrInfo]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where.host, where.port))]
+    async def addresses(_connector: Connector, to: Parts) -> list[AddrInfo]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (to.host, to.port))]
 
     monkeypatch.setattr(Connector, "_addresses", addresses)
     [fetch] = fetch_all([f"http://127.0.0.1:{listener.server_port}/"])

@@ -90,6 +90,7 @@ def quick(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
 # Each body is kept with the next URL where what comes on an idle connection is taken for an answer.
 @example([Script(steps=(Step(extras=(0.005,)), *[Step()] * 5))])
 @example([Script(greetings=(True, False))])
+@example([Script(), Script()])
 @given(st.lists(SCRIPTS, min_size=1, max_size=2))
 @property_test(
     max_examples=1_000 if AT_LENGTH else 25,
@@ -113,5 +114,7 @@ def test_an_answer_belongs_to_the_request_before_it(scripts: list[Script]) -> No
             number = int(event.body.split()[0])
             path = event.job.url.removeprefix(sites[event.job.site_id].origin)
             assert path in sites[event.job.site_id].after[number], (path, event.body)
+    if all(script == Script() for script in scripts):
+        assert all(isinstance(event, Answer) for event in events), "sites that answer well are heard"
     for of_site in starts.values():
         assert all(later - earlier >= INTERVAL_S - 1e-9 for earlier, later in pairwise(sorted(of_site)))

@@ -62,7 +62,6 @@ BEFORE: list[tuple[Exception, Party, Respect | None]] = [
     (ssl.SSLCertVerificationError(1, "text"), Party.SITE, Respect.CONNECTION),
     (ConnectionTooSlow("text"), Party.SITE, None),
     (AddressRefused("text"), Party.SITE, None),
-    (looking_up(AddressRefused("text")), Party.SITE, None),
 ]
 AFTER: list[tuple[Exception, Party, Respect | None]] = [
     (TimeoutError(), Party.UNCLEAR, Respect.ANSWER),
@@ -168,7 +167,7 @@ def test_a_refused_connection_is_one_sentence_with_what_to_do() -> None:
     )
 
 
-@pytest.mark.parametrize("error", [AddressRefused("text"), looking_up(AddressRefused("text")), AnswerTooLarge("text")])
+@pytest.mark.parametrize("error", [AddressRefused("text"), AnswerTooLarge("text")])
 def test_what_would_end_the_same_is_permanent(error: Exception) -> None:
     assert judged(error, written=False).permanent
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ratelimit.models import LONGEST_REASON
 from workers.fetches.fetcher.refusals.asked import TEMPORARY, Asked, asks_to_rest, redirect_wait_s
-from workers.fetches.fetcher.refusals.quotas import NAMES, SHORTEST_S
+from workers.fetches.fetcher.refusals.quotas import NAMES, SHORTEST_BACK_OFF
 
 DATE = "Sat, 21 Nov 2026 10:00:00 GMT"
 AT_S = int(datetime(2026, 11, 21, 10, tzinfo=UTC).timestamp())
@@ -78,10 +78,10 @@ QUOTAS: list[tuple[Lines, float | None]] = [
     ([("RateLimit", '"burst";r=0;t=3, "day";r=0;t=60, "hour";r=7;t=900')], 60.0),
     ([("RateLimit", '"burst";r=0;t=3'), ("RateLimit", '"day";r=0;t=60')], 60.0),
     ([("RateLimit", '"default";r=0;t=0')], None),
-    ([("RateLimit", '"default";r=0')], SHORTEST_S),
+    ([("RateLimit", '"default";r=0')], SHORTEST_BACK_OFF),
     ([("RateLimit", '"d";r=0'), ("RateLimit-Policy", '"d";q=10;w=600')], 60.0),
-    ([("RateLimit", '"d";r=0'), ("RateLimit-Policy", '"e";q=10;w=600')], SHORTEST_S),
-    ([("RateLimit", '"d";r=0'), ("RateLimit-Policy", '"d";q=100;w=10')], SHORTEST_S),
+    ([("RateLimit", '"d";r=0'), ("RateLimit-Policy", '"e";q=10;w=600')], SHORTEST_BACK_OFF),
+    ([("RateLimit", '"d";r=0'), ("RateLimit-Policy", '"d";q=100;w=10')], SHORTEST_BACK_OFF),
     ([("RateLimit", '"d";r=0;t=9'), ("RateLimit-Policy", '"d";q=4;qu="concurrent-requests"')], None),
     ([("RateLimit", "limit=100, remaining=0, reset=12")], 12.0),
     ([("RateLimit", "limit=100, remaining=3, reset=12")], None),
@@ -104,12 +104,12 @@ QUOTAS: list[tuple[Lines, float | None]] = [
     ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", f"{AT_S}")], None),
     ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset-After", "11.2")], 12.0),
     ([("X-Rate-Limit-Remaining", "0"), ("X-Rate-Limit-Reset", "12")], 12.0),
-    ([("X-RateLimit-Remaining", "0")], SHORTEST_S),
-    ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "soon")], SHORTEST_S),
+    ([("X-RateLimit-Remaining", "0")], SHORTEST_BACK_OFF),
+    ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "soon")], SHORTEST_BACK_OFF),
     ([("X-RateLimit-Limit", "0"), ("X-RateLimit-Remaining", "0")], None),  # there is no quota
     ([("X-RateLimit-Remaining", "-1"), ("X-RateLimit-Reset", "12")], None),
     ([("X-RateLimit-Remaining", "4"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "12")], 12.0),
-    ([("X-RateLimit-Remaining", "0"), ("Y-RateLimit-Reset", "12")], SHORTEST_S),
+    ([("X-RateLimit-Remaining", "0"), ("Y-RateLimit-Reset", "12")], SHORTEST_BACK_OFF),
     ([("Retry-After", "12")], None),  # of an answer that refuses nothing
     ([("Retry-After", "60"), ("RateLimit", '"default";r=0;t=12')], 12.0),
 ]
@@ -199,8 +199,9 @@ def test_what_it_asks_is_said_in_words() -> None:
 def test_a_redirect_may_ask_to_wait() -> None:
     """In the same forms, for a day at most."""
     for lines, seconds in [([], 0.0), ([("Retry-After", "12.5")], 13.0), ([("retry-after", "9" * 9)], 86_400.0)]:
-        assert redirect_wait_s(raw(lines)) == seconds
-    assert redirect_wait_s(raw([("Retry-After", "never")])) == 0.0
+        assert redirect_wait_s(raw(lines), 86_400.0) == seconds
+    assert redirect_wait_s(raw([("Retry-After", "never")]), 86_400.0) == 0.0
+    assert redirect_wait_s(raw([("Retry-After", "7200")]), 3_600.0) == 3_600.0
 
 
 @given(
@@ -218,7 +219,7 @@ def test_no_header_is_an_error(status: int, headers: list[tuple[bytes, bytes]]) 
     asked = asks_to_rest(status, headers)
     assert asked is None or asked.seconds is None or asked.seconds > 0
     assert asked is None or (asked.reason.isprintable() and len(asked.reason) <= LONGEST_REASON)
-    assert 0.0 <= redirect_wait_s(headers) <= 86_400.0
+    assert 0.0 <= redirect_wait_s(headers, 86_400.0) <= 86_400.0
 
 
 def spent_s(headers: list[tuple[bytes, bytes]], status: int = 429) -> float:

@@ -207,7 +207,7 @@ def test_a_zone_that_hangs_holds_up_no_other_name(name_server: NameServer) -> No
             assert {type(error) for error in errors} <= {LookupTimedOut, NotLookedUp}
             assert len(name_server.asked) < 20
             before = asyncio.get_running_loop().time()
-            again = await looked_up(resolver, *names)
+            again = await looked_up(resolver, *names[:100])
             assert {type(error) for error in again} == {LookupTimedOut}, "each has its site's fault now"
             assert asyncio.get_running_loop().time() - before < 0.3
             assert len(name_server.asked) < 20

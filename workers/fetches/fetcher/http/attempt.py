@@ -7,7 +7,7 @@
 4. It writes, by one system call.
 5. It reads the clock and notes the start, which is therefore never earlier than the real one.
 
-Between 3 and 4 lie a few microseconds, unless the kernel takes the processor away just there. A start that was out of
+Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. A start that was out of
 its time for that reason shows in 5, and is told (`Shared.late_start`).
 """
 

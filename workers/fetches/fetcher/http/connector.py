@@ -8,6 +8,8 @@ On the loop's thread only.
 """
 
 import asyncio
+import errno
+import os
 import socket
 from collections.abc import MutableSet
 from functools import lru_cache, partial
@@ -16,12 +18,12 @@ from ipaddress import IPv6Address, ip_address
 from aiohappyeyeballs import start_connection
 from django.conf import settings
 
-from workers.fetches.addresses import Allowed
+from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http.faults import LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.fetcher.wire.requests import Origin
 from workers.fetches.fetcher.wire.tls import Tls, context
+from workers.fetches.targets import Parts
 
 NEXT_ADDRESS_AFTER_S = 0.25
 
@@ -34,13 +36,13 @@ class Connector:
         self._resolver = resolver
         self._context = context()
 
-    async def open(self, origin: Origin, tried: MutableSet[SocketAddress]) -> Connection:
-        """Return a connection to the origin that waits for a request; adds to `tried` the addresses that it tries.
+    async def open(self, to: Parts, tried: MutableSet[SocketAddress]) -> Connection:
+        """Return a connection to the host of a URL, which waits for a request; adds the addresses tried to `tried`.
 
         Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
         MemoryError.
         """
-        addresses = await self._addresses(origin)
+        addresses = await self._addresses(to)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(settings.WEIR_FETCH_CONNECT_TIMEOUT):
             opened = await start_connection(
@@ -52,12 +54,14 @@ class Connector:
             try:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 connection = Connection(opened, loop)
-            except BaseException:
+            except BaseException as error:
                 opened.close()
+                if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now
+                    raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
                 raise
             try:
-                if origin.scheme == "https":
-                    await connection.secure(Tls(self._context, origin.host))
+                if to.scheme == "https":
+                    await connection.secure(Tls(self._context, to.host))
                 connection.open()
             except BaseException:
                 connection.close()
@@ -68,16 +72,18 @@ class Connector:
         """Begin no more look-ups."""
         self._resolver.close()
 
-    async def _addresses(self, origin: Origin) -> list[AddrInfo]:
-        if address := _as_address(origin.host):
-            self._allowed.check(address[1], origin.port)
-            return [(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address[1], origin.port))]
+    async def _addresses(self, to: Parts) -> list[AddrInfo]:
+        if address := _as_address(to.host):
+            self._allowed.check(address[1], to.port)
+            return [(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address[1], to.port))]
         try:
-            if addresses := await self._resolver.resolve(origin.host, origin.port):
+            if addresses := await self._resolver.resolve(to.host, to.port):
                 return addresses
-        except OSError as error:  # among them AddressRefused
+        except AddressRefused:
+            raise
+        except OSError as error:
             raise LookupFailed(error) from error
-        raise LookupFailed(OSError(f"{origin.host} has no address"))
+        raise LookupFailed(socket.gaierror(socket.EAI_NODATA, "No address associated with hostname"))
 
 
 def _noted_socket(tried: MutableSet[SocketAddress], address: AddrInfo) -> socket.socket:

@@ -1,6 +1,7 @@
 """Faults: why an attempt ended without a whole answer, and who is to blame. Pure.
 
-Only what is the site's fault counts as an attempt. The table of all situations is docs/reference/outcomes.md.
+Only what is the site's fault counts as an attempt. The table of situations is docs/reference/outcomes.md. The history
+tells classes of failures by the beginnings of these sentences (history_failure_class).
 """
 
 import errno
@@ -38,7 +39,7 @@ class LookupTimedOut(OSError):
 
 
 class LookupFailed(Exception):
-    """The host was not looked up, by this error, or has forbidden addresses only."""
+    """The host was not looked up, by this error."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -115,8 +116,6 @@ def _text(error: Exception, *, written: bool, tried: Collection[SocketAddress]) 
 
 
 def _lookup_fault(error: Exception) -> Fault:
-    if isinstance(error, AddressRefused):
-        return Fault(error=str(error), permanent=True)
     party = Party.SITE
     if isinstance(error, LookupTimedOut) or (isinstance(error, gaierror) and error.errno in UNCLEAR_LOOKUP_ERRORS):
         party = Party.UNCLEAR

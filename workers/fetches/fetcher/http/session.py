@@ -34,9 +34,10 @@ from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
 from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
 from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.requests import UnsendableRequest, origin, request
+from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
 from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
+from workers.fetches.targets import Parts, parts_of
 from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
@@ -150,16 +151,16 @@ class Session:
 
     async def _exchange(self, attempt: Attempt) -> Event:
         """Send the request over a connection of its origin, and return what came of it."""
-        where = origin_of(attempt.job.url)
-        written = self._request(attempt.job, where)
-        connection = self._pool.take(where) or await self._connector.open(origin(where), attempt.tried)
+        origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
+        request = self._request(attempt.job, to)
+        connection = self._pool.take(origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
             reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
-            await attempt.write_in_turn(connection, written, reader)
+            await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
         finally:
-            self._pool.give_back(where, connection)
+            self._pool.give_back(origin, connection)
 
     async def _answer(self, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
         """Wait for the answer, and return the event in which that ends."""
@@ -207,7 +208,7 @@ class Session:
         """
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
-        failure = attempt.failure(fault.error, fault.permanent)
+        failure = attempt.failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
         if fault.party is Party.OURS:
             self._rest("fetcher_has_run_out", fault)
             return Snoozed(job=job, slot_used=written)
@@ -238,7 +239,7 @@ class Session:
             self._said_at[event] = now
             log.error(event, error=error)
 
-    def _request(self, job: Job, where: str) -> bytes:
+    def _request(self, job: Job, to: Parts) -> bytes:
         """Return the bytes of the job's request."""
         headers = [
             (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
@@ -249,7 +250,7 @@ class Session:
             headers += job.validators.headers()
         if self._descriptors_used > descriptors.SCARCE:
             headers.append((b"Connection", b"close"))
-        return request(origin(where).name, job.url[len(where) :], headers)
+        return get_request(to.authority, to.path_and_query, headers)
 
 
 def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:

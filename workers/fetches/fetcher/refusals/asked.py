@@ -15,7 +15,6 @@ from workers.fetches.fetcher.refusals.times import Time
 
 # These refuse where the answer says until when, if the settings of the site name no statuses: others use them for good.
 TEMPORARY: Final = frozenset({403, 413, 420, 502, 529, 999})
-LONGEST_REDIRECT_S = 86_400.0  # for which a redirect may ask us to wait
 
 _FIRST = frozenset({b"R", b"r", b"X", b"x"})  # letters of the headers that count: a glance at each is enough
 _NAMES = quotas.NAMES | {b"retry-after"}
@@ -58,12 +57,12 @@ def asks_to_rest(status: int, headers: Headers, refusing: Sequence[int] | None =
     return Asked(seconds=quota.time.seconds, until=quota.time.until, reason=reason, is_refusal=False)
 
 
-def redirect_wait_s(headers: Headers) -> float:
-    """Return for how long a redirect asks us to wait before its target is requested (RFC 9110, 10.2.3)."""
+def redirect_wait_s(headers: Headers, longest_s: float) -> float:
+    """Return for how many seconds a redirect asks us to wait before it is followed (RFC 9110, 10.2.3)."""
     if not (lines := _lines(headers, b"retry-after")):
         return 0.0
     after = times.longest(lines, _lines(headers, b"date"))
-    return min(LONGEST_REDIRECT_S, (after and after.seconds) or 0.0)
+    return min(longest_s, (after and after.seconds) or 0.0)
 
 
 def _refusal(status: int, after: Time | None, quota: quotas.UsedUp | None) -> Asked:

@@ -7,7 +7,7 @@ They come in three families:
 - the same with `X-` before them, or `X-Rate-Limit-`, whose reset is seconds at some sites, and a moment at others.
 
 A quota that is used up and states no reset is asked about again after the time that one request takes of it, where
-its size and window are known, and after SHORTEST_S at least.
+its size and window are known, and after SHORTEST_BACK_OFF at least.
 """
 
 import re
@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 
 import http_sf
 
+from ratelimit.site_settings import SHORTEST_BACK_OFF
 from workers.fetches.fetcher.refusals import times
 from workers.fetches.fetcher.refusals.times import Time
 
-SHORTEST_S = 5.0  # as a refusal without a time
 LONGEST_FIELD = 1_024  # bytes of a structured field: reading costs a microsecond for each
 CONCURRENT: Final = "concurrent-requests"  # a quota of what is in flight: it is free again with the next answer
 
@@ -116,7 +116,7 @@ def _of_family(
 def _rest(header: str, reset: float | None, policies: Iterable[Policy]) -> Iterator[UsedUp]:
     """Yield the quota with its reset, or with a guess; a reset of 0 is over."""
     if reset is None:
-        seconds = max([SHORTEST_S, *(policy.share_s for policy in policies)])
+        seconds = max([SHORTEST_BACK_OFF, *(policy.share_s for policy in policies)])
         yield UsedUp(Time(seconds, None, ""), header, is_stated=False)
     elif reset > 0:
         yield UsedUp(Time(float(reset), None, str(reset)), header, is_stated=True)

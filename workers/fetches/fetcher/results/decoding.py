@@ -23,7 +23,9 @@ from typing import Final
 
 from workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
 
-ACCEPT_ENCODING = "gzip, deflate"
+ACCEPT_ENCODING = (
+    "gzip, deflate"  # nothing has shown that br or zstd pays: they are read where a site sends them unasked
+)
 PIECE: Final = 4_096  # bytes that a stream is fed at once: what it leaves of them is copied
 STEP: Final = 65_536  # bytes that it returns at once, about: the time is looked at in between
 MOST_CODINGS: Final = 2

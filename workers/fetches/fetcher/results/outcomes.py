@@ -1,8 +1,12 @@
-"""Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure."""
+"""Outcomes: what becomes of a fetch after an attempt, decided from the event in which the attempt ended. Pure.
+
+The history tells classes of failures by the beginnings of these sentences (history_failure_class).
+"""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from workers.backoff import backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
@@ -28,11 +32,13 @@ def judge(
     max_body: int,
     chance: float,
     allowed: Allowed | None = None,
+    longest_wait_s: float = inf,
     keep: bool = False,
     budget_s: float | None = None,
 ) -> Outcome:
-    """Decide what becomes of a fetch. `chance` in [0, 1) is the jitter of a retry; redirects lead where `allowed`.
+    """Decide what becomes of a fetch.
 
+    `chance` in [0, 1) is the jitter of a retry. Redirects lead where `allowed`, and wait `longest_wait_s` at most.
     The status comes before the body: what the body is matters only where it is what was asked for. With `keep`, what
     came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises Costly, as `content_of` does.
     """
@@ -53,7 +59,7 @@ def judge(
         error = f"the site answered {event.status_code}"
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (locations := _location(event.headers)):
-        return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers))
+        return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers, longest_wait_s))
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     keep = keep and not job.is_robots
@@ -167,10 +173,6 @@ def _later(redirected: Outcome, wait_s: float) -> Outcome:
 def _without_url(error: InvalidTarget) -> str:
     """Return the reason of a refusal as a log may hold it: what comes after a colon may quote the URL."""
     return str(error).partition(": ")[0]
-
-
-def _header(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
-    return next((_text(value) for key, value in headers if key.lower() == name), "")
 
 
 def _location(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:

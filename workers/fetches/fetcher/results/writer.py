@@ -166,6 +166,7 @@ def _judged(event: Event, budget_s: float | None) -> Outcome:
             max_body=settings.WEIR_FETCH_MAX_BODY,
             chance=random(),  # noqa: S311  jitter
             allowed=allowed_by_settings(),
+            longest_wait_s=settings.WEIR_RETRY_AFTER_MAX,
             keep=settings.WEIR_FETCH_KEEP_INCOMPLETE,
             budget_s=budget_s,
         )

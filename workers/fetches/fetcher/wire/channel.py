@@ -12,6 +12,12 @@ from collections.abc import Callable
 from workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
+
+
+class TooManyBytes(Exception):
+    """More came than was expected: TLS may bring many bytes that say little."""
+
+
 _buffer = memoryview(bytearray(READ))  # of all channels: they are read one after the other
 
 
@@ -27,7 +33,7 @@ class Channel:
     ) -> None:
         self._came = 0  # bytes, with those of TLS, since `expect` was called
         self._most = 0
-        self.is_read = False  # the loop tells when there is something to read
+        self.is_watched = False  # the loop tells when there is something to read
         self._socket = opened
         self._loop = loop
         self._received = received
@@ -41,7 +47,7 @@ class Channel:
         return self._tls is None or self._tls.is_ended
 
     def expect(self, most: int) -> None:
-        """Take no more than so many bytes from now on: TLS may bring many that say little."""
+        """Take no more than so many bytes from now on; what brings more ends it with TooManyBytes."""
         self._came, self._most = 0, most
 
     async def secure(self, tls: Tls) -> None:
@@ -70,15 +76,15 @@ class Channel:
 
     def watch(self) -> None:
         """Read what comes, and what has come."""
-        if not self.is_read:
-            self.is_read = True
+        if not self.is_watched:
+            self.is_watched = True
             self._loop.add_reader(self._socket, self.read)
         self._drain()
 
     def unwatch(self) -> None:
         """Read no more, until `watch` is called."""
-        if self.is_read:
-            self.is_read = False
+        if self.is_watched:
+            self.is_watched = False
             self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
@@ -104,22 +110,22 @@ class Channel:
         else:
             self._tls.receive(_buffer[:size])
             self._drain()
-        if self._came > self._most and self.is_read:
-            self._ended(OSError("the site sends more than an answer may have"))
+        if self._came > self._most and self.is_watched:
+            self._ended(TooManyBytes())
 
     def _drain(self) -> None:
         """Hand over what TLS has received."""
         if self._tls is None:
             return
         try:
-            while self.is_read and (text := self._tls.read()):
+            while self.is_watched and (text := self._tls.read()):
                 self._received(memoryview(text))
-            if self.is_read and (reply := self._tls.to_send()):
+            if self.is_watched and (reply := self._tls.to_send()):
                 self._send_later(self._unsent + reply)
         except ssl.SSLError as error:
             self._ended(error)
         else:
-            if self.is_read and self._tls.is_ended:
+            if self.is_watched and self._tls.is_ended:
                 self._ended(None)
 
     def _send_later(self, unsent: bytes) -> None:

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from workers.fetches.fetcher.wire.answers import AnswerReader, Part
-from workers.fetches.fetcher.wire.channel import Channel
+from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Part
+from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
 from workers.fetches.fetcher.wire.tls import Tls
 
 MANY_READS = 1_000  # of one answer: after each further one, the kernel gathers what comes for GATHERING_S
@@ -190,6 +190,8 @@ class Connection:
         reader, whole = self._reader, self._whole
         if self.state not in ASKED or reader is None or whole is None:
             self.close()
+        elif isinstance(error, TooManyBytes):
+            self.fail(AnswerTooLarge("the answer has more than its body by far, as it is sent"))
         elif error is not None:
             self.fail(error)
         elif reader.ends_with_connection and not self._open_channel.says_end:
