@@ -166,7 +166,7 @@ class Fetches(Group):
     WEIR_FETCH_MAX_MEMORY: Annotated[PositiveCount, Unit("bytes")] = Field(
         default=256 * 2**20,
         description="The memory of one fetcher process for answers, from the first byte until they are stored. A site "
-        "may have a quarter of it. Answers and requests wait while it is used up.",
+        "may have a quarter of it. While it is used up, answers wait, and so do requests to their sites.",
     )
     WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
         default=100,

@@ -9,6 +9,7 @@ from ratelimit.pacing import Run
 from workers.fetches.models import State
 from workers.tracing import correlation
 
+LONGEST_VALIDATOR = 4_096  # bytes
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -30,12 +31,14 @@ def echo(value: str) -> bytes:
     """Return the bytes of a validator, as Latin-1; none, where they would be no header or would ask for something else.
 
     A control would end the header, or be taken for another byte. `If-None-Match: *` asks whether there is any version.
+    Servers refuse long headers.
     """
     try:
         raw = value.encode("latin-1")
     except UnicodeEncodeError:
         return b""
-    return b"" if _CONTROL.search(raw) or raw.strip(b" \t") in {b"", b"*"} else raw
+    is_odd = len(raw) > LONGEST_VALIDATOR or _CONTROL.search(raw) or raw.strip(b" \t") in {b"", b"*"}
+    return b"" if is_odd else raw
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -97,6 +97,14 @@ def test_all_header_lines_name_encodings() -> None:
     assert judge(answer(200, *lines, lines[2], body=packed(packed(PAGE)))).content == PAGE
 
 
+def test_a_transfer_may_be_encoded_too() -> None:
+    """Chunks are undone where they come; what is named beside them was applied after the encodings of the content."""
+    assert judge(answer(200, ("Transfer-Encoding", b"gzip, chunked"), body=packed(PAGE))).content == PAGE
+    both = ("Content-Encoding", b"deflate"), ("transfer-encoding", b"GZIP,Chunked")
+    assert judge(answer(200, *both, body=packed(zlib.compress(PAGE)))).content == PAGE
+    assert judge(answer(200, ("Transfer-Encoding", b"chunked"))).incomplete == ""
+
+
 # --- with WEIR_FETCH_KEEP_INCOMPLETE --------------------------------------------------------------------------------
 
 

@@ -3,7 +3,8 @@
 import pytest
 from django.conf import LazySettings
 
-from workers.fetches.fetcher.http.memory import Memory
+from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
+from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Reservation
 
 
@@ -32,17 +33,17 @@ def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
     """A small one does not overtake a large one, which would wait for ever; nothing new is asked for meanwhile."""
     answers = Answers()
     first, second = answers.ask("first", 0, 60), answers.ask("second", 1, 30)
-    assert not answers.memory.is_full()
+    assert answers.memory.has_room_for(0)
     answers.ask("large", 2, 40)
     answers.ask("small", 3, 5)
-    assert (answers.granted, answers.memory.is_full()) == (["first", "second"], True)
+    assert (answers.granted, not answers.memory.has_room_for(0)) == (["first", "second"], True)
     answers.memory.free([second])
     assert answers.granted == ["first", "second", "large"]
-    assert answers.memory.is_full(), "the small one waits"
+    assert not answers.memory.has_room_for(0), "the small one waits"
     answers.memory.hold(first, 50)
     answers.memory.free([])
     assert answers.granted == ["first", "second", "large", "small"]
-    assert not answers.memory.is_full()
+    assert answers.memory.has_room_for(0)
 
 
 def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
@@ -51,7 +52,7 @@ def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
     large = answers.ask("large", 1, 60)
     answers.ask("again", 1, 5)
     answers.ask("other", 2, 20)
-    assert (answers.granted, answers.memory.is_full()) == (["large", "other"], False)
+    assert (answers.granted, not answers.memory.has_room_for(0)) == (["large", "other"], False)
     answers.memory.free([large])
     assert answers.granted == ["large", "other", "again"]
 
@@ -76,7 +77,7 @@ def test_an_answer_that_is_given_up_while_it_waits_holds_nothing() -> None:
     answers.memory.free([given_up])
     assert answers.granted == ["first", "last"]
     answers.memory.free([first])
-    assert not answers.memory.is_full()
+    assert answers.memory.has_room_for(0)
 
 
 def test_answers_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
@@ -88,4 +89,37 @@ def test_answers_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
         assert len(answers.granted) > turn
         answers.memory.free([asked[int(answers.granted[turn])]])
     assert sorted(answers.granted) == list("01234")
-    assert not answers.memory.is_full()
+    assert answers.memory.has_room_for(0)
+
+
+def test_what_waits_and_is_stored_before_it_is_granted_anything_counts_as_it_is() -> None:
+    """A reset may end an answer while it waits: nothing is counted that nobody holds."""
+    answers = Answers()
+    first, waits = answers.ask("first", 1, 80), answers.ask("waits", 2, 60, had=20)
+    answers.memory.hold(waits, 15)
+    answers.memory.free([first, waits])
+    assert answers.granted == ["first"]
+    assert answers.ask("whole", 3, 100).wanted is None
+
+
+def test_a_site_that_holds_nothing_is_asked_while_others_hold_all() -> None:
+    """Sites of large answers wait; those of small ones do not notice."""
+    answers = Answers()
+    answers.ask("large", 1, 100)
+    assert (answers.memory.has_room_for(1), answers.memory.has_room_for(2)) == (False, True)
+
+
+def test_an_answer_reserves_no_more_than_what_it_has_once_more(settings: LazySettings) -> None:
+    """One that says little for long holds little, whatever it may come to."""
+    settings.WEIR_FETCH_MAX_MEMORY = 2**20
+    memory, reader = Memory(), AnswerReader(5 * 2**20)
+    answer = AnswerMemory(memory, 1)
+    reader.feed(memoryview(b"HTTP/1.1 200 OK\r\n\r\n"))
+    for _ in range(100):
+        reader.feed(memoryview(b"x" * 1_000))
+        assert answer.has_room(reader, lambda: None)
+        assert len(reader.body) <= memory._held <= max(2 * len(reader.body) + 500, 2**15)
+    kept = answer.keep(reader.held())
+    assert (memory._held, answer.drop()) == (reader.held(), None)
+    memory.free([kept])
+    assert memory._held == 0

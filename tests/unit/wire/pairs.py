@@ -4,14 +4,16 @@ import asyncio
 import socket
 
 from workers.fetches.fetcher.wire.connection import Connection
+from workers.fetches.fetcher.wire.slow_lane import SlowLane
 
 
-def pair() -> tuple[Connection, socket.socket]:
-    """Return a connection that waits for a request, and its other end; in a running loop."""
+def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
+    """Return a connection that waits for a request, if it `opens`, and its other end; in a running loop."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()
     ours.setblocking(False)
-    connection = Connection(ours, asyncio.get_running_loop())
-    connection.open()
+    connection = Connection(ours, loop := asyncio.get_running_loop(), SlowLane(loop))
+    if opens:
+        connection.open()
     return connection, theirs

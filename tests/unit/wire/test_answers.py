@@ -73,7 +73,15 @@ ANSWERS: dict[bytes, tuple[int, bytes, bool, bool]] = {
     headed(b"A name: with a blank", b"Content-Length: 4"): (200, b"page", True, False),
     headed(b"X-\xc3\xa9: not ASCII", b"Content-Length: 4"): (200, b"page", True, False),
     headed(b"Content-Length : 4"): (200, b"page", True, False),
-    headed(b"X: a\x00\x01b\rc", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"X: a\x00\x01b\rLocation: c", b"Content-Length: 4"): (200, b"page", True, False),
+    headed(b"Content-Length: " + b"0" * 5_000 + b"4"): (200, b"page", True, True),
+    OK + b"Transfer-Encoding: chunked\t\r\n\r\n4\r\npage\r\n0\r\n\r\n": (200, b"page", True, False),
+    OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n4\r\npage\r\n0\r\n\r\n": (
+        200,
+        b"page",
+        True,
+        False,
+    ),
     headed(b"X: one", b" two", b"\tthree", b"Content-Length: 4"): (200, b"page", True, False),
     headed(b"Transfer-Encoding: identity", b"Content-Length: 4"): (200, b"page", True, False),
     OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n\r\n": (200, b"page", True, False),
@@ -90,6 +98,7 @@ NO_ANSWERS: dict[bytes, str] = {
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n": "the site answers 101",
     headed(b"Content-Length: 4", b"Content-Length: 5"): "Content-Length",
     headed(b"Content-Length: -4"): "Content-Length",
+    headed(b"Content-Length: 5\x010"): "Content-Length",
     headed(b"Content-Length: 99999999999999999999999"): "Content-Length",
     CHUNKED + b"<html>": "the body is broken",
     CHUNKED + b"-4\r\npage": "the body is broken",
@@ -135,6 +144,13 @@ def test_each_leniency_mends_something() -> None:
             LENIENCIES[reason] = lenient
 
 
+def test_a_control_character_is_a_blank_in_what_is_mended() -> None:
+    """A CR that ends no line cannot begin another header: a site may repeat what a stranger has sent to it."""
+    reader = read([headed(b"X: a\x00b\rLocation: http://evil.example/", b"Content-Length: 4")])
+    assert reader.headers[0] == (b"X", b"a b Location: http://evil.example/")
+    assert len(reader.headers) == 2
+
+
 def test_headers_come_as_they_were_sent() -> None:
     """In their order, with the case of their names, and with bytes that are not ASCII; those of trailers do not."""
     reader = read([OK + b"b: 1\r\nA:  \xe9 \r\nb: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: 1\r\n\r\n"])
@@ -148,6 +164,7 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
     "one header line": (OK + b"A: ", b"x" * 2**14),
     "the name of a header": (OK, b"x" * 2**14),
     "blank lines": (b"", b"\r\n" * 1_000),
+    "header lines that end with CR alone": (OK + b"X: \x00", b"\rA: 1" * 1_000),
     "a status line": (b"HTTP/1.1 200 ", b"x" * 2**14),
     "small chunks": (CHUNKED, b"1\r\nx\r\n" * 1_000),
     "extensions of chunks": (CHUNKED, b"1;" + b"a" * 2**14 + b"\r\nx\r\n"),

@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import trustme
@@ -22,7 +23,8 @@ from workers.fetches.fetcher.wire.connection import (
     State,
 )
 from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.tls import Tls
+from workers.fetches.fetcher.wire.slow_lane import SlowLane
+from workers.fetches.fetcher.wire.tls import Tls, context
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 UNTIL_END = b"HTTP/1.1 200 OK\r\n\r\npage"
@@ -221,6 +223,92 @@ def test_the_states_lead_to_an_end() -> None:
     assert [state for state in State if State.CLOSED not in FOLLOWING[state]] == [State.CLOSED]
 
 
+def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None:
+    """An answer that comes before does not have the next request written into its middle."""
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        reader = AnswerReader(1_000)
+        connection.send(connection.prepare(b"x" * 50_000_000), reader, Unbounded())
+        site.sendall(PAGE)
+        await connection.answer()
+        assert (bytes(reader.body), reader.keeps_alive) == (b"page", False)
+
+    run(act)
+
+
+def test_what_costs_much_to_read_shares_a_part_of_the_loop() -> None:
+    """Many answers in small chunks are read one after the other, and others as they come."""
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        reader = request(connection, Unbounded(), 100_000)
+        site.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000)
+        reading = asyncio.ensure_future(connection.answer())
+        await until(reader.is_costly)
+        assert not connection._open_channel.is_watched
+        other, its_site = pair()
+        with its_site:
+            began_at = loop.time()
+            await asked(other, its_site, PAGE)
+            assert loop.time() - began_at < 1
+        site.sendall(b"0\r\n\r\n")
+        await reading
+        assert len(reader.body) == 30_000
+        other.close()
+
+    run(act)
+
+
+def test_no_handshake_takes_long() -> None:
+    """With Diffie-Hellman in a group that the site chooses, one takes half a second of the loop."""
+    ciphers = [cipher["name"] for cipher in context().get_ciphers()]
+    assert ciphers
+    assert not [name for name in ciphers if "DHE" in name.replace("ECDHE", "")]
+
+
+def test_a_record_that_came_in_part_closes_the_connection() -> None:
+    """What it says would be read behind the request, though it was sent before."""
+    for missing in (1, 60):
+        with pytest.raises(ConnectionClosedEarly):
+            asyncio.run(half_a_record(missing))
+
+
+async def half_a_record(missing: int) -> None:
+    """Have a record of an answer come, but for so many bytes, before the request is written."""
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(theirs)
+    authority.configure_trust(ours)
+    connection, site = pair(opens=False)
+    site.setblocking(False)
+    site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    loop = asyncio.get_running_loop()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = theirs.wrap_bio(incoming, outgoing, server_side=True)
+    shaking = asyncio.ensure_future(connection.secure(Tls(ours, "127.0.0.1")))
+    is_done = False
+    while not is_done or not shaking.done():
+        try:
+            server.do_handshake()
+            is_done = True
+        except ssl.SSLWantReadError:
+            pass
+        await loop.sock_sendall(site, outgoing.read())
+        if not shaking.done():
+            await asyncio.wait([shaking], timeout=0.01)
+        with suppress(BlockingIOError):
+            incoming.write(site.recv(10_000))
+    connection.open()
+    server.write(PAGE)
+    record = outgoing.read()
+    await loop.sock_sendall(site, record[:-missing])
+    with site:
+        try:
+            connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
+        finally:
+            connection.close()
+
+
 def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
     """Have a body that ends with its connection come by TLS, whose end is said, or is not."""
     authority = trustme.CA()
@@ -241,7 +329,7 @@ def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
             site, _ = listener.accept()
         opened.setblocking(False)
         loop = asyncio.get_running_loop()
-        connection, serving = Connection(opened, loop), loop.run_in_executor(None, serve, site)
+        connection, serving = Connection(opened, loop, SlowLane(loop)), loop.run_in_executor(None, serve, site)
         await connection.secure(Tls(ours, "127.0.0.1"))
         connection.open()
         await connection.sleep(0.05)  # tickets of the session come meanwhile: they are no answer

@@ -172,7 +172,7 @@ class Attempt:
         return Failure(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)
 
     def _has_room(self) -> bool:
-        return not self._shared.memory.is_full() and self._shared.unanswered.has_room_for(
+        return self._shared.memory.has_room_for(self.job.site_id) and self._shared.unanswered.has_room_for(
             self.job.site_id, self._address
         )
 

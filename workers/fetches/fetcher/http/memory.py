@@ -1,9 +1,10 @@
 """Memory: how many bytes of answers a fetcher holds at once, from the first byte of each until it is stored.
 
-An answer holds what has come of it, heads and body. Beyond SMALL it is read on when all that it may become is reserved:
-what its length says, or the cap. While it waits, the kernel slows the site down, and nobody counts its time. While all
-bytes are held, no further request is written. So the memory of a fetcher has a bound, whatever sites send, and however
-long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and SMALL for each request that was written before.
+An answer holds what has come of it, heads and body. Beyond SMALL it is read on when as much again is reserved, so that
+what is reserved is never more than twice what is there. While it waits, the kernel slows the site down, and nobody
+counts its time. While all bytes are held, no further request is written but to sites that hold none. So the memory of a
+fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and SMALL for each
+request that was written before.
 
 On the loop's thread only.
 """
@@ -25,18 +26,28 @@ class Memory:
 
     def __init__(self) -> None:
         self._held = 0
+        self._of_site: Counter[int] = Counter()  # by site: bytes that are held
         self._moving: Counter[int] = Counter()  # by site: bytes of answers that do not wait for more
         self._all_moving = 0
         self._waiting: list[Reservation] = []
         self._is_short = False  # an answer waits for bytes that others hold, not for those of its own site
 
-    def is_full(self) -> bool:
-        """Tell whether all bytes are held, or waited for."""
-        return self._is_short or self._held >= settings.WEIR_FETCH_MAX_MEMORY
+    def has_room_for(self, site_id: int) -> bool:
+        """Tell whether a request may be written to this site.
+
+        Where all bytes are held, or waited for, only to one that holds none: its answer begins with SMALL. So sites of
+        large answers do not stop the others.
+        """
+        is_full = self._is_short or self._held >= settings.WEIR_FETCH_MAX_MEMORY
+        return not is_full or site_id not in self._of_site
 
     def hold(self, reservation: Reservation, size: int) -> None:
-        """Have it hold so many bytes, whether they are free or not."""
-        self._held += size - reservation.size
+        """Have it hold so many bytes, whether they are free or not; it waits for no more."""
+        if reservation.wanted is not None:
+            self._waiting.remove(reservation)
+            reservation.wanted = reservation.granted = None
+            self._move(reservation.site_id, reservation.size)
+        self._hold(reservation.site_id, size - reservation.size)
         self._move(reservation.site_id, size - reservation.size)
         reservation.size = size
 
@@ -59,14 +70,17 @@ class Memory:
     def free(self, reservations: Iterable[Reservation]) -> None:
         """Give all their bytes back. May be called twice."""
         for reservation in reservations:
-            if reservation.wanted is None:
-                self._move(reservation.site_id, -reservation.size)
-            else:
-                self._waiting.remove(reservation)
-                reservation.wanted = reservation.granted = None
-            self._held -= reservation.size
-            reservation.size = 0
-        self._grant_all()
+            self.hold(reservation, 0)
+        if self._waiting:
+            self._grant_all()
+        else:
+            self._is_short = False
+
+    def _hold(self, site_id: int, size: int) -> None:
+        self._held += size
+        self._of_site[site_id] += size
+        if not self._of_site[site_id]:
+            del self._of_site[site_id]
 
     def _move(self, site_id: int, size: int) -> None:
         self._all_moving += size
@@ -81,11 +95,16 @@ class Memory:
     def _grant_all(self) -> None:
         """Let those go on for which there is room, in turn."""
         self._is_short = False
-        granted = []
+        granted: list[Callable[[], None] | None] = []
+        have_their_part: set[int] = set()  # sites, whose further answers need no look
         for waiting in list(self._waiting):
+            if waiting.site_id in have_their_part:
+                continue
             if self._grant(waiting):
                 granted.append(waiting.granted)
-            elif not self._has_its_part(waiting):
+            elif self._has_its_part(waiting):
+                have_their_part.add(waiting.site_id)
+            else:
                 self._is_short = True
                 break
         for go_on in filter(None, granted):
@@ -98,7 +117,7 @@ class Memory:
         if self._all_moving and self._held + wanted - waiting.size > settings.WEIR_FETCH_MAX_MEMORY:
             return False
         self._waiting.remove(waiting)
-        self._held += wanted - waiting.size
+        self._hold(waiting.site_id, wanted - waiting.size)
         self._move(waiting.site_id, wanted)
         waiting.size, waiting.wanted = wanted, None
         return True
@@ -110,25 +129,24 @@ class AnswerMemory:
     def __init__(self, memory: Memory, site_id: int) -> None:
         self._memory = memory
         self._reservation = Reservation(site_id=site_id)
-        self._has_all = False  # that the answer may come to hold
 
     def has_room(self, reader: AnswerReader, granted: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be held now; if not, `granted` is called when it may."""
-        if self._has_all:
-            return True
         held = reader.held()
-        if held <= SMALL:
+        if held <= SMALL or held > self._reservation.size:
             self._memory.hold(self._reservation, held)
+        if held <= SMALL or held < self._reservation.size:
             return True
-        self._has_all = True
-        return self._memory.ask(self._reservation, max(held, reader.may_hold()), granted)
+        wanted = min(2 * held, reader.may_hold())
+        return wanted <= held or self._memory.ask(self._reservation, wanted, granted)
 
     def keep(self, size: int) -> Reservation:
         """Have the answer, which is read, hold so many bytes until it is stored; returns its reservation."""
         kept, self._reservation = self._reservation, Reservation(site_id=self._reservation.site_id)
+        had = kept.size
         self._memory.hold(kept, size)
-        if self._has_all:
-            self._memory.free(())  # it holds fewer bytes than it had reserved
+        if size < had:
+            self._memory.free(())
         return kept
 
     def drop(self) -> None:

@@ -89,11 +89,7 @@ class Session:
 
     def rests(self) -> bool:
         """Tell whether this process has run out of something, or had a moment ago. From any thread."""
-        return (
-            self._descriptors_used > descriptors.SHORT
-            or self._shared.memory.is_full()
-            or clock.now() < self._rests_until
-        )
+        return self._descriptors_used > descriptors.SHORT or clock.now() < self._rests_until
 
     def look_at_descriptors(self) -> None:
         """Note which part of the descriptors is used. From any thread."""
@@ -152,7 +148,8 @@ class Session:
     async def _exchange(self, attempt: Attempt) -> Event:
         """Send the request over a connection of its origin, and return what came of it."""
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
-        request = self._request(attempt.job, to)
+        is_last = self._descriptors_used > descriptors.SCARCE  # on its connection
+        request = self._request(attempt.job, to, is_last=is_last)
         connection = self._pool.take(origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
@@ -160,6 +157,8 @@ class Session:
             await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
         finally:
+            if is_last:
+                connection.close()
             self._pool.give_back(origin, connection)
 
     async def _answer(self, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
@@ -239,7 +238,8 @@ class Session:
             self._said_at[event] = now
             log.error(event, error=error)
 
-    def _request(self, job: Job, to: Parts) -> bytes:
+    @staticmethod
+    def _request(job: Job, to: Parts, *, is_last: bool) -> bytes:
         """Return the bytes of the job's request."""
         headers = [
             (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),
@@ -248,7 +248,7 @@ class Session:
         ]
         if job.validators is not None:  # asks for changes only
             headers += job.validators.headers()
-        if self._descriptors_used > descriptors.SCARCE:
+        if is_last:
             headers.append((b"Connection", b"close"))
         return get_request(to.authority, to.path_and_query, headers)
 

@@ -68,5 +68,9 @@ def _stopped(answer: Answer) -> bool:
 
 
 def _codings(answer: Answer) -> list[str]:
+    """Return the codings of the body, in the order in which they were applied: those of its transfer are the last."""
     values = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"content-encoding"]
-    return codings(values) if values else values
+    transfer = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"transfer-encoding"]
+    return (
+        codings(values) + [coding for coding in codings(transfer) if coding != "chunked"] if values or transfer else []
+    )

@@ -19,6 +19,8 @@ MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers take
 MOST_LINES = 256  # of one head
 MOST_INTERIM = 20  # answers of 1xx before the one that counts
 MOST_PIECES = 500_000  # of a body, which are its chunks, or what single reads returned
+FREE_PIECES = 2_000  # which cost some tenths of a millisecond; beyond them
+PIECE = 256  # bytes are what a piece has on average, or the answer costs more than it says
 MOST_FRAMING = 2**18  # bytes of chunk sizes, extensions and trailers, beyond the length of the body itself
 A_LINE = 200  # bytes that one line takes in memory, beside its text
 AS_JSON = 5  # bytes that an odd character takes there in addition: `\u00e9`
@@ -26,6 +28,8 @@ INTERIM = range(100, 200)
 SWITCHING = 101
 _HEAD_END = re.compile(rb"\n\r?\n")
 _BEGINNING = b"HTTP/"
+# Several lines, or a blank at the end: llhttp would see another end of the body than we do.
+_ODD_TRANSFER = re.compile(rb"\ntransfer-encoding[^\n]*(?:[ \t]\r?\n|\n(?:[^\n]*\n)*?transfer-encoding)", re.IGNORECASE)
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
 
 
@@ -95,6 +99,10 @@ class AnswerReader:
             return self.held() + MOST_HEAD + self.most_body
         return self._held_by_heads + min(self.most_body, self.most_body if self.length is None else self.length)
 
+    def is_costly(self) -> bool:
+        """Tell whether it takes more time to read than its length explains."""
+        return self._pieces > FREE_PIECES + len(self.body) // PIECE
+
     def feed(self, data: memoryview) -> None:
         """Read these bytes; raises NotHttp and AnswerTooLarge, after which no more may be fed."""
         self.has_begun = True
@@ -144,13 +152,16 @@ class AnswerReader:
     def _read_head(self, head: bytes) -> None:
         if head.count(b"\n") > MOST_LINES + 2:  # with its first line, and the empty one
             raise AnswerTooLarge(f"the answer has more than {MOST_LINES} header lines")
-        self._begin()
-        try:
-            self._parser.feed_data(head)
-        except HttpParserUpgrade:
-            pass
-        except HttpParserError as error:
-            self._read_mended(head, error)
+        if _ODD_TRANSFER.search(head):
+            self._read_mended(head, None)
+        else:
+            self._begin()
+            try:
+                self._parser.feed_data(head)
+            except HttpParserUpgrade:
+                pass
+            except HttpParserError as error:
+                self._read_mended(head, error)
         self._note_head()
 
     def _begin(self, *, lenient: bool = False) -> None:
@@ -162,7 +173,7 @@ class AnswerReader:
             lenient_headers=lenient, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
-    def _read_mended(self, head: bytes, error: Exception) -> None:
+    def _read_mended(self, head: bytes, error: Exception | None) -> None:
         again = mended(head)
         if again is None:
             raise NotHttp(f"not an answer in HTTP: {error}") from error
@@ -192,7 +203,7 @@ class AnswerReader:
             self._held_by_heads += len(field) + len(value) + A_LINE + AS_JSON * len(value.translate(None, _PLAIN))
             name = field.lower()
             if name == b"content-length":
-                self._until_end, self.length = False, int(value)
+                self._until_end, self.length = False, int(value.lstrip(b"0") or b"0")
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
         self.part = Part.NOTHING if self._is_whole else Part.BODY

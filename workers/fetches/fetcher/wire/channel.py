@@ -12,6 +12,8 @@ from collections.abc import Callable
 from workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
+MOST_OF_HANDSHAKE = 2**18  # bytes
+MOST_SILENT = 64  # records of TLS without text, while one answer or none comes: tickets, new keys
 
 
 class TooManyBytes(Exception):
@@ -40,6 +42,12 @@ class Channel:
         self._ended = ended
         self._tls: Tls | None = None
         self._unsent = b""
+        self._texts = 0  # records that said something, since `expect` was called
+
+    @property
+    def is_clean(self) -> bool:
+        """Tell whether all is sent that was to be sent, and nothing has come in part."""
+        return not self._unsent and (self._tls is None or self._tls.is_between_records)
 
     @property
     def says_end(self) -> bool:
@@ -48,7 +56,9 @@ class Channel:
 
     def expect(self, most: int) -> None:
         """Take no more than so many bytes from now on; what brings more ends it with TooManyBytes."""
-        self._came, self._most = 0, most
+        self._came, self._most, self._texts = 0, most, 0
+        if self._tls is not None:
+            self._tls.records = 0
 
     async def secure(self, tls: Tls) -> None:
         """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
@@ -63,6 +73,9 @@ class Channel:
                 data = await self._loop.sock_recv(self._socket, READ)
                 if not data:
                     raise ConnectionResetError("the site closed the connection in the TLS handshake")
+                self._came += len(data)
+                if self._came > MOST_OF_HANDSHAKE:
+                    raise ConnectionResetError("the site sends too much for a TLS handshake")
                 tls.receive(memoryview(data))
 
     def encrypted(self, text: bytes) -> bytes:
@@ -117,19 +130,25 @@ class Channel:
         """Hand over what TLS has received."""
         if self._tls is None:
             return
+        texts = []
         try:
-            while self.is_watched and (text := self._tls.read()):
-                self._received(memoryview(text))
+            while text := self._tls.read():
+                texts.append(text)
+            self._texts += len(texts)
+            if texts:  # at once, as if they had come without TLS
+                self._received(memoryview(b"".join(texts)))
             if self.is_watched and (reply := self._tls.to_send()):
-                self._send_later(self._unsent + reply)
+                self._send_later(reply)
         except ssl.SSLError as error:
             self._ended(error)
         else:
             if self.is_watched and self._tls.is_ended:
                 self._ended(None)
+            elif self.is_watched and self._tls.records - self._texts > MOST_SILENT:
+                self._ended(TooManyBytes())
 
     def _send_later(self, unsent: bytes) -> None:
-        self._unsent = unsent
+        self._unsent += unsent
         self._loop.add_writer(self._socket, self._send_unsent)
 
     def _send_unsent(self) -> None:

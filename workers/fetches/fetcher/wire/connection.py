@@ -20,6 +20,7 @@ from typing import Protocol
 
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Part
 from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
+from workers.fetches.fetcher.wire.slow_lane import SlowLane
 from workers.fetches.fetcher.wire.tls import Tls
 
 MANY_READS = 1_000  # of one answer: after each further one, the kernel gathers what comes for GATHERING_S
@@ -74,11 +75,12 @@ class Holder(Protocol):
 class Connection:
     """A connection to `peer`, which is the address that it really leads to."""
 
-    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_lane: SlowLane) -> None:
         self.state = State.OPENING
         self.has_carried = False  # a request: the site may be just closing it
         self.peer, self.port = opened.getpeername()[:2]
         self._loop = loop
+        self._slow_lane = slow_lane
         self._channel: Channel | None = Channel(opened, loop, self._received, self._ended)
         self._on_end: Callable[[], None] | None = None  # is called where it ends in IDLE
         self._waiter: asyncio.Future[None] | None = None  # of `sleep`
@@ -119,6 +121,8 @@ class Connection:
         """
         if self._channel:
             self._channel.read()
+        if self.state is State.WAITING and not self._open_channel.is_clean:
+            self.close()
         if self.state is not State.WAITING:
             raise ConnectionClosedEarly
         return self._open_channel.encrypted(request)
@@ -170,6 +174,7 @@ class Connection:
             self.fail(error)
             return
         if reader.part is Part.NOTHING:
+            reader.keeps_alive = reader.keeps_alive and channel.is_clean  # a request that is not sent whole goes on
             self._become(State.DONE)
             _settle(self._whole)
             return
@@ -177,6 +182,9 @@ class Connection:
         self._reads += 1
         if self._holder and not self._holder.hold(reader, self._go_on):
             channel.unwatch()
+        elif reader.is_costly():
+            channel.unwatch()
+            self._slow_lane.enter(self._go_on)
         elif self._reads > MANY_READS:
             channel.unwatch()
             self._loop.call_later(GATHERING_S, self._go_on)
@@ -208,6 +216,7 @@ class Connection:
     def keep(self, on_end: Callable[[], None]) -> None:
         """Have it wait in the pool; `on_end` is called where it ends there."""
         self._on_end = on_end
+        self._open_channel.expect(MOST_UNASKED)
         self._become(State.IDLE)
 
     def take(self) -> None:

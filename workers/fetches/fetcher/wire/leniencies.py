@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 Lines = list[tuple[bytes, bytes]]  # names and values
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+_LINE_END = re.compile(rb"\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/1(?:\.([0-9]))?[ \t]+([0-9]{3})(?:[ \t]+(.*))?", re.IGNORECASE)
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_NOT_IN_VALUES = bytes([*range(9), *range(10, 32), 127])  # control characters; the tab is allowed
+# Control characters are blanks, those that end lines among them (RFC 9112, 2.2); the tab is allowed.
+_CONTROLS = bytes({*range(0x20), 0x7F} - {0x09})
+_BLANKED = bytes.maketrans(_CONTROLS, b" " * len(_CONTROLS))
 
 
 def mended(head: bytes) -> bytes | None:
@@ -45,7 +47,7 @@ def _named(lines: list[bytes]) -> Lines:
 
 
 def _clean(value: bytes) -> bytes:
-    return value.translate(None, _NOT_IN_VALUES).strip()
+    return value.translate(_BLANKED).strip()
 
 
 def _without_odd_names(lines: Lines) -> Lines:
@@ -65,8 +67,11 @@ def _chunks_before_length(lines: Lines) -> Lines:
     return [line for line in lines if line[0].lower() != b"content-length"] if is_chunked else lines
 
 
-def _no_identity(lines: Lines) -> Lines:
-    return [line for line in lines if (line[0].lower(), line[1].lower()) != (b"transfer-encoding", b"identity")]
+def _one_transfer(lines: Lines) -> Lines:
+    listed = b",".join(value for name, value in lines if name.lower() == b"transfer-encoding")
+    codings = [coding for part in listed.split(b",") if (coding := part.strip()) and coding.lower() != b"identity"]
+    others = [line for line in lines if line[0].lower() != b"transfer-encoding"]
+    return [*others, (b"Transfer-Encoding", b", ".join(codings))] if codings else others
 
 
 # What is mended beside the first line (its letters may be small, its blanks many), with the reason.
@@ -75,6 +80,6 @@ LENIENCIES: dict[str, Callable[[Lines], Lines]] = {
         _without_odd_names
     ),
     "several equal Content-Lengths are one: RFC 9112, 6.3 allows it, proxies write them": _one_length,
-    "Transfer-Encoding: identity says nothing: RFC 2616 had it, RFC 7230 took it away": _no_identity,
+    "several lines of Transfer-Encoding are one list, and identity says nothing: RFC 9110, 5.3": _one_transfer,
     "chunks count more than a Content-Length beside them: RFC 9112, 6.3": _chunks_before_length,
 }
