@@ -231,7 +231,7 @@ TABLE: dict[str, list[Situation]] = {
         ),
         _done(
             "other answers have all memory (`WEIR_FETCH_MAX_MEMORY`)",
-            besides="it waits, and its time-out stands still; requests are written only to sites of which nothing is held",
+            besides="it waits, and its time-out stands still; so do requests to sites of which anything is held",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
         ),
