@@ -548,7 +548,7 @@ def unreadable_pages() -> Iterator[None]:
 
     async def answer(of: Session, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
         if attempt.job.url.endswith(OUT_OF_MEMORY):
-            reader.feed = out_of_memory  # type: ignore[method-assign]
+            reader.feed = out_of_memory  # type: ignore[assignment,method-assign]
         if attempt.job.url.endswith(UNREADABLE):
             asyncio.get_running_loop().call_later(IN_BODY_S, connection.fail, MemoryError())
         return await beginning(of, attempt, connection, reader)
