@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.fetcher.wire.slow_lane import SlowLane
+from workers.fetches.fetcher.wire.slow_reads import SlowReads
 
 
 def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
@@ -13,7 +13,7 @@ def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
         ours = socket.create_connection(listener.getsockname())
         theirs, _ = listener.accept()
     ours.setblocking(False)
-    connection = Connection(ours, loop := asyncio.get_running_loop(), SlowLane(loop))
+    connection = Connection(ours, loop := asyncio.get_running_loop(), SlowReads(loop))
     if opens:
         connection.open()
     return connection, theirs

@@ -23,7 +23,7 @@ from workers.fetches.fetcher.wire.connection import (
     State,
 )
 from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.fetcher.wire.slow_lane import SlowLane
+from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
@@ -329,7 +329,7 @@ def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
             site, _ = listener.accept()
         opened.setblocking(False)
         loop = asyncio.get_running_loop()
-        connection, serving = Connection(opened, loop, SlowLane(loop)), loop.run_in_executor(None, serve, site)
+        connection, serving = Connection(opened, loop, SlowReads(loop)), loop.run_in_executor(None, serve, site)
         await connection.secure(Tls(ours, "127.0.0.1"))
         connection.open()
         await connection.sleep(0.05)  # tickets of the session come meanwhile: they are no answer

@@ -22,7 +22,7 @@ from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http.faults import LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.fetcher.wire.slow_lane import SlowLane
+from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context
 from workers.fetches.targets import Parts
 
@@ -36,7 +36,7 @@ class Connector:
         self._allowed = allowed
         self._resolver = resolver
         self._context = context()
-        self._slow_lane = SlowLane(asyncio.get_running_loop())
+        self._slow_reads = SlowReads(asyncio.get_running_loop())
 
     async def open(self, to: Parts, tried: MutableSet[SocketAddress]) -> Connection:
         """Return a connection to the host of a URL, which waits for a request; adds the addresses tried to `tried`.
@@ -55,7 +55,7 @@ class Connector:
             )
             try:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connection = Connection(opened, loop, self._slow_lane)
+                connection = Connection(opened, loop, self._slow_reads)
             except BaseException as error:
                 opened.close()
                 if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now

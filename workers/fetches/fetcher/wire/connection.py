@@ -20,7 +20,7 @@ from typing import Protocol
 
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Part
 from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
-from workers.fetches.fetcher.wire.slow_lane import SlowLane
+from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
 
 MANY_READS = 1_000  # of one answer: after each further one, the kernel gathers what comes for GATHERING_S
@@ -75,12 +75,12 @@ class Holder(Protocol):
 class Connection:
     """A connection to `peer`, which is the address that it really leads to."""
 
-    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_lane: SlowLane) -> None:
+    def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: SlowReads) -> None:
         self.state = State.OPENING
         self.has_carried = False  # a request: the site may be just closing it
         self.peer, self.port = opened.getpeername()[:2]
         self._loop = loop
-        self._slow_lane = slow_lane
+        self._slow_reads = slow_reads
         self._channel: Channel | None = Channel(opened, loop, self._received, self._ended)
         self._on_end: Callable[[], None] | None = None  # is called where it ends in IDLE
         self._waiter: asyncio.Future[None] | None = None  # of `sleep`
@@ -184,7 +184,7 @@ class Connection:
             channel.unwatch()
         elif reader.is_costly():
             channel.unwatch()
-            self._slow_lane.enter(self._go_on)
+            self._slow_reads.enter(self._go_on)
         elif self._reads > MANY_READS:
             channel.unwatch()
             self._loop.call_later(GATHERING_S, self._go_on)

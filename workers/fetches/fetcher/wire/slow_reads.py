@@ -1,4 +1,4 @@
-"""The slow lane: answers that cost more to read than they say share a small part of the loop's time.
+"""Slow reads: answers that cost more to read than they say share a small part of the loop's time.
 
 One of them is read each EVERY_S, in turn, so that all of them together hold up no other answer, however many there are.
 The others are read as they come. On the loop's thread only.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 EVERY_S = 0.01
 
 
-class SlowLane:
+class SlowReads:
     """One a loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
