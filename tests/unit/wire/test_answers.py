@@ -196,6 +196,12 @@ def test_an_answer_without_end_has_one() -> None:
         assert len(reader.body) <= 2**21 + 2**16, what
 
 
+def test_interim_answers_are_counted() -> None:
+    """Few bytes they are: their number has a bound of its own."""
+    with pytest.raises(AnswerTooLarge, match="interim answers"):
+        read([b"HTTP/1.1 103 Early Hints\r\n\r\n" * (MOST_INTERIM + 1) + PAGE])
+
+
 def test_as_many_lines_as_browsers_take_are_read() -> None:
     """Sites set a hundred cookies at once."""
     reader = read([OK + b"Set-Cookie: a=1\r\n" * (MOST_LINES - 1) + b"Content-Length: 0\r\n\r\n"])
