@@ -1,5 +1,6 @@
 """A flood of sites that are to be left alone holds up neither the questions of the recall watcher nor any site."""
 
+import threading
 from collections import Counter
 from typing import Any
 
@@ -30,6 +31,8 @@ class Database:
         self.locked: set[str] = set()
         self.answer: Rest | None = None  # comes while a statement runs
         self.answers = 200
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         real = clock.now
         monkeypatch.setattr(clock, "now", lambda: real() + self.ahead_s)
         monkeypatch.setattr(slots, "recalls", self.recalls)
@@ -37,6 +40,7 @@ class Database:
         monkeypatch.setattr(site_settings, "rest", self.left_alone)
 
     def recalls(self, _window_s: float) -> list[Recall]:
+        assert self.may_answer.wait(20)
         self.asked_at.append(clock.now())
         return []
 
@@ -57,10 +61,12 @@ def test_a_flood_of_refusals_holds_up_no_question(monkeypatch: pytest.MonkeyPatc
     """2,000 sites refuse at once, some rows are locked: answers stay fresh, and nearly all time goes into telling."""
     database = Database(monkeypatch)
     database.locked = {f"{n}.example" for n in range(0, 100, 10)}
+    database.may_answer.clear()
     watcher = RecallWatcher(lambda _recalls, _asked_at: None, lambda: None)
     try:
         for n in range(SITES):
             watcher.rest(Rest(site=f"{n}.example", slot_id=n, is_refusal=n % 2 == 0))
+        database.may_answer.set()  # or locked sites, whose patience takes no time here, come again before the last rest
         wait_for(lambda: len(set(database.told)) == SITES, 20, "all sites to be told of")
         database.locked = set()
     finally:
