@@ -66,6 +66,7 @@ ANSWERS: dict[bytes, tuple[int, bytes, bool, bool]] = {
     b"HTTP/1.1 200 OK\nContent-Length: 4\n\npage": (200, b"page", True, True),
     headed(b"X: 1\nContent-Length: 4", b"Y: \x80\xff"): (200, b"page", True, True),
     headed(b"Content-Length: 4", status=b"http/1.1  200   OK"): (200, b"page", True, False),
+    headed(b"Content-Length: 4", status=b"HTTP/1 200"): (200, b"page", True, False),
     headed(b"Content-Length: 4", b"Content-Length: 4"): (200, b"page", True, False),
     headed(b"Content-Length: 4, 4"): (200, b"page", True, False),
     headed(b"no colon;", b"Content-Length: 4"): (200, b"page", True, False),
@@ -218,3 +219,15 @@ def test_what_an_answer_holds_is_counted_as_it_will_be_stored() -> None:
     odd = read([OK + b"A: " + b"\xe9" * 60_000 + b"\r\nContent-Length: 4\r\n\r\npage"]).held()
     assert plain < 61_000 + 2 * 200
     assert odd - plain == 5 * 60_000
+
+
+def test_what_an_answer_may_come_to_hold_is_known_as_soon_as_its_head_is() -> None:
+    """No more is reserved for it than it can need."""
+    before, stated, endless = (
+        read([answer], most_body=50_000) for answer in (OK, OK + b"Content-Length: 900\r\n\r\npage", OK + b"\r\npage")
+    )
+    assert before.may_hold() == before.held() + MOST_HEAD + 50_000
+    assert stated.may_hold() == stated.held() - len(b"page") + 900
+    assert endless.may_hold() == endless.held() - len(b"page") + 50_000
+    longer = read([OK + b"Content-Length: 90000\r\n\r\npage"], most_body=50_000)
+    assert longer.may_hold() == longer.held() - len(b"page") + 50_000
