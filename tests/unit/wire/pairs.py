@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
@@ -17,3 +18,9 @@ def pair(*, opens: bool = True) -> tuple[Connection, socket.socket]:
     if opens:
         connection.open()
     return connection, theirs
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop turn until it holds; the test's own time-out ends it."""
+    while not condition():  # noqa: ASYNC110  what it waits for sets no event
+        await asyncio.sleep(0.001)

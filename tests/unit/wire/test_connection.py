@@ -11,7 +11,7 @@ import pytest
 import trustme
 import uvloop
 
-from tests.unit.wire.pairs import pair
+from tests.unit.wire.pairs import pair, until
 from workers.fetches.fetcher.wire import connection as wire
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import (
@@ -64,12 +64,6 @@ def request(connection: Connection, memory: Holder, most_body: int = 1_000) -> A
     reader = AnswerReader(most_body)
     connection.send(connection.prepare(b"GET / HTTP/1.1\r\n\r\n"), reader, memory)
     return reader
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Let the loop turn until it holds; the test's own time-out ends it."""
-    while not condition():  # noqa: ASYNC110  what it waits for sets no event
-        await asyncio.sleep(0.001)
 
 
 def reset(site: socket.socket) -> None:

@@ -1,0 +1,105 @@
+"""The pool: what waits for the next request of its origin, and for how long."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+
+from tests.unit.wire.pairs import pair, until
+from workers.fetches.fetcher.wire import pool as pools
+from workers.fetches.fetcher.wire.connection import Connection, State
+from workers.fetches.fetcher.wire.pool import Pool
+
+ORIGIN = "http://site.example"
+
+
+def run(act: Callable[[Pool, list[Connection]], Awaitable[None]]) -> None:
+    """Do this with a pool and three connections, whose sites keep them open."""
+
+    async def running() -> None:
+        pool = Pool(asyncio.get_running_loop())
+        pairs = [pair() for _ in range(3)]
+        try:
+            await asyncio.wait_for(act(pool, [connection for connection, _ in pairs]), 10)
+        finally:
+            for connection, site in pairs:
+                connection.close()
+                site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(running())
+
+
+def test_the_connection_used_last_is_used_next() -> None:
+    """Those that are not needed any more grow old; another origin gets none of them."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        for connection in connections:
+            pool.give_back(ORIGIN, connection)
+        assert {connection.state for connection in connections} == {State.IDLE}
+        assert pool.take("http://other.example") is None
+        assert [pool.take(ORIGIN) for _ in range(4)] == [*reversed(connections), None]
+        assert {connection.state for connection in connections} == {State.WAITING}
+
+    run(act)
+
+
+def test_what_cannot_carry_another_request_is_closed() -> None:
+    """Whatever it was doing."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        connections[0].state = State.BODY
+        connections[1].close()
+        for connection in connections[:2]:
+            pool.give_back(ORIGIN, connection)
+            assert connection.state is State.CLOSED
+        assert pool.take(ORIGIN) is None
+
+    run(act)
+
+
+def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that comes long after the first was looked for; one that was taken out is left alone."""
+    monkeypatch.setattr(pools, "KEPT_S", 0.05)
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        for connection in connections[:2]:
+            pool.give_back(ORIGIN, connection)
+        assert pool.take(ORIGIN) is connections[1]
+        await until(lambda: connections[0].state is State.CLOSED)
+        assert connections[1].state is State.WAITING
+        assert pool.take(ORIGIN) is None
+        pool.give_back(ORIGIN, connections[2])
+        await until(lambda: connections[2].state is State.CLOSED)
+
+    run(act)
+
+
+def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are given back; and none where there are none, or the pool is closed."""
+    monkeypatch.setattr(pools, "KEPT_S", 0.03)
+    looks = []
+    look = Pool._sweep
+
+    def counted(pool: Pool) -> None:
+        looks.append(pool)
+        look(pool)
+
+    monkeypatch.setattr(Pool, "_sweep", counted)
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        for connection in connections:
+            pool.give_back(ORIGIN, connection)
+        await until(lambda: all(connection.state is State.CLOSED for connection in connections))
+        assert len(looks) <= 5  # each 10 ms for 40 ms
+        first, second = pair()
+        with second:
+            pool.give_back(ORIGIN, first)
+            pool.close()
+            assert first.state is State.CLOSED
+            looks.clear()
+            await asyncio.sleep(0.05)  # what must not happen has time for it
+            assert not looks
+
+    run(act)

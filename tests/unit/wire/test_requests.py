@@ -1,0 +1,19 @@
+"""Requests: their bytes, and what cannot stand in them."""
+
+import pytest
+
+from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
+
+
+def test_a_request_has_its_host_first() -> None:
+    """Then the other headers, in their order."""
+    request = get_request("site.example:81", "/a?b", [(b"User-Agent", b"Weir"), (b"Accept", b"*/*")])
+    assert request == b"GET /a?b HTTP/1.1\r\nHost: site.example:81\r\nUser-Agent: Weir\r\nAccept: */*\r\n\r\n"
+
+
+@pytest.mark.parametrize("inside", ["\r\n", "\n", "\0", " ", "\xe9"])
+def test_nothing_that_ends_a_line_or_a_part_of_it_is_sent(inside: str) -> None:
+    """Neither in the target nor in the host, whatever has let it pass."""
+    for authority, target in (("site.example", f"/a{inside}b"), (f"site{inside}.example", "/a")):
+        with pytest.raises(UnsendableRequest):
+            get_request(authority, target, [])

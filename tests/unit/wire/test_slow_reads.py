@@ -1,0 +1,37 @@
+"""Slow reads: one in each turn, in the order in which they came."""
+
+import asyncio
+from functools import partial
+from itertools import pairwise
+
+import uvloop
+
+from tests.unit.wire.pairs import until
+from workers.fetches.fetcher.wire.slow_reads import EVERY_S, SlowReads
+
+ANSWERS, READS = 5, 3
+
+
+def test_however_many_answers_are_read_slowly_one_is_read_in_a_turn() -> None:
+    """They take turns; what is read again and again takes no more turns than the others, and turns end with them."""
+    read: list[tuple[int, float]] = []
+
+    async def reading() -> None:
+        loop = asyncio.get_running_loop()
+        slow = SlowReads(loop)
+
+        def once(answer: int, left: int) -> None:
+            read.append((answer, loop.time()))
+            if left:
+                slow.enter(partial(once, answer, left - 1))
+
+        for turns in (1, 2):  # the second time after all turns have ended
+            for answer in range(ANSWERS):
+                slow.enter(partial(once, answer, READS - 1))
+            await until(lambda: len(read) == turns * ANSWERS * READS)  # noqa: B023  it is awaited here
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(reading(), 10))
+    assert [answer for answer, _ in read] == [*range(ANSWERS)] * READS * 2
+    gaps = [later - earlier for (_, earlier), (_, later) in pairwise(read)]
+    assert min(gaps) > EVERY_S / 2
