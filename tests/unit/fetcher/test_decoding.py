@@ -90,6 +90,8 @@ def test_a_body_is_stored_without_its_encoding() -> None:
     """Whichever encodings a site uses, in whichever spelling and order, and leniently where others are."""
     for encoding, body in WELL + LENIENT:
         assert read(encoding, body) == Decoded(content=PAGE), (encoding, body)
+    for encoding, body in (("gzip", gzipped(LONG)[:-5]), ("deflate", zlib.compress(LONG)[:-3])):
+        assert read(encoding, body) == Decoded(content=LONG), encoding
 
 
 def test_an_empty_body_is_empty_in_every_encoding() -> None:
@@ -131,6 +133,7 @@ def test_a_name_that_is_no_encoding_leaves_the_body_as_it_came() -> None:
     ("encoding", "body", "flaw", "reason", "content"),
     [
         ("gzip", gzipped(PAGE)[:-9], Flaw.CUT, "ends too early", PAGE[:0]),
+        ("gzip", gzipped(PAGE)[:-8] + b"\xff", Flaw.CUT, "ends too early", PAGE),  # a checksum that is another one
         ("gzip", gzipped(LONG)[:50_000], Flaw.CUT, "ends too early", LONG[:49_000]),
         ("gzip", gzipped(PAGE) + gzipped(LONG)[:9_000], Flaw.CUT, "ends too early", PAGE + LONG[:8_000]),
         ("deflate", zlib.compress(LONG)[:50_000], Flaw.CUT, "ends too early", LONG[:49_000]),

@@ -203,6 +203,7 @@ def test_a_redirect_may_ask_to_wait() -> None:
         assert redirect_wait_s(raw(lines), 86_400.0) == seconds
     assert redirect_wait_s(raw([("Retry-After", "never")]), 86_400.0) == 0.0
     assert redirect_wait_s(raw([("Retry-After", "7200")]), 3_600.0) == 3_600.0
+    assert redirect_wait_s(raw([("Retry-Later", "12")]), 3_600.0) == 0.0
 
 
 @given(

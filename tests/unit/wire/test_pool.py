@@ -61,9 +61,12 @@ def test_what_cannot_carry_another_request_is_closed() -> None:
 
 def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that comes long after the first was looked for; one that was taken out is left alone."""
-    monkeypatch.setattr(pools, "KEPT_S", 0.05)
 
     async def act(pool: Pool, connections: list[Connection]) -> None:
+        pool.give_back(ORIGIN, connections[2])
+        pool._sweep()
+        assert pool.take(ORIGIN) is connections[2]
+        monkeypatch.setattr(pools, "KEPT_S", 0.05)
         for connection in connections[:2]:
             pool.give_back(ORIGIN, connection)
         assert pool.take(ORIGIN) is connections[1]
@@ -77,7 +80,7 @@ def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are given back; and none where there are none, or the pool is closed."""
+    """However many are given back; and none where there are none, or the pool is closed, which it may be twice."""
     monkeypatch.setattr(pools, "KEPT_S", 0.03)
     looks = []
     look = Pool._sweep
@@ -96,6 +99,7 @@ def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.Mon
         first, second = pair()
         with second:
             pool.give_back(ORIGIN, first)
+            pool.close()
             pool.close()
             assert first.state is State.CLOSED
             looks.clear()

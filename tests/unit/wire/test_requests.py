@@ -17,3 +17,10 @@ def test_nothing_that_ends_a_line_or_a_part_of_it_is_sent(inside: str) -> None:
     for authority, target in (("site.example", f"/a{inside}b"), (f"site{inside}.example", "/a")):
         with pytest.raises(UnsendableRequest):
             get_request(authority, target, [])
+
+
+@pytest.mark.parametrize("inside", [b"\r\n", b"\n", b"\0"])
+def test_no_header_ends_its_line(inside: bytes) -> None:
+    """A site's validators are sent back to it."""
+    with pytest.raises(UnsendableRequest, match="If-None-Match"):
+        get_request("site.example", "/a", [(b"If-None-Match", b"a" + inside + b"b")])
