@@ -259,6 +259,13 @@ def test_no_step_of_a_trial_takes_long(hostile: dict[str, str]) -> None:
                     break
 
 
+def test_what_alone_takes_long_is_not_in_the_first_step() -> None:
+    """Which costs nothing: each fetch of a message has one."""
+    for text, path in (("allow:/" + "*a" * 200_000 + "b", "a" * 4_000), ("disallow:/private", "%2F" * 3_000)):
+        first, *_, last = Rules(f"user-agent:*\n{text}", "weir").trial(f"{SITE}/{path}")
+        assert (first, last) == (None, True)
+
+
 def test_a_long_trial_says_the_same_as_a_short_one() -> None:
     """In as many steps as it takes."""
     rules = Rules(filled("disallow:*{}\n"), "weir")
