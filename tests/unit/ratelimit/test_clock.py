@@ -1,27 +1,32 @@
 """The clock of those who hold slots, and who reads it."""
 
+import ast
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from ratelimit import clock
 
 CHECKOUT = Path(clock.__file__).parents[1]
-HOLDERS = (
-    "ratelimit/slots.py",
-    "ratelimit/throttle.py",
-    "ratelimit/held/caller.py",
-    "ratelimit/held/held_run.py",
-    "ratelimit/held/site_callers.py",
-    "workers/throttled/postponing.py",
-    "workers/fetches/fetcher/claim.py",
-    "workers/fetches/fetcher/http/attempt.py",
-    "workers/fetches/fetcher/recall_watcher.py",
-    "workers/fetches/fetcher/http/session.py",
-    "workers/fetches/robots/files.py",
-    "workers/fetches/robots/gate.py",
-)
+ROOMS = ("api", "demo", "notifications", "ops", "postgres", "project", "ratelimit", "workers")
+DURATIONS = {"sleep", "thread_time", "process_time"}  # of the module `time`: how long, and not when
+# What reads another clock in a module that reads this one: functions, with what they need it for.
+OTHERWISE: Final = {
+    "ratelimit/held/keeper.py": {
+        "_work": "since when its thread has nothing to do",
+        "_is_over": "the same",
+        "_pause": "until the next turn",
+    },
+    "workers/fetches/fetcher/fetcher.py": {
+        "close": "how long the parts may take to end",
+        "_note_turn": "when the loop turned last",
+        "_is_news": "a time of day that a site has named",
+    },
+    "workers/fetches/fetcher/results/fetch_spans.py": {"record": "spans have times of day"},
+}
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="elsewhere the monotonic clock goes on")
@@ -30,7 +35,68 @@ def test_it_goes_on_while_the_host_is_suspended() -> None:
     assert clock.now() == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=1.0)
 
 
-@pytest.mark.parametrize("module", HOLDERS)
-def test_who_holds_slots_reads_no_other_clock(module: str) -> None:
-    """Two clocks in one comparison would agree in all tests, and differ by hours on a host that was suspended."""
-    assert "monotonic(" not in (CHECKOUT / module).read_text()
+def test_who_holds_slots_reads_no_other_clock() -> None:
+    """Two clocks in one comparison would agree in all tests, and differ by hours on a host that was suspended.
+
+    Whoever holds slots reads this clock: those modules are found by their imports.
+    """
+    holders = {
+        path.relative_to(CHECKOUT).as_posix(): tree
+        for room in ROOMS
+        for path in (CHECKOUT / room).rglob("*.py")
+        if "clock" in (text := path.read_text()) and imports_clock(tree := ast.parse(text))
+    }
+    found = {module: set(others) for module, tree in holders.items() if (others := list(reads_another(tree)))}
+    assert found == {module: set(functions) for module, functions in OTHERWISE.items()}
+    assert {"ratelimit/slots.py", "workers/fetches/fetcher/http/attempt.py"} <= set(holders)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import time\nfrom ratelimit import clock\ndef f():\n    time.sleep(1)", []),
+        ("import time\nfrom ratelimit import clock, slots\ndef f():\n    return time.monotonic()", ["f"]),
+        ("import time as t\nimport ratelimit.clock\nclass A:\n    async def f(self):\n        t.time()", ["f"]),
+        ("from time import perf_counter\nfrom ratelimit.clock import now\n", [""]),
+        ("import time\nfrom ratelimit import clock\nSINCE = time.monotonic", [""]),
+    ],
+)
+def test_however_it_is_read(text: str, found: list[str]) -> None:
+    """By another name, in a method, or where the module begins."""
+    tree = ast.parse(text)
+    assert imports_clock(tree)
+    assert list(reads_another(tree)) == found
+
+
+def imports_clock(tree: ast.Module) -> bool:
+    """Tell whether a module imports the clock, or a part of it."""
+    return any(
+        name == "ratelimit.clock" or name.startswith("ratelimit.clock.")
+        for node in ast.walk(tree)
+        for name in imported(node)
+    )
+
+
+def imported(node: ast.AST) -> list[str]:
+    """Return the full names of what an import brings; none where it is something else."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def reads_another(node: ast.AST, function: str = "", names: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Return the name of the function around each place that speaks of another clock; "" is outside of all."""
+    if isinstance(node, ast.Module):
+        imports = [one for one in ast.walk(node) if isinstance(one, ast.Import)]
+        names = frozenset(alias.asname or "time" for one in imports for alias in one.names if alias.name == "time")
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        function = node.name
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
+        if node.attr not in DURATIONS:
+            yield function
+    elif any(name.startswith("time.") and name[5:] not in DURATIONS for name in imported(node)):
+        yield function
+    for child in ast.iter_child_nodes(node):
+        yield from reads_another(child, function, names)
