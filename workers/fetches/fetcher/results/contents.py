@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Final
 
 from workers.fetches.fetcher.results.decoding import Decoded, Flaw, codings, decoded, too_large
-from workers.fetches.fetcher.results.robots_bodies import robots_txt
 from workers.fetches.jobs import Answer
 from workers.fetches.robots import rules
 
 BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
 ALL_THERE: Final = frozenset({Flaw.NONE, Flaw.ODD})
+UNREADABLE: Final = frozenset({Flaw.CUT, Flaw.BROKEN})
 FIRST_S: Final = 0.01  # seconds of the processor, in which nearly every body is decompressed
 HURRIED_S: Final = 0.001  # in which some 500 KB are
 UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
@@ -48,6 +48,23 @@ def _robots(answer: Answer, budget_s: float | None) -> Decoded:
     if answer.status_code not in rules.SUCCESS:
         return Decoded(content=b"")  # there is none, and what the page says about that is not read
     return robots_txt(answer, _read(answer, rules.MAX_BYTES, budget_s))
+
+
+def robots_txt(answer: Answer, found: Decoded) -> Decoded:
+    """Return what counts of a robots.txt whose body was decoded so.
+
+    Of a long one, a beginning. One that is cut off is tried again: a rule behind the cut would be lost for a day. What
+    is text, though it says that it is compressed, is read as it is, as RFC 9309 has no site closed for that.
+    """
+    if found.flaw in UNREADABLE and rules.is_text(answer.body):
+        found = Decoded(content=answer.body)
+    elif found.flaw in UNREADABLE:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=found.reason)
+    elif found.flaw is Flaw.TOO_LARGE:
+        found = Decoded(content=found.content)
+    if answer.cut and len(found.content) <= rules.MAX_BYTES:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=answer.cut)
+    return found
 
 
 def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
