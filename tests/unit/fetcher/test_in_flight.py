@@ -1,7 +1,6 @@
 """What recalls do to what a fetcher holds: each slot that was passed on is looked up once at a time."""
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
@@ -11,12 +10,10 @@ from ratelimit.pacing import Confirmation, Run
 from ratelimit.slot_rows import Recall
 from workers.fetches.fetcher.in_flight import (
     FOLLOWING,
-    MOST_REMEMBERED,
     Batch,
     HeldJob,
     InFlight,
     Stage,
-    _remember,
 )
 from workers.fetches.jobs import Event, Job
 
@@ -156,24 +153,3 @@ async def give_back_one_site() -> None:
 def test_what_ends_jobs_of_a_site_leaves_all_others_and_what_is_written() -> None:
     """A refusal, a recall and a stop: what one of them leaves, a later one may end."""
     asyncio.run(give_back_one_site())
-
-
-class Counting(dict[int, int]):
-    """A dict that counts what it is asked for, key by key."""
-
-    steps = 0
-
-    def __iter__(self) -> Iterator[int]:
-        for key in super().__iter__():
-            self.steps += 1
-            yield key
-
-
-def test_what_is_forgotten_of_recalls_is_looked_at_alone() -> None:
-    """A new one costs a look at the oldest, not at all that are remembered."""
-    known = Counting(dict.fromkeys(range(MOST_REMEMBERED), 0))
-    known.steps = 0
-    for number in range(100):
-        _remember(known, {MOST_REMEMBERED + number: 1})
-    assert (len(known), min(known)) == (MOST_REMEMBERED, 100)
-    assert known.steps <= MOST_REMEMBERED + 200, "those of min(), and some for each"

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from itertools import islice
-from typing import TypeVar
 
 from ratelimit.models import LONG_AGO
 from ratelimit.slot_rows import Recall
+from workers.fetches.fetcher.remembered import Remembered
 from workers.fetches.jobs import Event, Job
 
-Value = TypeVar("Value")
 MOST_REMEMBERED = 100_000  # recalls: far more than the recall watcher hands over twice (its WINDOW)
 
 
@@ -91,8 +89,9 @@ class InFlight:
         self._tasks: dict[asyncio.Task[Event], HeldJob] = {}
         self._by_slot: dict[int, asyncio.Task[Event]] = {}
         self._by_site: dict[int, dict[asyncio.Task[Event], HeldJob]] = {}  # those that may be ended yet
-        self._recalled: dict[int, int] = {}  # by site: the last slot that is void
-        self._passed_on: dict[int, datetime] = {}  # by slot: when it was passed on to the job that has it
+        # By site: the last slot that is void; by slot: when it was passed on to the job that has it.
+        self._recalled: Remembered[int, int] = Remembered(MOST_REMEMBERED)
+        self._passed_on: Remembered[int, datetime] = Remembered(MOST_REMEMBERED)
 
     def __iter__(self) -> Iterator[asyncio.Task[Event]]:
         return iter(list(self._tasks))
@@ -109,7 +108,7 @@ class InFlight:
 
     def note_taken_over(self, job: Job, since: datetime) -> None:
         """Note when this job's slot was passed on to it: a recall that says so again does not concern it."""
-        _remember(self._passed_on, {job.slot_id: since})
+        self._passed_on.note(job.slot_id, since)
 
     def pop(self, task: asyncio.Task[Event]) -> HeldJob:
         held = self._tasks.pop(task)
@@ -149,10 +148,9 @@ class InFlight:
                 news[recall.site_id] = recall.last_slot
             elif recall.passed_on is not None and (held := self._passed(recall.passed_on, recall.at)):
                 yield held
-        if news:
-            _remember(self._recalled, news)
-            for site_id, last in news.items():
-                self.give_back_at(site_id, partial(_has_slot_up_to, last))
+        for site_id, last in news.items():
+            self._recalled.note(site_id, last)
+            self.give_back_at(site_id, partial(_has_slot_up_to, last))
 
     def _passed(self, slot_id: int, at: datetime) -> HeldJob | None:
         """Return the job that has the slot, where the slot was passed on after the job got it; ends one that waits."""
@@ -162,7 +160,7 @@ class InFlight:
         held = self._tasks[task]
         if held.stage is Stage.PASSED_ON:  # its successor is looked up; a later change is among the next recalls
             return None
-        _remember(self._passed_on, {slot_id: at})
+        self._passed_on.note(slot_id, at)
         if held.stage in UNWRITTEN:
             held.move(Stage.PASSED_ON)
             task.cancel()
@@ -171,10 +169,3 @@ class InFlight:
 
 def _has_slot_up_to(last: int, job: Job) -> bool:
     return job.slot_id <= last
-
-
-def _remember(known: dict[int, Value], news: dict[int, Value]) -> None:
-    """Add the news to what is known; drop the oldest beyond MOST_REMEMBERED, without a look at the others."""
-    known |= news
-    for key in list(islice(known, max(0, len(known) - MOST_REMEMBERED))):
-        del known[key]

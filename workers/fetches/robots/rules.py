@@ -36,7 +36,7 @@ _HOME = re.compile(r"/index\.html?$")
 
 
 def origin_of(url: str) -> str:
-    """Return the origin of a URL in its normal form (scheme, host and port), for which one robots.txt speaks."""
+    """Return the origin of a URL as it is sent (scheme, host and port), for which one robots.txt speaks."""
     return "/".join(url.split("/", 3)[:3])
 
 

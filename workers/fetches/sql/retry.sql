@@ -1,4 +1,4 @@
--- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` in normal form, and `sites` of these.
+-- Queue failed fetches again as if they were new, each at its own URL: `hop_urls` as they are sent, and `sites` of these.
 -- Those that had kept what came of a body lose it.
 -- Promises: a fetch that is not failed any more is left alone. So is one whose dedupe key an unfinished fetch has, or
 -- an older one of these. Returns how many were failed, how many of them are queued now, and for which sites.

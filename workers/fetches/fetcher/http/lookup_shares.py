@@ -19,6 +19,7 @@ from enum import Enum
 from itertools import islice
 
 from workers.fetches.fetcher.http.zones import zone_of
+from workers.fetches.fetcher.remembered import Remembered
 
 MOST_LOOKUPS = 640  # at once, each in a thread of some 30 KiB; threads are made when they are needed
 FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
@@ -91,7 +92,8 @@ class Shares:
         self._most_of_silent = max(1, most // 5)
         self._running = self._at_work = self._of_silent = 0
         self._zones: OrderedDict[str, Zone] = OrderedDict()
-        self._found: OrderedDict[str, str] = OrderedDict()  # names and their zones, the one found longest ago first
+        # Names that were found, with their zones.
+        self._found: Remembered[str, str] = Remembered(MOST_REMEMBERED)
         self._rounds: dict[bool, deque[Zone]] = {False: deque(), True: deque()}  # by whether the zones are silent
 
     def zone(self, host: str) -> Zone:
@@ -150,10 +152,7 @@ class Shares:
         elif ending is Ending.UNANSWERED:
             self._unanswered(share)
         if ending is Ending.FOUND:
-            self._found[share.host] = zone.name
-            self._found.move_to_end(share.host)
-            if len(self._found) > MOST_REMEMBERED:
-                self._found.popitem(last=False)
+            self._found.note(share.host, zone.name)
         self._take_turns(zone)
         self._go_on()
 

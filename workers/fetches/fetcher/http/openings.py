@@ -4,6 +4,8 @@ A fetcher learns that of each site. What it has not learned yet costs the first 
 attempt: the fetcher began too late, and begins earlier the next time.
 """
 
+from workers.fetches.fetcher.remembered import Remembered
+
 OPEN_AHEAD = 0.5  # seconds before its slot at which a request begins to open its connection, unless the site is slow
 SPARE = 1.5  # a connection may take so many times as long as the slowest lately
 FORGET = 0.9  # with each quicker connection, the slowest counts for so much of what it was
@@ -14,7 +16,8 @@ class Openings:
     """The slow sites of one fetcher. On the loop's thread only."""
 
     def __init__(self) -> None:
-        self._slowest_s: dict[int, float] = {}  # by site, those alone that need more than OPEN_AHEAD
+        # By site, those alone that need more than OPEN_AHEAD.
+        self._slowest_s: Remembered[int, float] = Remembered(MOST_SITES)
 
     def ahead_s(self, site_id: int) -> float:
         """Return how many seconds before its slot a request to the site begins to open its connection."""
@@ -28,6 +31,4 @@ class Openings:
         """Note that a connection to the site took so long to open."""
         slowest_s = max(seconds, FORGET * self._slowest_s.pop(site_id, 0.0))
         if slowest_s * SPARE > OPEN_AHEAD:
-            self._slowest_s[site_id] = slowest_s
-        if len(self._slowest_s) > MOST_SITES:
-            del self._slowest_s[next(iter(self._slowest_s))]
+            self._slowest_s.note(site_id, slowest_s)

@@ -18,6 +18,7 @@ from ratelimit import clock
 from ratelimit.pacing import NEVER
 from workers.fetches.fetcher.http.faults import Respect, SocketAddress
 from workers.fetches.fetcher.http.zones import zone_of
+from workers.fetches.fetcher.remembered import Remembered
 from workers.fetches.jobs import Job
 
 EVIDENCE_S = 2.0  # for which a failure waits for others, or for a success, before anybody is blamed
@@ -43,7 +44,8 @@ class Reachability:
     def __init__(self) -> None:
         self._episodes: defaultdict[Respect, Episode] = defaultdict(Episode)
         self._answered_at = NEVER
-        self._in_a_row: dict[int, int] = {}  # by site: attempts that failed to connect since it was last connected to
+        # By site: attempts that failed to connect since it was last connected to.
+        self._in_a_row: Remembered[int, int] = Remembered(MOST_SITES)
 
     def reached(self, respect: Respect) -> None:
         """Note that a site was reached in this respect."""
@@ -81,10 +83,9 @@ class Reachability:
 
     def is_unreachable(self, site_id: int) -> bool:
         """Note that, by the site's own fault, it was not connected to; tell whether that was so ROW times in a row."""
-        self._in_a_row[site_id] = self._in_a_row.pop(site_id, 0) + 1
-        if len(self._in_a_row) > MOST_SITES:
-            del self._in_a_row[next(iter(self._in_a_row))]
-        return self._in_a_row[site_id] >= ROW
+        in_a_row = self._in_a_row.get(site_id, 0) + 1
+        self._in_a_row.note(site_id, in_a_row)
+        return in_a_row >= ROW
 
 
 def evidence(respect: Respect, job: Job) -> Hashable:

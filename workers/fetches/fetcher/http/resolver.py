@@ -15,6 +15,7 @@ from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http import descriptors, lookup_shares
 from workers.fetches.fetcher.http.faults import OWN_LOOKUP_ERRORS, UNCLEAR_LOOKUP_ERRORS, LookupTimedOut
 from workers.fetches.fetcher.http.lookup_shares import Ending, NotLookedUp, Share, Shares, Zone, ZoneSilent
+from workers.fetches.fetcher.remembered import Remembered
 
 SocketName = tuple[str, int] | tuple[str, int, int, int]
 AddrInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketName]
@@ -84,7 +85,8 @@ class GuardedResolver:
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="dns")
         self._shares = Shares(most)
         self._lookups: dict[str, Lookup] = {}
-        self._kept: dict[str, tuple[float, Answers]] = {}  # each with its end on the loop's clock, the oldest first
+        # By host, each with its end on the loop's clock.
+        self._kept: Remembered[str, tuple[float, Answers]] = Remembered(MOST_KEPT)
         self._waiting = 0
         self._next_witnesses_at = 0.0
         self._asks_witnesses = False
@@ -202,10 +204,7 @@ class GuardedResolver:
         self._shares.ended(lookup, ending)
 
     def _keep(self, host: str, answers: Answers) -> None:
-        self._kept.pop(host, None)
-        self._kept[host] = asyncio.get_running_loop().time() + KEPT_S, answers[:MOST_ANSWERS]
-        if len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._kept.note(host, (asyncio.get_running_loop().time() + KEPT_S, answers[:MOST_ANSWERS]))
 
     def _withdraw(self, lookup: Lookup) -> None:
         """Have a look-up that has no thread yet be forgotten, unless a fetch waits for it."""

@@ -13,7 +13,6 @@ On the loop's thread only; nothing here blocks or computes.
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import structlog
 from django.conf import settings
@@ -30,6 +29,7 @@ from workers.fetches.fetcher.http.reachability import Reachability, evidence, ha
 from workers.fetches.fetcher.http.resolver import GuardedResolver
 from workers.fetches.fetcher.in_flight import HeldJob
 from workers.fetches.fetcher.refusals.asked import Headers
+from workers.fetches.fetcher.remembered import Remembered
 from workers.fetches.fetcher.results.decoding import ACCEPT_ENCODING
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, NotHttp
 from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
@@ -77,8 +77,8 @@ class Session:
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
         # kept it from its site. Until it gets an answer, or ends; other fetchers may see that end, so the oldest go.
-        self._closed_on: dict[int, int] = {}
-        self._outages: dict[int, float] = {}
+        self._closed_on: Remembered[int, int] = Remembered(MOST_REMEMBERED)
+        self._outages: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._pool = Pool(asyncio.get_running_loop())
         self._connector = Connector(allowed, _resolver(allowed, self._shared.reachability))
 
@@ -196,8 +196,7 @@ class Session:
         closings = self._closed_on.pop(job.fetch_id, 0)
         if not attempt.is_reused or closings >= CLOSINGS:
             return attempt.failure(NO_ANSWER)
-        self._closed_on[job.fetch_id] = closings + 1
-        _forget_oldest(self._closed_on)
+        self._closed_on.note(job.fetch_id, closings + 1)
         return Snoozed(job=job, slot_used=True)
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
@@ -224,8 +223,8 @@ class Session:
         known, respect = self._shared.reachability, fault.respect
         if respect is None or not await known.is_our_fault(respect, evidence(respect, job)):
             return False
-        began_at = self._outages.setdefault(job.fetch_id, clock.now())
-        _forget_oldest(self._outages)
+        began_at = self._outages.get(job.fetch_id, clock.now())
+        self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S
 
     def _rest(self, event: str, fault: Fault) -> None:
@@ -259,8 +258,3 @@ def _resolver(allowed: Allowed, reachability: Reachability) -> GuardedResolver:
         timeout_s=settings.WEIR_FETCH_DNS_TIMEOUT,
         answered=partial(reachability.reached, Respect.LOOKUP),
     )
-
-
-def _forget_oldest(known: dict[int, Any]) -> None:
-    if len(known) > MOST_REMEMBERED:
-        del known[next(iter(known))]

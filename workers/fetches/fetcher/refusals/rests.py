@@ -7,6 +7,7 @@ from datetime import datetime
 from ratelimit.models import LONG_AGO
 from ratelimit.pacing import NEVER
 from workers.fetches.fetcher.refusals.asked import Asked
+from workers.fetches.fetcher.remembered import Remembered
 
 MOST_TOLD = 20_000  # sites of which it is remembered until when they rest
 SAME_S = 1.0  # resets are written in whole seconds: two answers that mean one moment differ by so much
@@ -68,15 +69,13 @@ class ToldQuotas:
     """Until when the quotas of sites are used up, as one fetcher has told: such a site says so on each answer."""
 
     def __init__(self) -> None:
-        self._told: dict[int, tuple[float, float]] = {}  # by site, the oldest first: its end, and when it was told
+        # By site: the end, and when it was told.
+        self._told: Remembered[int, tuple[float, float]] = Remembered(MOST_TOLD)
 
     def is_news(self, site_id: int, until: float, now: float) -> bool:
         """Tell whether this end of a rest is later than the one that was told, or that was a while ago; notes it."""
         told_until, told_at = self._told.get(site_id, (NEVER, NEVER))
         if until <= told_until + SAME_S and now < told_at + AGAIN_AFTER_S:
             return False
-        self._told.pop(site_id, None)
-        self._told[site_id] = until, now
-        if len(self._told) > MOST_TOLD:
-            del self._told[next(iter(self._told))]
+        self._told.note(site_id, (until, now))
         return True

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from workers.fetches.fetcher.remembered import Remembered
 from workers.fetches.fetcher.results.contents import is_packed
 from workers.fetches.jobs import Answer, Event
 
@@ -44,7 +45,7 @@ class CostlyAnswers:
         self._waiting: dict[int, deque[Waiting]] = {}  # in the order of their turns
         self._overdue: deque[Answer] = deque()
         self._count = 0  # of those that wait, and are not overdue
-        self._costly_until: dict[int, float] = {}
+        self._costly_until: Remembered[int, float] = Remembered(MOST_REMEMBERED)
         self._worked_s = 0.0
 
     def __bool__(self) -> bool:
@@ -66,10 +67,7 @@ class CostlyAnswers:
 
     def note_costly(self, site_id: int, now_s: float) -> None:
         """Note that an answer of this site has been costly."""
-        self._costly_until.pop(site_id, None)
-        self._costly_until[site_id] = now_s + REMEMBERED_S
-        if len(self._costly_until) > MOST_REMEMBERED:
-            del self._costly_until[next(iter(self._costly_until))]
+        self._costly_until.note(site_id, now_s + REMEMBERED_S)
 
     def pop(self) -> Next:
         """Return the answer whose turn it is; its site has the next turn after all others. Raises StopIteration."""
