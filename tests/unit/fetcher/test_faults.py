@@ -204,7 +204,7 @@ def test_a_success_while_many_wait_blames_the_sites(monkeypatch: pytest.MonkeyPa
     assert together(fail) == [False] * OTHERS
 
 
-def test_look_ups_that_fail_wait_for_witnesses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_look_ups_that_fail_wait_for_controls(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many zones fail before any answers: the resolver asks for others, which takes a moment."""
 
     async def fail(known: Reachability) -> list[bool]:
@@ -218,7 +218,7 @@ def test_look_ups_that_fail_wait_for_witnesses(monkeypatch: pytest.MonkeyPatch) 
     assert together(fail) == [False] * 500
 
 
-def test_without_witnesses_many_zones_are_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_controls_many_zones_are_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of one zone are not, however many: their name servers are the same."""
 
     async def fail(known: Reachability) -> list[bool]:

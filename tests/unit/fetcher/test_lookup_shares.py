@@ -156,13 +156,13 @@ def test_a_name_that_was_found_shares_no_fate_with_the_rest_of_its_zone() -> Non
         names.ask("www.shop.example")
 
 
-def test_witnesses_are_found_names_of_zones_that_are_well() -> None:
+def test_controls_are_found_names_of_zones_that_are_well() -> None:
     """One of each zone, in turn."""
     names = Names()
     names.find(*(f"{host}.{zone}.example" for zone in "abcdef" for host in ("x", "y")))
     names.ask("z.a.example")
     names.hang()
-    seen = [{zone_of(host) for host in names.shares.witnesses()} for _ in range(2)]
+    seen = [{zone_of(host) for host in names.shares.controls()} for _ in range(2)]
     assert [len(zones) for zones in seen] == [3, 3]
     assert "a.example" not in set.union(*seen)
 

@@ -232,7 +232,7 @@ def test_500_zones_that_hang_hold_up_no_name_that_was_found(name_server: NameSer
     asyncio.run(ask())
 
 
-def test_a_look_up_without_an_answer_has_witnesses_asked(name_server: NameServer) -> None:
+def test_a_look_up_without_an_answer_has_controls_asked(name_server: NameServer) -> None:
     """By them, the name servers have answered, though no fetch asks for another name any more."""
     answers: list[None] = []
 

@@ -26,7 +26,7 @@ FIRST_WINDOW, WIDEST_WINDOW = 8, 64  # look-ups of one zone
 CERTAIN = 8  # look-ups in a row without an answer, after which the zone is known not to answer
 MOST_WAITING_EACH = 16  # look-ups of one zone that wait, for each place in its window
 MOST_REMEMBERED = 50_000  # zones, and names that were found
-WITNESSES = 3
+CONTROLS = 3
 
 
 class NotLookedUp(Exception):
@@ -156,14 +156,14 @@ class Shares:
         self._take_turns(zone)
         self._go_on()
 
-    def witnesses(self) -> list[str]:
+    def controls(self) -> list[str]:
         """Return names of several zones that were found, the longest ago first: by them, one sees who is to blame."""
         chosen: dict[str, str] = {}
         for host, zone_name in islice(self._found.items(), 100):
             zone = self._zones.get(zone_name)
             if zone is None or not (zone.silence or zone.running):
                 chosen.setdefault(zone_name, host)
-        hosts = list(chosen.values())[:WITNESSES]
+        hosts = list(chosen.values())[:CONTROLS]
         for host in hosts:
             self._found.move_to_end(host)
         return hosts

@@ -64,7 +64,7 @@ class Reachability:
     async def is_our_fault(self, respect: Respect, site: Hashable) -> bool:
         """Note that this piece of `evidence` was not reached, and tell whose fault that is.
 
-        Waits for EVIDENCE_S at most, as for a look-up another may be answered: the resolver asks for witnesses.
+        Waits for EVIDENCE_S at most, as for a look-up another may be answered: the resolver asks for controls.
         """
         episode = self._episodes[respect]
         if not episode.settled.is_set():

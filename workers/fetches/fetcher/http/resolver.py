@@ -25,7 +25,7 @@ MOST_ADDRESSES = 16  # of a host, which are connected to
 MOST_ANSWERS = 64  # of a host, which are looked at
 MOST_WAITING = 1_000  # fetches that wait for look-ups: where more do, none waits for one that has taken long
 SLOW = 0.2  # of the time-out, after which a look-up has taken long
-WITNESSES_EVERY_S = 1.0
+CONTROLS_EVERY_S = 1.0
 KEPT_S = 10.0  # for which answers count: fetches of one host that begin together need one look-up
 MOST_KEPT = 10_000
 
@@ -73,7 +73,7 @@ class GuardedResolver:
     A host has one look-up at a time, which all fetches of the host wait for.
 
     It calls `answered` whenever the name servers have answered in time, with addresses. After a look-up without an
-    answer it asks for some witnesses, once a second: names of other zones that were found before. So `answered` tells
+    answer it asks for some controls, once a second: names of other zones that were found before. So `answered` tells
     whether a site's name servers are to blame or ours, also where fetches look nothing else up.
     """
 
@@ -88,8 +88,8 @@ class GuardedResolver:
         # By host, each with its end on the loop's clock.
         self._kept: Remembered[str, tuple[float, Answers]] = Remembered(MOST_KEPT)
         self._waiting = 0
-        self._next_witnesses_at = 0.0
-        self._asks_witnesses = False
+        self._next_controls_at = 0.0
+        self._asks_controls = False
 
     async def resolve(self, host: str, port: int) -> list[AddrInfo]:
         """Return the permitted addresses of both families, in the system's order, as `socket.getaddrinfo` does.
@@ -227,16 +227,16 @@ class GuardedResolver:
         )
 
     def _doubt(self) -> None:
-        """Ask for witnesses soon."""
-        if not self._asks_witnesses:
-            self._asks_witnesses = True
+        """Ask for controls soon."""
+        if not self._asks_controls:
+            self._asks_controls = True
             loop = asyncio.get_running_loop()
-            loop.call_at(max(loop.time(), self._next_witnesses_at), self._ask_witnesses)
+            loop.call_at(max(loop.time(), self._next_controls_at), self._ask_controls)
 
-    def _ask_witnesses(self) -> None:
-        self._asks_witnesses = False
-        self._next_witnesses_at = asyncio.get_running_loop().time() + WITNESSES_EVERY_S
-        for host in self._shares.witnesses():
+    def _ask_controls(self) -> None:
+        self._asks_controls = False
+        self._next_controls_at = asyncio.get_running_loop().time() + CONTROLS_EVERY_S
+        for host in self._shares.controls():
             if host not in self._lookups:
                 with suppress(NotLookedUp, LookupTimedOut):
                     self._withdraw(self._begin(host))
