@@ -13,7 +13,10 @@ from workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
 MOST_OF_HANDSHAKE = 2**18  # bytes
-MOST_SILENT = 64  # records of TLS without text, while one answer or none comes: tickets, new keys
+MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
+SMALL = 256  # bytes: records of TLS that are smaller on average cost more than their length explains
+FREE_SMALL = 2_000  # of them, which cost some milliseconds
+MOST_SMALL = 2**16  # each takes a microsecond or two, whatever it says
 
 
 class TooManyBytes(Exception):
@@ -48,6 +51,11 @@ class Channel:
     def is_clean(self) -> bool:
         """Tell whether all is sent that was to be sent, and nothing has come in part."""
         return not self._unsent and (self._tls is None or self._tls.is_between_records)
+
+    @property
+    def is_costly(self) -> bool:
+        """Tell whether what came takes more time to read than its length explains, as it is cut into many records."""
+        return self._small_records() > FREE_SMALL
 
     @property
     def says_end(self) -> bool:
@@ -144,8 +152,14 @@ class Channel:
         else:
             if self.is_watched and self._tls.is_ended:
                 self._ended(None)
-            elif self.is_watched and self._tls.records - self._texts > MOST_SILENT:
+            elif self.is_watched and (
+                self._tls.records - self._texts > MOST_SILENT or self._small_records() > MOST_SMALL
+            ):
                 self._ended(TooManyBytes())
+
+    def _small_records(self) -> int:
+        """Return how many records came beyond those that the length explains."""
+        return self._tls.records - self._came // SMALL if self._tls else 0
 
     def _send_later(self, unsent: bytes) -> None:
         self._unsent += unsent

@@ -182,7 +182,7 @@ class Connection:
         self._reads += 1
         if self._holder and not self._holder.hold(reader, self._go_on):
             channel.unwatch()
-        elif reader.is_costly():
+        elif reader.is_costly() or channel.is_costly:
             channel.unwatch()
             self._slow_reads.enter(self._go_on)
         elif self._reads > MANY_READS:

@@ -1,0 +1,175 @@
+"""Records of TLS: however a site cuts its answer into them, and whatever else it sends, reading takes little time."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+import uvloop
+
+from tests.unit.wire.pairs import pair, until
+from tests.unit.wire.test_connection import Unbounded, request
+from tests.unit.wire.tls_sites import HANDSHAKE, TEXT, TICKET, Records, secured_pair
+from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
+from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_SILENT, MOST_SMALL
+from workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
+from workers.fetches.fetcher.wire.tls import RECORD, Tls, context
+
+LONGEST_S = 0.2  # of the processor, on a machine that is twice as slow as it should be
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+
+def answered(written: Callable[[Records], bytes]) -> tuple[AnswerReader, Exception | None, float]:
+    """Have a site write these records for an answer; returns what came of it, and the time of the loop's thread."""
+
+    async def act() -> tuple[AnswerReader, Exception | None, float]:
+        connection, site, records = await secured_pair()
+        answer, error = written(records), None
+        reader = request(connection, Unbounded(), 5 * 2**20)
+        site.setblocking(True)
+        writing = threading.Thread(target=lambda: _send(site.sendall, answer))
+        writing.start()
+        began_at = time.thread_time()
+        try:
+            await asyncio.wait_for(connection.answer(), 60)
+        except AnswerTooLarge as large:
+            error = large
+        took_s = time.thread_time() - began_at
+        connection.close()
+        writing.join()
+        site.close()
+        return reader, error, took_s
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(act())
+
+
+def _send(send: Callable[[bytes], object], data: bytes) -> None:
+    with suppress(OSError):  # it is closed meanwhile
+        send(data)
+
+
+def with_silent(records: Records, silent: Callable[[], bytes], number: int) -> bytes:
+    """Return an answer in whose middle so many records say nothing."""
+    begun = records.record(HEAD % 4 + b"pa")
+    return begun + b"".join(silent() for _ in range(number)) + records.record(b"ge")
+
+
+SILENT: dict[str, Callable[[Records], Callable[[], bytes]]] = {
+    "tickets": lambda records: lambda: records.record(TICKET, HANDSHAKE),
+    "full of tickets": lambda records: lambda: records.record(TICKET * (RECORD // len(TICKET)), HANDSHAKE),
+    "new keys": lambda records: records.new_keys,
+}
+
+
+@pytest.mark.parametrize("what", SILENT)
+def test_records_that_say_nothing_are_counted(what: str) -> None:
+    """A few come beside an answer; more than that end it, before they take long."""
+    reader, error, _ = answered(lambda records: with_silent(records, SILENT[what](records), MOST_SILENT))
+    assert (bytes(reader.body), error) == (b"page", None)
+    _, error, took_s = answered(lambda records: with_silent(records, SILENT[what](records), 5_000))
+    assert isinstance(error, AnswerTooLarge)
+    assert took_s < LONGEST_S
+
+
+def test_an_answer_in_records_of_one_byte_is_read() -> None:
+    """Some servers flush each piece that a page is made of."""
+    size = 5_000
+    reader, error, _ = answered(
+        lambda records: b"".join(records.record(bytes([byte])) for byte in HEAD % size + b"x" * size)
+    )
+    assert (len(reader.body), error) == (size, None)
+
+
+def test_an_answer_in_very_many_small_records_has_an_end() -> None:
+    """Each takes as long as one of full size; so there are as many as take a tenth of a second, beside its length."""
+    size = 2 * MOST_SMALL
+    reader, error, took_s = answered(
+        lambda records: records.record(HEAD % size) + b"".join(records.record(b"x") for _ in range(size))
+    )
+    assert isinstance(error, AnswerTooLarge)
+    assert len(reader.body) > MOST_SMALL / 2
+    assert took_s < LONGEST_S
+
+
+def test_small_records_are_read_in_turn() -> None:
+    """As small chunks are: many answers of that kind do not take the loop."""
+
+    async def act() -> None:
+        connection, site, records = await secured_pair()
+        request(connection, Unbounded(), 5 * 2**20)
+        reading = asyncio.ensure_future(connection.answer())
+        await asyncio.get_running_loop().sock_sendall(
+            site, records.record(HEAD % 100_000) + b"".join(records.record(b"x") for _ in range(4_000))
+        )
+        await until(lambda: connection._open_channel.is_costly)
+        assert connection._slow_reads._is_running
+        site.close()
+        connection.close()
+        with suppress(asyncio.CancelledError):
+            reading.cancel()
+            await reading
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(act(), 20))
+
+
+@pytest.mark.parametrize("what", SILENT)
+def test_before_the_request_too_much_that_says_nothing_closes_the_connection(what: str) -> None:
+    """Nothing is sent; a ticket alone is no matter."""
+
+    async def act() -> None:
+        for number, closes in ((1, False), (MOST_SILENT + 1, True)):
+            connection, site, records = await secured_pair()
+            silent = SILENT[what](records)
+            site.sendall(b"".join(silent() for _ in range(number)))
+            if closes:
+                await until(lambda: connection.state is State.CLOSED)  # noqa: B023  it is awaited here
+            else:
+                await connection.sleep(0.05)
+                connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
+            connection.close()
+            site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(act(), 20))
+
+
+def test_an_answer_before_the_request_closes_the_connection_by_tls_as_well() -> None:
+    """Nobody has asked for it."""
+
+    async def act() -> None:
+        connection, site, records = await secured_pair()
+        site.sendall(records.record(HEAD % 0, TEXT))
+        with pytest.raises(ConnectionClosedEarly):
+            connection.prepare(b"GET / HTTP/1.1\r\n\r\n")
+        site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(act())
+
+
+def test_a_handshake_has_an_end() -> None:
+    """However much a site says in it, it is not read until the time-out."""
+
+    class Endless(Tls):
+        """A handshake that asks for more whatever has come."""
+
+        def shake(self) -> bool:
+            return False
+
+    async def act() -> None:
+        connection, site = pair(opens=False)
+        site.setblocking(False)
+        shaking = asyncio.ensure_future(connection.secure(Endless(context(), "127.0.0.1")))
+        writing = asyncio.ensure_future(asyncio.get_running_loop().sock_sendall(site, bytes(100 * MOST_OF_HANDSHAKE)))
+        with pytest.raises(ConnectionResetError, match="too much for a TLS handshake"):
+            await shaking
+        writing.cancel()
+        await asyncio.wait([writing])
+        connection.close()
+        site.close()
+
+    asyncio.run(asyncio.wait_for(act(), 20))
