@@ -48,6 +48,7 @@ SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind o
 OUTAGE_S = 3_600.0
 NO_ANSWER = "the site closed the connection without an answer"
 MOST_REMEMBERED = 10_000  # fetches, of each kind
+TIMED_OUT = 408  # the site has waited for a request in vain, and closes the connection (RFC 9110, 15.5.9)
 CLOSINGS = 5  # how often a request that a site closes its kept connection on is sent again at no cost
 REOPENINGS = 2  # how often a connection that was closed while it waited for its slot is replaced
 
@@ -176,6 +177,8 @@ class Session:
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
         self._answered(attempt.job, reader.status_code, reader.headers)
+        if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_closing(attempt):
+            return Snoozed(job=attempt.job, slot_used=True)
         return attempt.answer(reader) if cut is None else await self._cut(attempt, reader, cut)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
@@ -189,15 +192,20 @@ class Session:
     def _no_answer(self, attempt: Attempt) -> Event:
         """Return the event of an attempt whose request was written, and got no answer at all.
 
-        A site may close a connection that has waited for the next request just when the request comes, which is
-        nobody's fault. So it counts nothing, CLOSINGS times at most: in the end a new connection is tried.
+        Where that is nobody's fault, it counts nothing.
         """
-        job = attempt.job
-        closings = self._closed_on.pop(job.fetch_id, 0)
+        return Snoozed(job=attempt.job, slot_used=True) if self._is_closing(attempt) else attempt.failure(NO_ANSWER)
+
+    def _is_closing(self, attempt: Attempt) -> bool:
+        """Tell whether the site has closed a kept connection just when the request came: CLOSINGS times at most.
+
+        In the end a new connection is tried.
+        """
+        closings = self._closed_on.pop(attempt.job.fetch_id, 0)
         if not attempt.is_reused or closings >= CLOSINGS:
-            return attempt.failure(NO_ANSWER)
-        self._closed_on.note(job.fetch_id, closings + 1)
-        return Snoozed(job=job, slot_used=True)
+            return False
+        self._closed_on.note(attempt.job.fetch_id, closings + 1)
+        return True
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
         """Return the event of an attempt that ended by this error; what is our fault counts nothing, and has us rest.

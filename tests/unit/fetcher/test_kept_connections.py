@@ -1,0 +1,175 @@
+"""Kept connections: which answers end theirs, and what a 408 in answer to our request means."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from ipaddress import ip_network
+
+import pytest
+import uvloop
+
+from ratelimit import clock
+from ratelimit.pacing import Confirmation, Run
+from workers.fetches.addresses import Allowed
+from workers.fetches.fetcher.http.session import Session
+from workers.fetches.fetcher.in_flight import Batch, HeldJob
+from workers.fetches.jobs import Answer, Event, Job, Snoozed
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+WAITED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Site:
+    """It answers the requests of each connection in turn, and goes on listening there whatever it has said."""
+
+    def __init__(self, *scripts: Sequence[bytes]) -> None:
+        self.requests: list[int] = []  # of each connection
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+        self._scripts = scripts
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                accepted, _ = self._listener.accept()
+                self.requests.append(0)
+                threading.Thread(target=self._serve, args=(accepted, len(self.requests) - 1), daemon=True).start()
+
+    def _serve(self, accepted: socket.socket, place: int) -> None:
+        script = self._scripts[min(place, len(self._scripts) - 1)]
+        with accepted, suppress(OSError):
+            while accepted.recv(10_000):
+                answer = script[min(self.requests[place], len(script) - 1)]
+                self.requests[place] += 1
+                accepted.sendall(answer)
+
+
+@contextmanager
+def site_of(*scripts: Sequence[bytes]) -> Iterator[Site]:
+    site = Site(*scripts)
+    try:
+        yield site
+    finally:
+        site.close()
+
+
+def events_of(site: Site, number: int, answered: list[int] | None = None) -> list[Event]:
+    """Have one session request the site's page so often, one request after the other."""
+
+    async def act() -> list[Event]:
+        session = Session(
+            Allowed(networks=(ip_network("127.0.0.0/8"),)),
+            lambda _job, status, _headers: (answered if answered is not None else []).append(status),
+            lambda *_: None,
+            lambda *_: None,
+        )
+        try:
+            return [await session.fetch(held(site.url)) for _ in range(number)]
+        finally:
+            session.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(asyncio.wait_for(act(), 20))
+
+
+def held(url: str) -> HeldJob:
+    first = clock.now()
+    confirmation = Confirmation(asked_at=first + 60)
+    job = Job(
+        fetch_id=1,
+        url=url,
+        redirects=0,
+        attempts=0,
+        max_attempts=1,
+        site_id=1,
+        site="site",
+        slot_id=1,
+        start_at=first,
+        run=Run(interval_s=0.0, burst=1, start_until=first + 5, use_until=first + 5, confirmation=confirmation),
+    )
+    return HeldJob(job=job, batch=Batch([job]))
+
+
+def with_head(*lines: bytes, version: bytes = b"1.1") -> bytes:
+    return b"\r\n".join([b"HTTP/" + version + b" 200 OK", b"Content-Length: 4", *lines, b"", b"page"])
+
+
+ENDING = {
+    "close": with_head(b"Connection: close"),
+    "in capitals": with_head(b"CONNECTION: CLOSE"),
+    "in a list": with_head(b"Connection: foo, close"),
+    "first in a list": with_head(b"Connection: close, foo"),
+    "in a list without blanks": with_head(b"Connection: foo,close,bar"),
+    "in the second line": with_head(b"Connection: foo", b"Connection: close"),
+    "in the first line of two": with_head(b"Connection: close", b"Connection: foo"),
+    "beside keep-alive": with_head(b"Connection: keep-alive, close"),
+    "in a line before keep-alive": with_head(b"Connection: close", b"Connection: keep-alive"),
+    "with a blank behind": with_head(b"Connection: close \t"),
+    "HTTP/1.0": with_head(version=b"1.0"),
+    "HTTP/1.0, to be closed": with_head(b"Connection: close", version=b"1.0"),
+    "more than its body": PAGE + b"x",
+    "a second answer": PAGE + PAGE,
+    "two equal lengths": with_head(b"Content-Length: 4"),
+    "a line that is none": with_head(b"what is this"),
+}
+KEEPING = {
+    "nothing said": PAGE,
+    "keep-alive": with_head(b"Connection: keep-alive"),
+    "HTTP/1.0 that keeps it": with_head(b"Connection: Keep-Alive", version=b"1.0"),
+    "an option that only begins so": with_head(b"Connection: closed"),
+    "of a proxy's own": with_head(b"Proxy-Connection: foo"),
+    "nothing to say": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "nothing new": b"HTTP/1.1 304 Not Modified\r\nContent-Length: 400\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("what", ENDING)
+def test_a_connection_that_is_to_be_closed_carries_no_other_request(what: str) -> None:
+    """However it is said, and even where the site would go on listening."""
+    with site_of([ENDING[what]]) as site:
+        events = events_of(site, 3)
+    assert [type(event) for event in events] == [Answer] * 3
+    assert site.requests == [1, 1, 1]
+
+
+@pytest.mark.parametrize("what", KEEPING)
+def test_other_connections_carry_the_next_request(what: str) -> None:
+    """Nothing is opened anew that need not be."""
+    with site_of([KEEPING[what]]) as site:
+        events = events_of(site, 3)
+    assert [type(event) for event in events] == [Answer] * 3
+    assert site.requests == [3]
+
+
+def test_a_408_on_a_kept_connection_is_the_end_of_the_sites_wait() -> None:
+    """It gave the connection up as our request came, which is asked again on a new one, and counts nothing."""
+    answered: list[int] = []
+    with site_of([PAGE, WAITED], [PAGE]) as site:
+        events = events_of(site, 3, answered)
+    assert [type(event) for event in events] == [Answer, Snoozed, Answer]
+    assert isinstance(events[1], Snoozed)
+    assert events[1].slot_used
+    assert site.requests == [2, 1]
+    assert answered == [200, 408, 200], "a site that is refusing so is heard"
+
+
+def test_a_408_on_a_new_connection_is_an_answer() -> None:
+    """The site has not waited: it says that of our request."""
+    with site_of([WAITED]) as site:
+        events = events_of(site, 2)
+    assert [event.status_code for event in events if isinstance(event, Answer)] == [408, 408]
+
+
+def test_a_408_that_keeps_its_connection_is_an_answer() -> None:
+    """It has not given the connection up."""
+    with site_of([PAGE, WAITED.replace(b"Connection: close\r\n", b"")]) as site:
+        events = events_of(site, 2)
+    assert [event.status_code for event in events if isinstance(event, Answer)] == [200, 408]
