@@ -207,6 +207,8 @@ class AnswerReader:
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
         self.part = Part.NOTHING if self._is_whole else Part.BODY
+        # Where the body ends is settled: what its trailers say of that counts no more (RFC 9110, 6.5.1).
+        self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_chunked_length=True)
 
     # --- bodies ---
 
