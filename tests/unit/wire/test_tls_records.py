@@ -13,7 +13,7 @@ from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
 from tests.unit.wire.tls_sites import HANDSHAKE, TEXT, TICKET, Records, secured_pair
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
-from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_SILENT, MOST_SMALL
+from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
 from workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
 from workers.fetches.fetcher.wire.tls import RECORD, Tls, context
 
@@ -170,6 +170,42 @@ def test_a_handshake_has_an_end() -> None:
         writing.cancel()
         await asyncio.wait([writing])
         connection.close()
+        site.close()
+
+    asyncio.run(asyncio.wait_for(act(), 20))
+
+
+def test_a_site_that_has_tls_answer_again_and_again_is_given_up() -> None:
+    """By TLS 1.2, one record may ask 4,000 times for a new handshake; each refusal would wait for it to be read."""
+
+    class Talkative(Tls):
+        """It has much to say to whatever comes, once it has begun."""
+
+        talks = False
+
+        def shake(self) -> bool:
+            return True
+
+        def write(self, text: bytes) -> bytes:
+            return text
+
+        def read(self) -> bytes:
+            return b""
+
+        def to_send(self) -> bytes:
+            return b"x" * (MOST_REPLY + 1) * self.talks
+
+    async def act() -> None:
+        connection, site = pair(opens=False)
+        tls = Talkative(context(), "127.0.0.1")
+        await connection.secure(tls)
+        connection.open()
+        request(connection, Unbounded())
+        tls.talks = True
+        site.sendall(b"x")
+        with pytest.raises(AnswerTooLarge):
+            await connection.answer()
+        assert connection.state is State.CLOSED
         site.close()
 
     asyncio.run(asyncio.wait_for(act(), 20))

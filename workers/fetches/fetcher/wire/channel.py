@@ -14,6 +14,7 @@ from workers.fetches.fetcher.wire.tls import Tls
 READ = 2**16
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
+MOST_REPLY = 2**12  # bytes by which TLS answers what one read brought: a record may ask 4,000 times for new keys
 SMALL = 256  # bytes: records of TLS that are smaller on average cost more than their length explains
 FREE_SMALL = 2_000  # of them, which cost some milliseconds
 MOST_SMALL = 2**16  # each takes a microsecond or two, whatever it says
@@ -145,7 +146,9 @@ class Channel:
             self._texts += len(texts)
             if texts:  # at once, as if they had come without TLS
                 self._received(memoryview(b"".join(texts)))
-            if self.is_watched and (reply := self._tls.to_send()):
+            if self.is_watched and len(reply := self._tls.to_send()) > MOST_REPLY:
+                self._ended(TooManyBytes())
+            elif self.is_watched and reply:
                 self._send_later(reply)
         except ssl.SSLError as error:
             self._ended(error)
