@@ -63,6 +63,7 @@ class Job:
     correlation_id: str = ""  # of what asked for it
     traceparent: str = ""  # the same, for spans
     first_url: str = ""  # of one that was redirected: the URL as it was asked for
+    losses: int = 0  # how often it was lost with a fetcher
 
     @property
     def named(self) -> dict[str, object]:

@@ -72,7 +72,13 @@ class Fetch(Traced):
         null=True, help_text="not_before as it was before the wait for robots.txt: the fetch's place in the queue"
     )
     attempts = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="attempts that ended, or were lost with a fetcher"
+        default=0, db_default=0, help_text="attempts that ended, and losses that count as one"
+    )
+    losses = models.IntegerField(
+        default=0, db_default=0, help_text="how often it was lost with a fetcher; not each time counts as an attempt"
+    )
+    in_hand = models.BooleanField(
+        default=False, db_default=False, help_text="its fetcher reads or stores its answer, and no other one, right now"
     )
     max_attempts = models.PositiveSmallIntegerField(default=5)
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.

@@ -9,11 +9,12 @@ import pytest
 from django.conf import LazySettings
 from django.db import connections, transaction
 
-from tests.integration.conftest import Eventually, Message, WaitersOf
+from tests.integration.conftest import Eventually, Message, WaitersOf, database_now
 from tests.integration.fetching import running
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher.results import writer as writing
 from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.store import take_in_hand
 from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.jobs import Answer, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import Fetch, State
@@ -137,6 +138,35 @@ def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
     assert rows[cut.fetch_id].error == "the connection was reset (attempt 5 of 5)"
     assert rows[cut.fetch_id].status_code == 200
     assert {arguments for _, arguments in messages} >= {(job.fetch_id,) for job in (cut, large, missing)}
+
+
+def test_postgresql_knows_which_suspect_is_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Committed before it is read, and no more once it is stored: what its fetcher dies of then is another one."""
+    jobs = running(4)
+    seen: list[list[int]] = []
+
+    def looked(event: Any, **options: Any) -> Outcome:
+        seen.append([*Fetch.objects.filter(in_hand=True).values_list("pk", flat=True)])
+        return judge(event, **options)
+
+    monkeypatch.setattr(writing, "judge", looked)
+    writer = Writer(lambda _count, _reservations: None)
+    for job in jobs:
+        writer.put(answer(replace(job, losses=writing.SUSPECT_LOSSES)))
+    assert writer.close(20)
+    assert seen == [[job.fetch_id] for job in jobs]
+    assert set(Fetch.objects.values_list("state", "in_hand", "losses")) == {(State.DONE, False, 0)}
+
+
+@pytest.mark.parametrize("taken_back", [True, False])
+def test_what_was_taken_back_or_cancelled_is_not_taken_in_hand(taken_back: bool) -> None:
+    [job] = running()
+    if taken_back:
+        Fetch.objects.update(slot_id=job.slot_id + 1)
+    else:
+        Fetch.objects.update(state=State.CANCELLED, finished_at=database_now())
+    assert not take_in_hand(fetch_id=job.fetch_id, slot_id=job.slot_id)
+    assert not Fetch.objects.get().in_hand
 
 
 def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:

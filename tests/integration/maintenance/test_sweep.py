@@ -26,6 +26,8 @@ from workers import task_names
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
+from workers.fetches.fetcher.results import store
+from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
 from workers.fetches.maintenance import sweep as sweeping
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
@@ -55,6 +57,11 @@ def running(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None
     return ids
 
 
+def take_in_hand(fetch: Fetch) -> None:
+    """Have the fetcher that holds the fetch note that it has this one in hand."""
+    assert store.take_in_hand(fetch_id=fetch.pk, slot_id=fetch.slot_id or 0)
+
+
 def expire() -> None:
     """Have every lease run out, and every slot lie as far back."""
     Fetch.objects.update(lease_until=F("lease_until") - HOUR)
@@ -76,13 +83,13 @@ def lost_process(monkeypatch: pytest.MonkeyPatch) -> Process:
 
 @pytest.mark.usefixtures("lost_process")
 def test_what_a_lost_process_holds_is_taken_back_when_its_run_is_over() -> None:
-    """Not before: the process may wake up, and would start it in its slot. An attempt counts, as at a lease's end."""
+    """Not before: the process may wake up, and would start it in its slot. No attempt counts, as at a lease's end."""
     ids = running(3)
     assert sweep() == 0
     Slot.objects.update(start_time=F("start_time") - HOUR, use_until=F("use_until") - HOUR)
     with capture_logs() as logs:
         assert sweep() == 3
-    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", "attempts")) == {(State.QUEUED, 1)}
+    assert set(Fetch.objects.filter(pk__in=ids).values_list("state", "attempts")) == {(State.QUEUED, 0)}
     assert [(log["event"], log["process"], log["fetches"]) for log in logs if log["event"] == "process_lost"] == [
         ("process_lost", "fetcher@here", 3)
     ]
@@ -145,6 +152,7 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
     assert sweep() == 3
     for fetch in Fetch.objects.all():
         assert (fetch.state, fetch.attempts, fetch.slot_id, fetch.lease_until) == (State.QUEUED, 0, None, None)
+        assert fetch.losses == 0
         assert fetch.not_before <= before
     assert Slot.objects.filter(released_at__isnull=False).count() == 3
     assert Site.objects.get().has_backlog
@@ -152,14 +160,16 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
     assert sweep() == 0
 
 
-def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
-    """A fetch that ran may have been sent: an attempt counts, its slot is used, and it waits before the next."""
-    running(3)
+def test_a_lost_fetcher_costs_an_attempt_of_what_it_had_in_hand() -> None:
+    """All that it held may have been sent: slots are used, and each waits a while. For no robots.txt, though."""
+    in_hand, *_ = running(3)
+    take_in_hand(Fetch.objects.get(pk=in_hand))
     expire()
     assert sweep() == 3
     now = database_now()
     for fetch in Fetch.objects.all():
-        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, 1, None)
+        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, int(fetch.pk == in_hand), None)
+        assert (fetch.losses, fetch.in_hand, fetch.due_since) == (1, False, None)
         assert "died" in fetch.error
         assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
     assert Slot.objects.filter(finished_at__isnull=False).count() == 3
@@ -168,6 +178,7 @@ def test_a_lost_fetcher_costs_an_attempt_and_a_back_off() -> None:
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
     """A fetch that kills its fetcher each time ends, and its `on_done` is called."""
     [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
+    take_in_hand(Fetch.objects.get())
     expire()
     messages.clear()
     assert sweep() == 1
@@ -180,9 +191,9 @@ def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Messag
 
 
 def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
-    """Each loss counts, so that max_attempts bounds what can be lost."""
+    """Beyond so many losses each one counts, so that max_attempts bounds what can be lost."""
     [fetch_id] = running(max_attempts=3)
-    for attempts in (1, 2):
+    for attempts in (*[0] * UNCOUNTED_LOSSES, 1, 2):
         expire()
         assert sweep() == 1
         assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.QUEUED, attempts)
@@ -205,11 +216,12 @@ def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
-    """However many run together, each lost fetch loses one attempt."""
+    """However many run together, each fetch is lost once."""
     running(60)
+    Fetch.objects.update(in_hand=True)
     expire()
     in_threads(3, lambda _number: sweep())
-    assert set(Fetch.objects.values_list("state", "attempts")) == {(State.QUEUED, 1)}
+    assert set(Fetch.objects.values_list("state", "attempts", "losses")) == {(State.QUEUED, 1, 1)}
 
 
 def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message]) -> None:

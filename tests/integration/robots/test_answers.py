@@ -148,7 +148,7 @@ def test_what_cannot_be_parsed_is_unreachable(monkeypatch: pytest.MonkeyPatch) -
 def test_one_whose_fetchers_die_is_unreachable() -> None:
     """Also where sweep ends it: no fetch waits for ever for a robots.txt that a killed fetcher was asking for."""
     asked_for()
-    Fetch.objects.filter(is_robots=True).update(attempts=2, lease_until=database_now() - HOUR)
+    Fetch.objects.filter(is_robots=True).update(attempts=2, in_hand=True, lease_until=database_now() - HOUR)
     assert sweep() == 1
     file = RobotsFile.objects.get()
     assert file.state == RobotsState.UNREACHABLE

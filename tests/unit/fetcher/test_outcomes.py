@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ratelimit.pacing import Confirmation, Run
 from workers.backoff import backoff_s
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, lost
+from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_LOSSES, lost
 from workers.fetches.fetcher.results.outcomes import judge as judge_with
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
@@ -134,20 +136,67 @@ def test_trouble_that_lasts_is_waited_out(attempts: int, state: State) -> None:
     assert outcome.delay_s == (60 + backoff_s(2, CHANCE) if state == State.QUEUED else 0)
 
 
+def lost_with(
+    *,
+    was_running: bool = True,
+    attempts: int = 0,
+    max_attempts: int = 3,
+    losses: int = 0,
+    in_hand: bool = False,
+    chance: float = CHANCE,
+) -> Outcome:
+    return lost(
+        fetch_id=7,
+        slot_id=70,
+        was_running=was_running,
+        attempts=attempts,
+        max_attempts=max_attempts,
+        losses=losses,
+        in_hand=in_hand,
+        chance=chance,
+    )
+
+
 def test_a_lost_message_counts_nothing() -> None:
     """A fetch that was reserved but never claimed has made no attempt, even where one is all it has."""
-    outcome = lost(fetch_id=7, slot_id=70, was_running=False, attempts=0, max_attempts=1, chance=CHANCE)
+    outcome = lost_with(was_running=False, max_attempts=1, losses=99, in_hand=True)
     assert outcome == Outcome(
         fetch_id=7, slot_id=70, state=State.QUEUED, attempted=False, slot_used=False, is_lost=True
     )
 
 
-@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
-def test_a_lost_fetcher_costs_an_attempt(attempts: int, state: State) -> None:
-    """A fetch whose fetcher died may have been sent: attempt and slot count, the last is final."""
-    outcome = lost(fetch_id=7, slot_id=70, was_running=True, attempts=attempts, max_attempts=3, chance=CHANCE)
-    assert (outcome.state, outcome.attempted, outcome.slot_used) == (state, True, True)
+@pytest.mark.parametrize("losses", [0, 1, 2, UNCOUNTED_LOSSES - 1])
+def test_what_a_dead_fetcher_held_counts_nothing(losses: int) -> None:
+    """The fetch may have been sent: its slot counts. It waits for longer each time, but for no robots.txt."""
+    outcome = lost_with(attempts=2, losses=losses)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, True)
+    assert outcome.delay_s == backoff_s(losses + 1, CHANCE)
     assert "died" in outcome.error
+
+
+@pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
+@pytest.mark.parametrize(("losses", "in_hand"), [(0, True), (2, True), (UNCOUNTED_LOSSES, False)])
+def test_what_a_dead_fetcher_had_in_hand_costs_an_attempt(
+    losses: int, in_hand: bool, attempts: int, state: State
+) -> None:
+    """It may have died of it. So does a fetch that was lost too often. The last attempt is final."""
+    outcome = lost_with(attempts=attempts, losses=losses, in_hand=in_hand)
+    assert (outcome.state, outcome.attempted, outcome.slot_used) == (state, True, True)
+    assert outcome.delay_s == (backoff_s(2, CHANCE) if state == State.QUEUED else 0)
+    assert "died" in outcome.error
+
+
+@given(deaths=st.lists(st.booleans()), max_attempts=st.integers(1, 20), chance=st.floats(0, 1, exclude_max=True))
+def test_a_fetch_that_is_lost_each_time_ends(deaths: list[bool], max_attempts: int, chance: float) -> None:
+    """Whether in hand or not: after `max_attempts` losses that count, and UNCOUNTED_LOSSES others at most."""
+    attempts, in_hand = 0, iter([*deaths, *[False] * (UNCOUNTED_LOSSES + max_attempts)])
+    for losses, had in enumerate(in_hand):
+        outcome = lost_with(attempts=attempts, max_attempts=max_attempts, losses=losses, in_hand=had, chance=chance)
+        attempts += outcome.attempted
+        if outcome.state == State.FAILED:
+            break
+    assert attempts == max_attempts
+    assert losses < UNCOUNTED_LOSSES + max_attempts
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -64,6 +64,7 @@ class ClaimedFetch(NamedTuple):
     correlation_id: str
     traceparent: str
     first_url: str  # empty where it was not redirected
+    losses: int
 
 
 class Successor(NamedTuple):
@@ -81,6 +82,7 @@ class Successor(NamedTuple):
     correlation_id: str
     traceparent: str
     first_url: str  # empty where it was not redirected
+    losses: int
 
 
 def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
@@ -131,6 +133,7 @@ def claim(slot_ids: list[int], confirmation: Confirmation) -> list[Job]:
                 correlation_id=row.correlation_id,
                 traceparent=row.traceparent,
                 first_url=row.first_url,
+                losses=row.losses,
             )
         )
     try:
@@ -192,6 +195,7 @@ def _following(job: Job, row: Successor) -> Job:
         correlation_id=row.correlation_id,
         traceparent=row.traceparent,
         first_url=row.first_url,
+        losses=row.losses,
     )
 
 
@@ -255,9 +259,14 @@ def reconnecting(do: Callable[..., Result], *arguments: object) -> Result:
 
 def longest_hold_s() -> float:
     """Return how many seconds after its slot a fetcher may still hold a fetch: all deadlines, and storing."""
+    return longest_answer_s() + STORING
+
+
+def longest_answer_s() -> float:
+    """Return how many seconds after its slot the answer to a fetch has to be there, to be stored in time."""
     deadlines = (
         settings.WEIR_FETCH_DNS_TIMEOUT,
         settings.WEIR_FETCH_CONNECT_TIMEOUT,
         settings.WEIR_FETCH_TIMEOUT,
     )
-    return float(sum(deadlines) + STORING)
+    return float(sum(deadlines))

@@ -39,6 +39,8 @@ class LostFetch(NamedTuple):
     state: str
     attempts: int
     max_attempts: int
+    losses: int
+    in_hand: bool
 
 
 class LostProcess(NamedTuple):
@@ -66,6 +68,8 @@ def sweep() -> int:
                     was_running=row.state == State.RUNNING,
                     attempts=row.attempts,
                     max_attempts=row.max_attempts,
+                    losses=row.losses,
+                    in_hand=row.in_hand,
                     chance=random(),  # noqa: S311  jitter
                 )
                 for row in rows

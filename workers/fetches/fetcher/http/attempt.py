@@ -19,7 +19,8 @@ from django.conf import settings
 
 from ratelimit import clock
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Respect, SocketAddress
+from workers.fetches.fetcher.claim import longest_answer_s
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime, Respect, SocketAddress
 from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.reachability import Reachability
@@ -64,6 +65,7 @@ class Attempt:
         self._address = ""
         self._left_s = settings.WEIR_FETCH_TIMEOUT
         self._deadline: asyncio.TimerHandle | None = None  # of the answer
+        self._giving_up: asyncio.TimerHandle | None = None  # of an answer that has waited for memory
         self._held = held
         self._shared = shared
         self._site_is_slow = shared.openings.are_known_slow(self.job.site_id)
@@ -132,6 +134,8 @@ class Attempt:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
         self._missing.cancel()
         self._stop_counting()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         self.memory.drop()
         if self.started_at is not None:
             self._shared.unanswered.ended(self.job.site_id, self._address)
@@ -139,7 +143,8 @@ class Attempt:
     def hold(self, reader: AnswerReader, read_on: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be read now; if not, `read_on` is called when it may.
 
-        No time is counted meanwhile, as that is not the site's fault.
+        No time is counted meanwhile, as that is not the site's fault. Where it takes so long that the lease would run
+        out, the answer is given up.
         """
 
         def go_on() -> None:
@@ -149,6 +154,7 @@ class Attempt:
         has_room = self.memory.has_room(reader, go_on)
         if not has_room:
             self._stop_counting()
+            self._give_up_in_time()
         return has_room
 
     def answer(self, reader: AnswerReader, cut: str = "") -> Answer:
@@ -189,6 +195,13 @@ class Attempt:
             self._left_s = max(0.0, self._deadline.when() - asyncio.get_running_loop().time())
             self._deadline.cancel()
             self._deadline = None
+
+    def _give_up_in_time(self) -> None:
+        """See that the answer ends while its lease still leaves the time for storing."""
+        if self._giving_up is None and self._connection:
+            left_s = self.job.run.start_until + longest_answer_s() - clock.now()
+            error = NoRoomInTime("no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)")
+            self._giving_up = asyncio.get_running_loop().call_later(max(0.0, left_s), self._connection.fail, error)
 
     def _times_ms(self) -> tuple[float | None, float | None]:
         if self.started_at is None:

@@ -34,6 +34,10 @@ class ConnectionTooSlow(Exception):
     """The connection took longer to open than its slot could wait."""
 
 
+class NoRoomInTime(MemoryError):
+    """The answer waited so long for memory that is held by others that it could no longer be stored in time."""
+
+
 class LookupTimedOut(OSError):
     """The name servers did not answer in time."""
 
@@ -82,8 +86,8 @@ def fault_of(
     """
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
-    if isinstance(error, ConnectionTooSlow):
-        return Fault(error=str(error))
+    if isinstance(error, (ConnectionTooSlow, NoRoomInTime)):
+        return Fault(error=str(error), party=Party.OURS if _has_run_out(error) else Party.SITE)
     if isinstance(error, LookupFailed):
         return _lookup_fault(error.error)
     respect = Respect.ANSWER if written else Respect.CONNECTION

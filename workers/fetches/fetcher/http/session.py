@@ -23,7 +23,15 @@ from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.attempt import Attempt, RunOver, Shared
 from workers.fetches.fetcher.http.connector import Connector
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow, Fault, LookupFailed, Party, Respect, fault_of
+from workers.fetches.fetcher.http.faults import (
+    ConnectionTooSlow,
+    Fault,
+    LookupFailed,
+    NoRoomInTime,
+    Party,
+    Respect,
+    fault_of,
+)
 from workers.fetches.fetcher.http.lookup_shares import NotLookedUp
 from workers.fetches.fetcher.http.reachability import Reachability, evidence, has_route
 from workers.fetches.fetcher.http.resolver import GuardedResolver
@@ -44,7 +52,8 @@ log = structlog.get_logger(__name__)
 
 REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
-# For so long, a fetch is given back without an attempt because sites cannot be reached. Some never can: it has an end.
+# For so long, a fetch is given back without an attempt because sites cannot be reached, or other answers have all
+# memory. That may never change: it has an end.
 OUTAGE_S = 3_600.0
 NO_ANSWER = "the site closed the connection without an answer"
 MOST_REMEMBERED = 10_000  # fetches, of each kind
@@ -217,7 +226,10 @@ class Session:
         failure = attempt.failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
         if fault.party is Party.OURS:
             self._rest("fetcher_has_run_out", fault)
-            return Snoozed(job=job, slot_used=written)
+            if not isinstance(error, NoRoomInTime):
+                return Snoozed(job=job, slot_used=written)
+            if self._is_spared(job):
+                return Snoozed(job=job, slot_used=written, reason=fault.error)
         if fault.party is Party.UNCLEAR and await self._is_outage(job, fault):
             if not self._shared.reachability.has_answers_since(clock.now() - REST_S):
                 self._rest("no_site_is_reached", fault)
@@ -227,10 +239,14 @@ class Session:
         return failure
 
     async def _is_outage(self, job: Job, fault: Fault) -> bool:
-        """Tell whether our resolver or uplink is to blame, which a fetch is spared for OUTAGE_S only."""
+        """Tell whether our resolver or uplink is to blame, and the fetch is to be spared."""
         known, respect = self._shared.reachability, fault.respect
         if respect is None or not await known.is_our_fault(respect, evidence(respect, job)):
             return False
+        return self._is_spared(job)
+
+    def _is_spared(self, job: Job) -> bool:
+        """Tell whether what is our fault counts nothing for this fetch: for OUTAGE_S since the first time."""
         began_at = self._outages.get(job.fetch_id, clock.now())
         self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S

@@ -23,6 +23,7 @@ WANTS_A_COOKIE = "asked again, the site would say the same. Sites do so that wan
 NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
+UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: those beyond count as attempts, so that it ends
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -66,13 +67,29 @@ def judge(
     return _with(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
 
 
-def lost(*, fetch_id: int, slot_id: int, was_running: bool, attempts: int, max_attempts: int, chance: float) -> Outcome:
-    """Decide what becomes of a fetch whose lease ran out. Only one that a fetcher had claimed used up an attempt."""
+def lost(
+    *,
+    fetch_id: int,
+    slot_id: int,
+    was_running: bool,
+    attempts: int,
+    max_attempts: int,
+    losses: int,
+    in_hand: bool,
+    chance: float,
+) -> Outcome:
+    """Decide what becomes of a fetch whose lease ran out, and that was lost with so many fetchers before.
+
+    It used up an attempt if its fetcher had it in hand, as it may have died of it; or if it was lost too often.
+    """
     outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED, is_lost=True)
     if not was_running:
         return replace(outcome, attempted=False, slot_used=False)
     error = "its fetcher died, or could not store the result, before the lease ran out"
-    return _again(replace(outcome, error=error), attempts, max_attempts, chance)
+    outcome = replace(outcome, error=error)
+    if in_hand or losses >= UNCOUNTED_LOSSES:
+        return _again(outcome, attempts, max_attempts, chance)
+    return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
 
 
 def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:

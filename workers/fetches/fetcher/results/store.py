@@ -57,6 +57,12 @@ class StoredFetch(NamedTuple):
     correlation_id: str
 
 
+class InHand(NamedTuple):
+    """A fetch that this process has in hand."""
+
+    id: int
+
+
 def store(outcomes: Sequence[Outcome]) -> set[int]:
     """Store outcomes and do what follows from them; returns the ids of the fetches that were changed.
 
@@ -117,11 +123,28 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
                 log.exception("outcome_refused", **outcomes[0].named)
                 store_surely([_unstorable(outcomes[0], error)])
         except Error as error:
-            log.warning("store_waits_for_database", outcomes=len(outcomes), error=str(error))
-            connection.close()
-            time.sleep(DATABASE_RETRY_S)
+            _wait_for_database(error, len(outcomes))
             continue
         return
+
+
+def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
+    """Note that this process has this fetch in hand, and no other one, however long the database is away.
+
+    Committed on return. False where the process does not hold it any more: it was cancelled, or taken back by sweep.
+    """
+    while True:
+        take_turn()
+        try:
+            return bool(_query("take_in_hand", {"fetch": fetch_id, "slot": slot_id}, row=InHand))
+        except Error as error:
+            _wait_for_database(error, 1)
+
+
+def _wait_for_database(error: Error, outcomes: int) -> None:
+    log.warning("store_waits_for_database", outcomes=outcomes, error=str(error))
+    connection.close()
+    time.sleep(DATABASE_RETRY_S)
 
 
 def _requeue_successors(slot_ids: Iterable[int]) -> None:

@@ -5,12 +5,15 @@ In each turn,
    do either. The step ends after a PERIOD, or as soon as what is to be stored is as much as one statement may hold.
 2. It stores these outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
 3. It reads some of the answers that are costly to read (costly.py), at least one, and stores their outcomes.
+4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Each is
+   alone in hand, and PostgreSQL knows: if this fetcher dies of it, nothing else is lost for it (outcomes.lost).
 
-So no step is longer than a PERIOD and one answer, whatever waits; what is judged is stored before a costly answer is
-read; and that holds up all others for one step at most, as it takes no more than its budget (decoding.py).
+So no step is longer than a PERIOD and one answer, whatever waits; what is judged is stored before a costly answer or a
+suspect is read; and each holds up all others for one step at most, as it takes no more than its budget (decoding.py).
 """
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -27,7 +30,7 @@ from workers.fetches.fetcher.results import fetch_spans
 from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, Costly
 from workers.fetches.fetcher.results.costly import CostlyAnswers
 from workers.fetches.fetcher.results.outcomes import judge
-from workers.fetches.fetcher.results.store import store_surely
+from workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation
 from workers.fetches.models import State
 
@@ -38,6 +41,8 @@ MOST_OUTCOMES: Final = 1_000  # in one statement
 MOST_BYTES = 16 * 2**20  # in one statement
 # Seconds of the processor in a step. Beyond, first tries are short: many sites' bodies together hold up no others.
 FIRST_TRIES_S: Final = 0.02
+# A fetch that was lost so often is a suspect. Not at once: where a fetcher is killed, all that it held would be.
+SUSPECT_LOSSES: Final = 2
 # A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
 # many bytes that four of them fill a statement.
 ROBOTS_WEIGHT: Final = 128
@@ -71,6 +76,7 @@ class Writer:
     def __init__(self, stored: Callable[[int, list[Reservation]], None]) -> None:
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._costly = CostlyAnswers()
+        self._suspects: deque[Answer] = deque()
         self._closes = False
         self._stored = stored
         self.part = Part("writer", self._work, patience_s=database_patience_s())
@@ -85,12 +91,13 @@ class Writer:
         return self.part.join(timeout)
 
     def _work(self) -> None:
-        while not self._closes or self._costly:
+        while not self._closes or self._costly or self._suspects:
             self._store(self._judge_what_came())
             costly = self._judge_costly()
             began_at = time.monotonic()
             self._store(costly)
             self._costly.note_work(stored_s=time.monotonic() - began_at)
+            self._store_suspects()
         connection.close()
 
     def _store(self, judged: _Judged) -> None:
@@ -99,8 +106,21 @@ class Writer:
             store_surely(judged.outcomes)
             self._stored(len(judged.outcomes), judged.reservations)
 
+    def _store_suspects(self) -> None:
+        """Judge and store suspects, one after the other, for about one PERIOD: one, and more while there is time."""
+        until = time.monotonic() + PERIOD
+        while self._suspects:
+            answer, judged = self._suspects.popleft(), _Judged()
+            if take_in_hand(fetch_id=answer.job.fetch_id, slot_id=answer.job.slot_id):
+                judged.add(answer, _judged(answer, None))
+                self._store(judged)
+            else:
+                self._stored(1, [answer.reservation] if answer.reservation else [])
+            if time.monotonic() >= until:
+                break
+
     def _judge_what_came(self) -> _Judged:
-        """Judge what comes in about one PERIOD. Where costly answers wait, nothing is waited for."""
+        """Judge what comes in about one PERIOD. Where costly answers or suspects wait, nothing is waited for."""
         judged = _Judged()
         until, first_tries_until = None, time.thread_time() + FIRST_TRIES_S
         while not judged.is_full() and not self._closes:
@@ -110,7 +130,7 @@ class Writer:
                 break
             patience_s = TURN_S if until is None else until - now
             try:
-                event = self._events.get(timeout=0 if self._costly else patience_s)
+                event = self._events.get(timeout=0 if self._costly or self._suspects else patience_s)
             except Empty:
                 break
             until = until or time.monotonic() + PERIOD
@@ -122,7 +142,10 @@ class Writer:
         return judged
 
     def _judge_first(self, event: Event, judged: _Judged, *, budget_s: float) -> None:
-        """Judge an event; one that turns out to be costly waits for its turn."""
+        """Judge an event; a suspect, and one that turns out to be costly, wait for their turn."""
+        if isinstance(event, Answer) and event.job.losses >= SUSPECT_LOSSES:
+            self._suspects.append(event)
+            return
         now = time.monotonic()
         if isinstance(event, Answer) and self._costly.concerns(event, now):
             self._costly.add(event)

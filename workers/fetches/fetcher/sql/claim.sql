@@ -97,7 +97,7 @@ WITH found AS MATERIALIZED (
     WHERE job.id = decided.id
     RETURNING
         job.id, CASE WHEN job.hop_url = '' THEN job.url ELSE job.hop_url END AS url,
-        job.redirects, job.attempts, job.max_attempts, job.revalidate, job.is_robots, job.correlation_id,
+        job.redirects, job.attempts, job.max_attempts, job.losses, job.revalidate, job.is_robots, job.correlation_id,
         job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
         decided.slot_id, decided.start_time, decided.start_until, decided.use_until, decided.at_once, decided.site_id, decided.site,
         decided.start_until + make_interval(secs => %(lease)s::float8 - %(retention)s::float8) AS kept_since,
@@ -109,7 +109,7 @@ SELECT
     slot_id, start_time, start_until, use_until, at_once, site_id, site,
     extract(epoch FROM effective_interval)::float8 AS interval_s, burst, refusing, usable,
     good.id AS good_id, coalesce(good.etag, '') AS etag, coalesce(good.last_modified, '') AS last_modified,
-    correlation_id, traceparent, first_url
+    correlation_id, traceparent, first_url, losses
 FROM moved
 LEFT JOIN LATERAL (
     SELECT id, etag, last_modified

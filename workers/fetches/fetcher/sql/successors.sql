@@ -5,7 +5,8 @@ SELECT
     job.redirects, job.attempts, job.max_attempts,
     slot.passed_on_at, job.is_robots,
     NOT job.is_robots AND coalesce(site.obeys_robots, %(obey)s::bool) AS obeys_robots,
-    job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url
+    job.correlation_id, job.traceparent, CASE WHEN job.redirects > 0 THEN job.url ELSE '' END AS first_url,
+    job.losses
 FROM unnest(%(slots)s::bigint[]) AS wanted (slot_id)
 CROSS JOIN LATERAL (
     SELECT * FROM fetches_fetch WHERE slot_id = wanted.slot_id AND lease_until IS NOT NULL OFFSET 0

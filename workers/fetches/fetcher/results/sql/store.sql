@@ -1,6 +1,7 @@
 -- Store the outcomes of fetches: their states, slots and bodies (one statement, docs/explanation/sql.md).
 -- Promises: a fetch is changed only by the holder of the slot that it still has (fenced write). One that sweep took
 -- back, or that was cancelled, is left alone. Returns the fetches that were changed.
+-- A fetch is lost with a fetcher only if that had claimed it: of a lost message, the slot is not used.
 --
 -- outcome  the arrays as rows
 -- moved    the fetches, in their new states
@@ -28,11 +29,13 @@ WITH outcome AS MATERIALIZED (
         slot_id = CASE WHEN outcome.state = 'queued' THEN NULL ELSE job.slot_id END,
         lease_until = NULL,
         attempts = job.attempts + outcome.attempted::int,
+        losses = job.losses + (outcome.is_lost AND outcome.slot_used)::int,
+        in_hand = false,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
         -- A fetch that is delayed without an attempt waits for its robots.txt, and keeps its place
-        -- (robots/sql/wake.sql); or for the time before its redirect may be followed.
-        due_since = CASE WHEN outcome.delay_s > 0 AND NOT outcome.attempted AND outcome.hop_site IS NULL THEN coalesce(job.due_since, job.not_before) END,
+        -- (robots/sql/wake.sql); or for the time before its redirect may be followed, or because it was lost.
+        due_since = CASE WHEN outcome.delay_s > 0 AND NOT (outcome.attempted OR outcome.is_lost) AND outcome.hop_site IS NULL THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
             slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
