@@ -74,12 +74,8 @@ class Fetch(Traced):
     attempts = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="attempts that ended, and losses that count as one"
     )
-    losses = models.IntegerField(
-        default=0, db_default=0, help_text="how often it was lost with a fetcher; not each time counts as an attempt"
-    )
-    in_hand = models.BooleanField(
-        default=False, db_default=False, help_text="its fetcher reads or stores its answer, and no other one, right now"
-    )
+    losses = models.IntegerField(default=0, db_default=0, help_text="how often it was lost with a fetcher")
+    in_hand = models.BooleanField(default=False, db_default=False, help_text="a fetcher has its answer alone in hand")
     max_attempts = models.PositiveSmallIntegerField(default=5)
     # The slot is also the fence: a result is stored only by the holder of the slot that the fetch still has.
     slot_id = models.BigIntegerField(null=True)

@@ -103,11 +103,10 @@ def _back(what: str, blame: Blame, slot: Slot = Slot.FREE, **more: Any) -> Situa
     return Situation(what=what, blame=blame, becomes=Becomes.BACK, counts=False, slot=slot, **more)
 
 
-def _died(what: str, **more: Any) -> Situation:
-    """Whether the request was written, nobody knows: an attempt counts, or a fetch that ends its fetcher never ends."""
-    error = "its fetcher died, or could not store the result, before the lease ran out"
+def _died(what: str, *, counts: bool = False, **more: Any) -> Situation:
+    """Whether the request was written, nobody knows: the slot is used."""
     return Situation(
-        what=what, blame=Blame.OURS, becomes=Becomes.AGAIN, counts=True, slot=Slot.USED, error=error, **more
+        what=what, blame=Blame.OURS, becomes=Becomes.AGAIN, counts=counts, slot=Slot.USED, error=DIED, **more
     )
 
 
@@ -127,6 +126,7 @@ def _frozen(what: str) -> Situation:
     )
 
 
+DIED = "its fetcher died, or could not store the result, before the lease ran out"
 FROZEN = "the fetcher is frozen, or cut off from PostgreSQL, for eight seconds"
 CLOSED = "the site closed the connection without an answer"
 PORT = "…port … is not allowed; WEIR_FETCH_ALLOW_PORTS can allow it"
@@ -234,6 +234,14 @@ TABLE: dict[str, list[Situation]] = {
             besides="it waits, and its time-out stands still; so do requests to sites of which anything is held",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed",
+        ),
+        _ran_out(
+            "other answers have all memory for longer than its [lease](../glossary.md#lease) leaves",
+            slot=Slot.USED,
+            error="no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)",
+            besides="the fetcher rests; after an hour, attempts count",
+            proof="tests/integration/fetcher/test_budgets.py"
+            "::test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails",
         ),
         _back(
             "too many requests of the process, or to the site, wait for their answers",
@@ -404,6 +412,18 @@ TABLE: dict[str, list[Situation]] = {
         _died("the fetcher is killed before the answer is stored"),
         _died("a part of the fetcher fails before the request is written"),
         _died("a part of the fetcher fails before the answer is stored"),
+        _died(
+            "the fetcher is killed while it has this answer alone in hand",
+            counts=True,
+            besides="so has it what was lost with two fetchers before",
+            proof="tests/integration/fetcher/test_poison.py"
+            "::test_what_a_fetcher_dies_of_counts_against_that_fetch_alone",
+        ),
+        _died(
+            "the fetcher is killed, after ten others that held it",
+            counts=True,
+            proof="tests/integration/maintenance/test_sweep.py::test_a_fetch_that_is_lost_again_and_again_ends",
+        ),
         _frozen(f"{FROZEN} before the request is written"),
         _frozen(f"{FROZEN} before the answer is stored"),
         Situation(

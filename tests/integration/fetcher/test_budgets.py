@@ -8,6 +8,7 @@ import pytest
 
 from demo.fakes import sites
 from tests.integration.conftest import StartPython
+from workers.fetches.models import State
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,6 +47,32 @@ print(json.dumps({"ends": ends(), "kib": after - before}), flush=True)
 fetcher.close(3.0)
 """
 
+# All memory is held by others, for longer than an answer has time for; at last for so long that attempts count.
+WAITS = """
+from workers.fetches.fetcher.http import session
+from workers.fetches.jobs import Reservation
+settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = settings.WEIR_FETCH_TIMEOUT = 0.5
+memory = fetcher._session._shared.memory
+fetcher._loop.call_soon_threadsafe(memory.hold, Reservation(site_id=0), settings.WEIR_FETCH_MAX_MEMORY)
+
+def after(expected):
+    give_up_at = time.monotonic() + 30
+    while (seen := Fetch.objects.values_list("state", "attempts", "error").get())[:2] != expected:
+        assert time.monotonic() < give_up_at, seen
+        if slots := reserve_all():
+            fetcher.run_batch(slots)
+        time.sleep(0.02)
+    return seen
+
+request_fetches(sys.argv[1:], max_attempts=2)
+fetcher.run_batch(reserve_all())
+time.sleep(1.0)
+given_back = after(("queued", 0))
+session.OUTAGE_S = 0.0
+print(json.dumps([given_back, after(("queued", 1)), after(("failed", 2))]), flush=True)
+fetcher.close(3.0)
+"""
+
 MANY = """
 fetch_all(sys.argv[1:2])
 in_use = len(os.listdir("/proc/self/fd"))
@@ -73,6 +100,18 @@ def test_many_large_bodies_at_once_need_no_more_memory_than_is_allowed(
     told = json.loads(output)
     assert told["ends"] == [["done", 1, ""]]
     assert told["kib"] < 80 * 1024
+
+
+def test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails(
+    many_sites: sites.Sites, start_python: StartPython
+) -> None:
+    """Within its lease: nobody says that the fetcher died. It is our fault, and ends all the same."""
+    output, _ = start_python(SCRIPT + WAITS, many_sites.url(0, "/big/4194304/1")).communicate(timeout=90)
+    said = "no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)"
+    given_back, again, failed = json.loads(output)
+    assert given_back == [State.QUEUED, 0, said]
+    assert again == [State.QUEUED, 1, said]
+    assert failed == [State.FAILED, 2, f"{said} (attempt 2 of 2)"]
 
 
 def test_more_sites_than_descriptors_are_all_fetched(many_sites: sites.Sites, start_python: StartPython) -> None:

@@ -24,11 +24,12 @@ from tests.integration.conftest import (
     dispatch_message,
 )
 from tests.integration.fetching import SITE, running
+from tests.unit.fetcher.test_outcomes import lost_with
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetches
 from workers.fetches.fetcher.results import store as storing
-from workers.fetches.fetcher.results.outcomes import judge, lost
+from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store, store_surely
 from workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
 from workers.fetches.maintenance.sweep import sweep
@@ -192,7 +193,7 @@ def test_a_slot_in_which_a_request_was_written_is_used(event: Any) -> None:
 def test_what_was_claimed_since_it_was_found_lost_is_left_to_its_holder() -> None:
     """Sweep looks first and takes back afterwards; a message that came in between has a lease of its own."""
     [job] = running()
-    found = lost(fetch_id=job.fetch_id, slot_id=job.slot_id, was_running=False, attempts=0, max_attempts=5, chance=0.0)
+    found = replace(lost_with(was_running=False), fetch_id=job.fetch_id, slot_id=job.slot_id)
     assert store([found]) == set()
     assert Fetch.objects.get().state == State.RUNNING
     Fetch.objects.update(lease_until=database_now())

@@ -62,6 +62,7 @@ def failed(count: int = 1, **options: Any) -> list[int]:
     for outcome in (hop, {"state": State.FAILED, "error": "the site answered 503 (attempt 1 of 1)", **seen}):
         assert dispatch() == len(ids)
         store([Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, **outcome) for job in claim(ids)])  # type: ignore[arg-type]  # the fields are of many types
+    Fetch.objects.update(losses=3)
     assert set(Fetch.objects.filter(pk__in=ids).values_list("state", flat=True)) == {State.FAILED}
     return ids
 

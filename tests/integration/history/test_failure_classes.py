@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 
 from tests.integration.fetcher.situations import TABLE, Becomes
+from tests.unit.fetcher.test_outcomes import lost_with
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results import outcomes
 from workers.fetches.targets import InvalidTarget, parse_target
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +104,7 @@ def test_a_forbidden_address_is_told() -> None:
 
 def test_a_lost_fetch_is_told() -> None:
     """Its fetcher is to blame, or PostgreSQL."""
-    lost = outcomes.lost(fetch_id=1, slot_id=1, was_running=True, attempts=4, max_attempts=5, chance=0.5)
+    lost = lost_with(attempts=2)
     assert reason_of(lost.error) == "fetcher lost"
 
 

@@ -2,21 +2,23 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 
 from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
 from tests.unit.wire.pairs import pair
 from workers.fetches.addresses import Allowed
+from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.http.attempt import BUSY, Attempt, RunOver, Shared
-from workers.fetches.fetcher.http.faults import ConnectionTooSlow
+from workers.fetches.fetcher.http.faults import ConnectionTooSlow, NoRoomInTime
 from workers.fetches.fetcher.http.openings import OPEN_AHEAD, Openings
 from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.fetcher.wire.answers import AnswerReader
-from workers.fetches.jobs import Job
+from workers.fetches.jobs import Job, Reservation
 
 
 def job(*, ended_s_ago: float) -> Job:
@@ -110,6 +112,43 @@ def test_a_host_that_was_suspended_starts_nothing_in_a_run_of_before(monkeypatch
 
     with pytest.raises(RunOver):
         asyncio.run(suspended())
+
+
+async def answered_without_room(*, room_after_s: float | None) -> None:
+    """Have an answer wait for memory; its site sends nothing more where it may go on."""
+    now = clock.now()
+    one = replace(job(ended_s_ago=-0.2), start_at=now)
+    one.run.use_until = now + 5.0
+    shared, reader = Shared(allowed=Allowed()), AnswerReader(2**20)
+    others = Reservation(site_id=2)
+    shared.memory.hold(others, settings.WEIR_FETCH_MAX_MEMORY)
+    attempt = Attempt(HeldJob(job=one, batch=Batch([one])), shared)
+    connection, other_end = pair()
+    attempt._connection = connection
+    with other_end:
+        if room_after_s:
+            asyncio.get_running_loop().call_later(room_after_s, shared.memory.free, [others])
+        await attempt.write_in_turn(connection, b"GET", reader)
+        other_end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(100_000))
+        try:
+            await connection.answer()
+        finally:
+            attempt.end()
+    assert not shared.memory._waiting
+
+
+@pytest.mark.parametrize("room_after_s", [None, 0.8], ids=["none", "late"])
+def test_an_answer_that_waits_for_memory_is_given_up_while_it_can_be_stored(
+    room_after_s: float | None, settings: LazySettings
+) -> None:
+    """Its time-out stands still, and its lease does not. Sweep would say that the fetcher died."""
+    settings.WEIR_FETCH_MAX_MEMORY = 2**16
+    settings.WEIR_FETCH_DNS_TIMEOUT = settings.WEIR_FETCH_CONNECT_TIMEOUT = 0.1
+    settings.WEIR_FETCH_TIMEOUT = 0.6
+    began_at = clock.now()
+    with pytest.raises(NoRoomInTime, match="WEIR_FETCH_MAX_MEMORY"):
+        asyncio.run(answered_without_room(room_after_s=room_after_s))
+    assert 0.9 < clock.now() - began_at < STORING
 
 
 def hang(unanswered: Unanswered, site: int) -> int:

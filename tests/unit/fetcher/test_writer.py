@@ -158,7 +158,7 @@ def test_a_statement_holds_so_many_outcomes_and_bytes(
 
 
 @pytest.fixture
-def in_hand(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def in_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Stand for PostgreSQL, and return the list of what was taken in hand; another fetcher has fetch 99 by now."""
     taken: list[int] = []
 

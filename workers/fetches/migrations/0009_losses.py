@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
             field=models.IntegerField(
                 db_default=0,
                 default=0,
-                help_text="how often it was lost with a fetcher; not each time counts as an attempt",
+                help_text="how often it was lost with a fetcher",
             ),
         ),
         migrations.AddField(
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             field=models.BooleanField(
                 db_default=False,
                 default=False,
-                help_text="its fetcher reads or stores its answer, and no other one, right now",
+                help_text="a fetcher has its answer alone in hand",
             ),
         ),
         migrations.AlterField(
