@@ -31,7 +31,7 @@ from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher import claim as claiming
-from workers.fetches.fetcher.claim import longest_hold_s
+from workers.fetches.fetcher.claim import longest_hold_s, successors_of
 from workers.fetches.fetcher.results.store import store
 from workers.fetches.jobs import Job, Outcome
 from workers.fetches.models import Fetch, State
@@ -99,13 +99,24 @@ def test_a_job_says_what_to_request() -> None:
     """The hop that comes next, and what the decisions after it need to know."""
     first, second = reserved(2)
     Fetch.objects.filter(pk=first).update(hop_url="https://site.example/hop", redirects=3, attempts=2, max_attempts=4)
+    Fetch.objects.filter(pk=first).update(losses=2)
     Fetch.objects.filter(pk=second).update(hop_url="")
     jobs = {job.fetch_id: job for job in claim([first, second])}
     assert (jobs[first].url, jobs[first].redirects) == ("https://site.example/hop", 3)
-    assert (jobs[first].attempts, jobs[first].max_attempts) == (2, 4)
+    assert (jobs[first].attempts, jobs[first].max_attempts, jobs[first].losses) == (2, 4, 2)
     assert jobs[second].url == URL
     assert (jobs[first].first_url, jobs[second].first_url) == (URL, ""), "where it began, of one that was redirected"
     assert {job.slot_id for job in jobs.values()} == set(Slot.objects.values_list("pk", flat=True))
+
+
+def test_a_successor_is_as_much_of_a_suspect_as_it_was() -> None:
+    """How often it was lost, the cancelled fetch that it follows does not know."""
+    *_, last = claim(reserved(5))  # whose slot lies four seconds ahead
+    successor = request_fetch(URL)
+    Fetch.objects.filter(pk=successor.pk).update(losses=2)
+    assert cancel(last.fetch_id)
+    [(job, _)] = successors_of([last])
+    assert (job.fetch_id, job.losses, last.losses) == (successor.pk, 2, 0)
 
 
 def test_jobs_come_in_the_order_of_their_slots() -> None:

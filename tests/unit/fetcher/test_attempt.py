@@ -131,7 +131,8 @@ async def answered_without_room(*, room_after_s: float | None) -> None:
         await attempt.write_in_turn(connection, b"GET", reader)
         other_end.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(100_000))
         try:
-            await connection.answer()
+            async with asyncio.timeout(STORING):
+                await connection.answer()
         finally:
             attempt.end()
     assert not shared.memory._waiting
