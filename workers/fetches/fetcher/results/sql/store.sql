@@ -11,11 +11,11 @@
 WITH outcome AS MATERIALIZED (
     SELECT *
     FROM unnest(
-        %(fetch_id)s::bigint[], %(slot_id)s::bigint[], %(state)s::text[], %(attempted)s::bool[], %(slot_used)s::bool[],
-        %(delay_s)s::float8[], %(error)s::text[], %(status_code)s::int[], %(headers)s::text[], %(etag)s::text[],
-        %(last_modified)s::text[], %(lateness_ms)s::float8[], %(elapsed_ms)s::float8[], %(hop_url)s::text[],
-        %(hop_site)s::bigint[], %(content)b::bytea[], %(unchanged_from)s::bigint[], %(incomplete)s::text[],
-        %(is_lost)s::bool[]
+        %(fetch_id)b::bigint[], %(slot_id)b::bigint[], %(state)b::text[], %(attempted)b::bool[], %(slot_used)b::bool[],
+        %(delay_s)b::float8[], %(error)b::text[], %(status_code)b::int[], %(headers)b::text[], %(etag)b::text[],
+        %(last_modified)b::text[], %(lateness_ms)b::float8[], %(elapsed_ms)b::float8[], %(hop_url)b::text[],
+        %(hop_site)b::bigint[], %(content)b::bytea[], %(unchanged_from)b::bigint[], %(incomplete)b::text[],
+        %(is_lost)b::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
