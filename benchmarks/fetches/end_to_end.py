@@ -1,4 +1,4 @@
-"""End to end: fetches a second at 3/s a site, against Scrapy and against Celery's `rate_limit`, on the same sites.
+"""End to end: fetches a second at 4/s a site, against Scrapy and against Celery's `rate_limit`, on the same sites.
 
 Weir stores every result in PostgreSQL before it acknowledges the fetch; the other two discard the results. The sides
 take turns, each on all cores of the machine, which they share with the fake sites. Rates, early starts and gaps are
@@ -6,29 +6,35 @@ those of the sites' own log; the rate is that of the middle of each turn. CPU ti
 the same time, for each 1,000 fetches. Weir's is also given with PostgreSQL's and Valkey's, and Celery's with Valkey's,
 because the side needs these servers.
 
-- 1,000 sites are more than any side can serve at 3/s on two cores: which side fetches most? A side that asks a site
+- 1,500 sites are more than any side can serve at 4/s on two cores: which side fetches most? A side that asks a site
   less often than it may breaks no interval, even if it paces nothing.
-- 100 sites are few enough: which side uses the allowed 300/s, and which keeps the interval?
+- The same sites with TLS, on connections that are kept. Their authority is made for the run. Weir and Celery's side
+  verify their certificates; Scrapy does not, by default.
+- 100 sites are few enough: which side uses the allowed 400/s, and which keeps the interval?
+
+A table says what the limit of each side was: the sites' rates, the processor of its busiest process, or those of the
+machine, which the side's processes, its servers and the sites share.
 """
 
 import os
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.fetches import cpu, sides
+from benchmarks.fetches import certificates, cpu, sides
 from benchmarks.fetches.sides import INTERVAL_S, Trees
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, print_table
 from demo.fakes import judge, site_log, sites
 
-MANY, FEW = 1_000, 100
+MANY, FEW = 1_500, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
-WARM_UP_S = 6.0
+WARM_UP_S = 15.0  # in which connections are opened
 MEASURED_S = 12.0
 TO_START_S = 20.0  # within which a side has made its first request
+FULL = 0.95  # the part of what is there from which on it is the limit
 LOG_LAGS_S = 0.2  # the log is written every 50 ms
 
 Side = Callable[[sites.Sites, Path, float], AbstractContextManager[Trees]]
@@ -37,6 +43,7 @@ SIDES: dict[str, Side] = {
     "scrapy": sides.scrapy,
     "celery_rate_limit": sides.celery_rate_limit,
 }
+VERIFYING = {"weir", "celery_rate_limit"}  # certificates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,25 +53,68 @@ class Turn:
     rate: float  # requests a second
     early: int
     shortest_gap_ns: int | None  # None where no site was asked twice
-    cpu_s_per_1000: dict[str, float]
+    cpu_s_per_1000: dict[str, float]  # of the side's processes, and of these with its servers
+    of_rates: float  # the part of the sites' rates that was used
+    busiest: float  # processors that one process of the side or its servers used at most
+    of_machine: float  # the part of the machine's processors that the side, its servers and the sites used
+
+    @property
+    def limit(self) -> str:
+        """What kept the side from fetching more."""
+        limits = {"the sites' rates": self.of_rates, "one process": self.busiest, "all processors": self.of_machine}
+        return next((name for name, used in limits.items() if used >= FULL), "none of these")
 
 
 def measure(folder: Path) -> list[Figure]:
     """Return every side's rate, early starts and CPU time with many sites and with few, and the rates' ratios."""
-    many = [_round(MANY, folder / f"round-{number}") for number in range(ROUNDS)]
+    folders = [folder / f"round-{number}" for number in range(ROUNDS)]
+    many = [_round(MANY, of_round) for of_round in folders]
+    with_tls = [_round(MANY, of_round, with_tls=True) for of_round in folders]
     few = [_round(FEW, folder / "few")]
+    _print("HTTP", many)
+    _print("HTTPS", with_tls)
     return [
         *_figures("end_to_end", many),
-        *(
-            Figure(
-                name=f"end_to_end_vs_{peer}",
-                value=median(turns["weir"].rate / turns[peer].rate for turns in many),
-                unit="x",
-            )
-            for peer in SIDES
-            if peer != "weir"
-        ),
+        *_ratios("end_to_end", many),
+        *_figures("end_to_end_tls", with_tls),
+        *_ratios("end_to_end_tls", with_tls),
         *_figures(f"end_to_end_{FEW}_sites", few),
+    ]
+
+
+def _print(scheme: str, rounds: list[dict[str, Turn]]) -> None:
+    """Print the rounds' medians, and the limit of each side in the last round."""
+    print_table(
+        f"{MANY} sites of {scheme} at {sides.RATE}, {ROUNDS} rounds",
+        ("side", "verifies", "fetches/s", "of the rates", "CPU-s/1,000", "with servers", "busiest", "machine", "limit"),
+        [_row(side, scheme, [turns[side] for turns in rounds]) for side in SIDES],
+    )
+
+
+def _row(side: str, scheme: str, turns: list[Turn]) -> list[str]:
+    *_, with_servers = trees = list(turns[0].cpu_s_per_1000)
+    cpu_s = [median(turn.cpu_s_per_1000[tree] for turn in turns) for tree in (trees[0], with_servers)]
+    return [
+        side,
+        "-" if scheme == "HTTP" else "yes" if side in VERIFYING else "no",
+        f"{median(turn.rate for turn in turns):,.0f}",
+        f"{median(turn.of_rates for turn in turns):.0%}",
+        *(f"{seconds:.3f}" for seconds in cpu_s),
+        f"{median(turn.busiest for turn in turns):.2f}",
+        f"{median(turn.of_machine for turn in turns):.0%}",
+        turns[-1].limit,
+    ]
+
+
+def _ratios(prefix: str, rounds: list[dict[str, Turn]]) -> list[Figure]:
+    return [
+        Figure(
+            name=f"{prefix}_vs_{peer}",
+            value=median(turns["weir"].rate / turns[peer].rate for turns in rounds),
+            unit="x",
+        )
+        for peer in SIDES
+        if peer != "weir"
     ]
 
 
@@ -91,10 +141,13 @@ def _figures_of(prefix: str, side: str, turns: list[Turn]) -> list[Figure]:
     ]
 
 
-def _round(hosts: int, folder: Path) -> dict[str, Turn]:
+def _round(hosts: int, folder: Path, *, with_tls: bool = False) -> dict[str, Turn]:
     folder.mkdir(exist_ok=True)
     (folder / "requests.log").unlink(missing_ok=True)
-    with sites.running(hosts, folder) as running:
+    with (
+        certificates.of_sites(hosts, folder) if with_tls else nullcontext() as made,
+        sites.running(hosts, folder, certificates=made) as running,
+    ):
         return {name: _turn(side, running, folder) for name, side in SIDES.items()}
 
 
@@ -104,18 +157,27 @@ def _turn(side: Side, running: sites.Sites, folder: Path) -> Turn:
     with side(running, folder, TO_START_S + WARM_UP_S + MEASURED_S) as trees:
         _wait_for_first(running, already)
         time.sleep(WARM_UP_S)
+        *_, with_servers = trees.values()
         used_before_s, from_ns = _used_s(trees), time.time_ns()
+        before_s, sites_before_s = cpu.used_s_by_process(with_servers), cpu.used_s([running.pid])
         time.sleep(MEASURED_S)
         used_after_s, until_ns = _used_s(trees), time.time_ns()
+        after_s, sites_after_s = cpu.used_s_by_process(with_servers), cpu.used_s([running.pid])
     time.sleep(LOG_LAGS_S)
     arrivals, _ = site_log.read_arrivals(running.log, already)
+    lasted_s = (until_ns - from_ns) / judge.NANOSECONDS
     seen = sum(from_ns <= arrival.at_ns < until_ns for arrival in arrivals)
     judged = judge.verdicts(arrivals, dict.fromkeys(running.hosts, INTERVAL_S)).values()
     return Turn(
-        rate=seen / (until_ns - from_ns) * judge.NANOSECONDS,
+        rate=seen / lasted_s,
         early=sum(host.early_starts for host in judged),
         shortest_gap_ns=min(judge.gaps_ns(arrivals), default=None),
         cpu_s_per_1000={name: (used_after_s[name] - used_before_s[name]) / seen * 1_000 for name in trees},
+        of_rates=seen / lasted_s * INTERVAL_S / len(running.hosts),
+        busiest=max(after_s[pid] - before_s.get(pid, 0.0) for pid in after_s) / lasted_s,
+        of_machine=(sum(after_s.values()) - sum(before_s.values()) + sites_after_s - sites_before_s)
+        / lasted_s
+        / (os.cpu_count() or 1),
     )
 
 

@@ -4,7 +4,8 @@ A script with three arguments: the delay of a site in seconds, after how many se
 line.
 
 Scrapy runs in one process. Delays are per site and not randomised. Caches, cookies, retries, robots.txt and logs are
-off. Requests are taken from the least busy site, as Scrapy's documentation advises for broad crawls.
+off. Certificates are not verified, which is Scrapy's default. Requests are taken from the least busy site, as Scrapy's
+documentation advises for broad crawls.
 """
 
 import sys

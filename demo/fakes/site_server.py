@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import struct
 import time
 from collections import deque
@@ -27,6 +28,7 @@ from demo.fakes.answers import PIECE, Answer, Answers
 from demo.fakes.children import die_with_parent
 from demo.fakes.files import write_whole
 from demo.fakes.hosts import LOOPBACK, host
+from demo.fakes.site_tls import SiteTls, context_of
 
 SO_TIMESTAMPNS = 35  # Linux: the socket module does not name it
 TIMESPEC = struct.Struct("@ll")
@@ -82,12 +84,13 @@ class Log:
 
 
 class Site:
-    """One address that accepts connections."""
+    """One address that accepts connections, with TLS where it has a context for it."""
 
-    def __init__(self, listener: socket.socket, answers: Answers, log: Log) -> None:
+    def __init__(self, listener: socket.socket, answers: Answers, log: Log, tls: ssl.SSLContext | None) -> None:
         self.host: bytes = listener.getsockname()[0].encode()
         self.answers = answers
         self.log = log
+        self.tls = tls
         self._listener = listener
         listener.setblocking(False)
         listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit both options
@@ -109,6 +112,7 @@ class Connection:
         self._socket = accepted
         self._client = client.encode()
         self._site = site
+        self._tls = SiteTls(site.tls) if site.tls else None
         self._loop = asyncio.get_running_loop()
         self._partial = b""  # the part of the next request that has arrived
         self._began_ns = 0
@@ -134,6 +138,16 @@ class Connection:
         if not data or len(self._partial) > len(PIECE):
             self._close()
             return
+        if self._tls:
+            try:
+                data, reply = self._tls.receive(data)
+                if reply:
+                    self._socket.sendall(reply)  # of a handshake: a few kilobytes
+            except OSError:
+                self._close()
+                return
+            if not data:
+                return
         read_ns = self._site.log.read_at_ns(ancillary)
         self._began_ns = self._began_ns if self._partial else read_ns
         *requests, self._partial = (self._partial + data).split(b"\r\n\r\n")
@@ -160,7 +174,7 @@ class Connection:
             method, path, is_last = self._unanswered.popleft()
             reply = self._site.answers.to(method, path)
             ends = is_last or reply.closes
-            unsent = memoryview(reply.head + reply.body)
+            unsent = memoryview(self._on_wire(reply.head + reply.body))
             if not reply.delay_s:
                 self._site.log.answered(self._site.host, path, reply.status)
                 with suppress(BlockingIOError, ConnectionError):  # a broken connection shows again in _send
@@ -169,6 +183,9 @@ class Connection:
                 self._sending = self._loop.create_task(self._send(path, reply, unsent, ends=ends))
             elif ends:
                 self._close()
+
+    def _on_wire(self, text: bytes) -> bytes:
+        return self._tls.encrypted(text) if self._tls else text
 
     async def _send(self, path: bytes, reply: Answer, unsent: memoryview, *, ends: bool) -> None:
         """Send an answer that waits for its time or for the client; then continue with the next."""
@@ -179,7 +196,7 @@ class Connection:
             await self._loop.sock_sendall(self._socket, unsent)
             for piece in reply.stream:
                 await asyncio.sleep(reply.pause_s)  # also if 0: other connections get their turn
-                await self._loop.sock_sendall(self._socket, piece)
+                await self._loop.sock_sendall(self._socket, self._on_wire(piece))
         except OSError:
             ends = True
         self._sending = None
@@ -220,8 +237,9 @@ async def serve(arguments: argparse.Namespace) -> None:
     loop.add_signal_handler(signal.SIGINT, writing.cancel)
     hosts = [host(index, arguments.network) for index in range(arguments.hosts)]
     listeners = listen(hosts, arguments.port)
-    for listener in listeners:
-        Site(listener, Answers(arguments.body_size), log)
+    for address, listener in zip(hosts, listeners, strict=True):
+        tls = context_of(arguments.certificates, address) if arguments.certificates else None
+        Site(listener, Answers(arguments.body_size), log, tls)
     state = {"port": listeners[0].getsockname()[1], "hosts": hosts, "pid": os.getpid()}
     write_whole(arguments.ready, state)
     with suppress(asyncio.CancelledError):
@@ -244,6 +262,7 @@ def main() -> None:
     parser.add_argument("--network", default=LOOPBACK, help="the first two numbers of their addresses")
     parser.add_argument("--port", type=int, default=0, help="their port; 0 picks a free one")
     parser.add_argument("--body-size", type=int, default=2_000, help="bytes of an ordinary page")
+    parser.add_argument("--certificates", type=Path, help="the folder of their certificates: they speak TLS")
     parser.add_argument("--die-with-parent", action="store_true", help="end with the thread that started it")
     arguments = parser.parse_args()
     if arguments.die_with_parent:

@@ -13,6 +13,7 @@ from demo.fakes.hosts import LOOPBACK
 class Sites:
     """Sites that are running; `log` holds the arrivals, `answers` the answers (`site_log`)."""
 
+    scheme: str
     port: int
     hosts: tuple[str, ...]
     log: Path
@@ -21,16 +22,23 @@ class Sites:
 
     def url(self, host_index: int, path: str) -> str:
         """Return the URL of a path on one of the sites."""
-        return f"http://{self.hosts[host_index]}:{self.port}{path}"
+        return f"{self.scheme}://{self.hosts[host_index]}:{self.port}{path}"
 
 
 @contextmanager
 def running(
-    hosts: int, folder: Path, *, body_size: int = 2_000, network: str = LOOPBACK, inside: Sequence[str] = ()
+    hosts: int,
+    folder: Path,
+    *,
+    body_size: int = 2_000,
+    network: str = LOOPBACK,
+    inside: Sequence[str] = (),
+    certificates: Path | None = None,
 ) -> Iterator[Sites]:
     """Run sites in one process, which writes its logs to `folder`; end it on leaving.
 
-    `inside` is what the command begins with, such as `nsenter` and its options for a network of their own.
+    `inside` is what the command begins with, such as `nsenter` and its options for a network of their own. With
+    the folder of their certificates, each with its key in `<address>.pem`, the sites speak TLS.
     RuntimeError if the process does not start, or ends with an error.
     """
     folder = folder.absolute()
@@ -43,7 +51,16 @@ def running(
         "--network": network,
         "--body-size": body_size,
     }
+    if certificates:
+        options["--certificates"] = certificates.absolute()
     words = [str(word) for option in options.items() for word in option]
     arguments = ["--die-with-parent", *words]
     with child("process of the fake sites", "demo.fakes.site_server", arguments, ready, inside=inside) as state:
-        yield Sites(port=state["port"], hosts=tuple(state["hosts"]), log=log, answers=answers, pid=state["pid"])
+        yield Sites(
+            scheme="https" if certificates else "http",
+            port=state["port"],
+            hosts=tuple(state["hosts"]),
+            log=log,
+            answers=answers,
+            pid=state["pid"],
+        )
