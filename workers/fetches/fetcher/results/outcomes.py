@@ -6,6 +6,7 @@ The history tells classes of failures by the beginnings of these sentences (hist
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from workers.backoff import backoff_s
@@ -44,13 +45,14 @@ def judge(
     came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises Costly, as `content_of` does.
     """
     job = event.job
-    outcome = Outcome(fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id)
+    of_job = partial(
+        Outcome, fetch_id=job.fetch_id, slot_id=job.slot_id, state=State.QUEUED, correlation_id=job.correlation_id
+    )
     if isinstance(event, (Snoozed, Disallowed)):
-        return _not_requested(replace(outcome, attempted=False), event)
+        return _not_requested(of_job(attempted=False), event)
     if isinstance(event, Failure):
-        return _unanswered(outcome, event, chance)
-    outcome = replace(
-        outcome,
+        return _unanswered(of_job(), event, chance)
+    outcome = of_job(
         lateness_ms=event.lateness_ms,
         elapsed_ms=event.elapsed_ms,
         status_code=event.status_code,
