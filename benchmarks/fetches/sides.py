@@ -21,9 +21,9 @@ from project import embedded
 from ratelimit import site_settings
 from workers.fetches.enqueue import request_fetches
 
-RATE, INTERVAL_S = "4/s", 1 / 4
+RATE, INTERVAL_S = "3/s", 1 / 3
 SCRAPY_PEER = Path(__file__).with_name("scrapy_peer.py")
-MOST_MESSAGES = 60_000  # one task a fetch: many times what Celery does in a turn
+MOST_MESSAGES = 40_000  # one task a fetch: many times what Celery does in a turn
 
 Trees = Mapping[str, list[int]]  # process ids, by the name of their CPU time's figure
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fetches import certificates
+from benchmarks import certificates
 from demo.fakes.sites import running
 from tests.integration.fakes.conftest import TIMEOUT_S, logged
 
