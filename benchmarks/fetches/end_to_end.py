@@ -34,7 +34,7 @@ from demo.fakes import judge, site_log, sites
 # sites may have no more than 20,000 files on many machines.
 MANY, MANY_WITH_TLS, FEW = 1_500, 1_000, 100
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "2"))
-WARM_UP_S = 30.0  # in which connections are opened, which takes long by TLS
+WARM_UP_S = 15.0  # in which connections are opened
 MEASURED_S = 12.0
 TO_START_S = 20.0  # within which a side has made its first request
 FULL = 0.95  # the part of what is there from which on it is the limit
