@@ -29,7 +29,7 @@ ANSWERS = {
     "interim": lambda: _endless(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n" * 500),
     # 13 KB that are 262,144 empty members of gzip.
     "members": lambda: _whole(b"Content-Encoding: gzip, gzip", body=MEMBERS),
-    # 256 KB of headers, each byte of which is six characters in JSON, and a body.
+    # 256 KB of headers, each byte of which is stored as two, and a body.
     "headers": lambda: _whole(*(b"X-%03d: " % number + b"\xe9" * 2_560 for number in range(100)), body=b"z" * 65_000),
     # A body in chunks of one byte.
     "chunks": lambda: _endless(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 2_000),

@@ -1,11 +1,14 @@
 """Answers: what is read of the bytes of a site, what is mended, and what an answer may consist of."""
 
+import json
 import time
 from collections.abc import Iterable
 
 import pytest
 
 from workers.fetches.fetcher.wire.answers import (
+    A_LINE,
+    FREE_HEADS,
     MOST_HEAD,
     MOST_INTERIM,
     MOST_LINES,
@@ -214,11 +217,21 @@ def test_as_many_lines_as_browsers_take_are_read() -> None:
 
 
 def test_what_an_answer_holds_is_counted_as_it_will_be_stored() -> None:
-    """A byte beyond ASCII becomes six characters in JSON."""
-    plain = read([OK + b"A: " + b"x" * 60_000 + b"\r\nContent-Length: 4\r\n\r\npage"]).held()
-    odd = read([OK + b"A: " + b"\xe9" * 60_000 + b"\r\nContent-Length: 4\r\n\r\npage"]).held()
-    assert plain < 61_000 + 2 * 200
-    assert odd - plain == 5 * 60_000
+    """Whatever byte a value consists of: in UTF-8, escaped where JSON has it."""
+    for byte in {*range(256)} - {*b"\r\n"}:
+        reader = read([OK + b"A: x" + bytes([byte]) * 2_000 + b"x\r\nContent-Length: 4\r\n\r\npage"])
+        lines = [[name.decode(), value.decode("latin-1")] for name, value in reader.headers]
+        stored = json.dumps(lines, ensure_ascii=False).encode()
+        assert len(stored) <= reader.held() < len(stored) + 2 * A_LINE + len(b"page"), byte
+
+
+def test_a_large_head_is_costly() -> None:
+    """From FREE_HEADS on, before it is there as a whole; a body of that size is not."""
+    assert read([OK + b"A: " + b"x" * (FREE_HEADS + 1)]).is_costly()
+    assert read([(OK.replace(b"200", b"103") + b"A: " + b"x" * 2_000 + b"\r\n\r\n") * 17 + PAGE]).is_costly()
+    assert not read([OK + b"A: " + b"x" * (FREE_HEADS - 100)]).is_costly()
+    body = b"x" * 4 * FREE_HEADS
+    assert not read([OK + b"Content-Length: %d\r\n\r\n" % len(body) + body], most_body=len(body)).is_costly()
 
 
 def test_what_an_answer_may_come_to_hold_is_known_as_soon_as_its_head_is() -> None:

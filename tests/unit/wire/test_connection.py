@@ -253,13 +253,21 @@ def test_a_request_that_is_not_sent_whole_takes_its_connection_with_it() -> None
     run(act)
 
 
-def test_what_costs_much_to_read_shares_a_part_of_the_loop() -> None:
-    """Many answers in small chunks are read one after the other, and others as they come."""
+@pytest.mark.parametrize(
+    ("begins", "goes_on"),
+    [
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000, b"0\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 30000\r\nA: " + b"a" * 100_000, b"\r\n\r\n" + b"x" * 30_000),
+    ],
+    ids=["chunks", "heads"],
+)
+def test_what_costs_much_to_read_shares_a_part_of_the_loop(begins: bytes, goes_on: bytes) -> None:
+    """Many answers in small chunks, or with large heads, are read one after the other, and others as they come."""
 
     async def act(connection: Connection, site: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         reader = request(connection, Unbounded(), 100_000)
-        site.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 30_000)
+        site.sendall(begins)
         reading = asyncio.ensure_future(connection.answer())
         await until(reader.is_costly)
         assert not connection._open_channel.is_watched
@@ -268,7 +276,7 @@ def test_what_costs_much_to_read_shares_a_part_of_the_loop() -> None:
             began_at = loop.time()
             await asked(other, its_site, PAGE)
             assert loop.time() - began_at < 1
-        site.sendall(b"0\r\n\r\n")
+        site.sendall(goes_on)
         await reading
         assert len(reader.body) == 30_000
         other.close()

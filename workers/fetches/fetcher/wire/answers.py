@@ -16,6 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from workers.fetches.fetcher.wire.leniencies import mended
 
 MOST_HEAD = 2**18  # bytes of all heads of one answer, as browsers take
+FREE_HEADS = 2**15  # bytes of them, more than sites need; one beyond may cost three times as much as one of a body
 MOST_LINES = 256  # of one head
 MOST_INTERIM = 20  # answers of 1xx before the one that counts
 MOST_PIECES = 500_000  # of a body, which are its chunks, or what single reads returned
@@ -23,7 +24,7 @@ FREE_PIECES = 2_000  # which cost some tenths of a millisecond; beyond them
 PIECE = 256  # bytes are what a piece has on average, or the answer costs more than it says
 MOST_FRAMING = 2**18  # bytes of chunk sizes, extensions and trailers, beyond the length of the body itself
 A_LINE = 200  # bytes that one line takes in memory, beside its text
-AS_JSON = 5  # bytes that an odd character takes there in addition: `\u00e9`
+AS_JSON = 1  # byte that an odd character takes there in addition: an escape, or a second one in UTF-8
 INTERIM = range(100, 200)
 SWITCHING = 101
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -100,8 +101,9 @@ class AnswerReader:
         return self._held_by_heads + min(self.most_body, self.most_body if self.length is None else self.length)
 
     def is_costly(self) -> bool:
-        """Tell whether it takes more time to read than its length explains."""
-        return self._pieces > FREE_PIECES + len(self.body) // PIECE
+        """Tell whether it takes more time to read, or to store, than its length explains."""
+        heads = self._heads + len(self._unread)
+        return heads > FREE_HEADS or self._pieces > FREE_PIECES + len(self.body) // PIECE
 
     def feed(self, data: memoryview) -> None:
         """Read these bytes; raises NotHttp and AnswerTooLarge, after which no more may be fed."""

@@ -1,7 +1,8 @@
-"""Slow reads: answers that cost more to read than they say share a small part of the loop's time.
+"""Slow reads: answers that cost more to read, or to store, than their length explains share a small part of all time.
 
 One of them is read each EVERY_S, in turn, so that all of them together hold up no other answer, however many there are.
-The others are read as they come. On the loop's thread only.
+What is not read yet waits in the kernel, which slows its site down: so the writer and PostgreSQL get no more of it. The
+others are read as they come. On the loop's thread only.
 """
 
 import asyncio
