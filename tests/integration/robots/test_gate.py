@@ -19,6 +19,7 @@ from workers.fetches.models import Fetch, RobotsFile, RobotsState, State
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots import rules as robots_rules
+from workers.fetches.robots import trials as robots_trials
 from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
 from workers.fetches.robots.trials import Allowance
@@ -259,6 +260,21 @@ def test_rules_that_take_long_to_apply_hold_up_their_own_fetches_only(files: Rob
     fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
     assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_rules_that_take_too_long_to_apply_fail_their_own_fetch(
+    files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For good, as they would take as long again; those of other origins go on."""
+    monkeypatch.setattr(robots_trials, "LONGEST_S", 0.0)
+    known(rules=SLOW)
+    known("https://other.example", rules=RULES)
+    jobs, [event] = at_the_gate(files, f"{ORIGIN}/1", "https://other.example/1")
+    assert [job.url for job in jobs] == ["https://other.example/1"]
+    stored(event)
+    fetch = Fetch.objects.get(url=f"{ORIGIN}/1")
+    assert (fetch.state, fetch.error) == (State.FAILED, f"robots.txt of {ORIGIN} takes too long to apply to this URL")
 
 
 @pytest.mark.parametrize(("path", "is_allowed"), [("public", True), ("private", False)])

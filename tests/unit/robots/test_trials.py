@@ -8,7 +8,7 @@ import pytest
 from ratelimit import clock
 from workers.fetches.robots import trials as robots_trials
 from workers.fetches.robots.rules import Rules
-from workers.fetches.robots.trials import MOST_S, PART, Allowance, Trials
+from workers.fetches.robots.trials import LONGEST_S, MOST_S, PART, SOON_S, Allowance, TakesTooLong, Trials
 
 SITE = "https://site.example"
 QUICK = Rules("user-agent: *\ndisallow: /private\ndisallow: /*.gif$", "weir")
@@ -74,7 +74,7 @@ def test_what_is_quick_needs_no_allowance() -> None:
 
 def test_what_takes_long_goes_on_where_it_stopped(now: list[float]) -> None:
     """With each claim, as far as the allowance lasts; a claim takes no longer than that, and one turn."""
-    allowance, rules = Allowance(), Slow(steps=150)
+    allowance, rules = spent(Allowance()), Slow(steps=80)
     trials, claims = Trials(allowance), 0
     is_allowed = None
     while is_allowed is None:
@@ -84,7 +84,7 @@ def test_what_takes_long_goes_on_where_it_stopped(now: list[float]) -> None:
         assert time.thread_time() - began_at < 2 * MOST_S
         is_allowed, claims = trial.is_allowed, claims + 1
         now[0] += 1.0
-    assert (is_allowed, len(rules.done)) == (False, 149), "each step was done once"
+    assert (is_allowed, len(rules.done)) == (False, 79), "each step was done once"
     assert 2 < claims < 10
 
 
@@ -99,6 +99,21 @@ def test_what_is_nearly_done_goes_first(now: list[float]) -> None:
     trials.go_on([*begun, moment])
     assert moment.is_allowed is False
     assert {trial.is_allowed for trial in begun} == {None}
+
+
+def test_many_that_take_for_ever_end_one_after_the_other(now: list[float]) -> None:
+    """Each gets a stated error when it has taken LONGEST_S; the first of them does not wait for the last."""
+    trials, ends = Trials(Allowance()), list[float]()
+    rules = [Slow(steps=10_000) for _ in range(10)]
+    while len(ends) < len(rules):
+        now[0] += 1.0
+        begun = [trials.begin(f"{SITE}/{number}", each) for number, each in enumerate(rules)]
+        trials.go_on(begun)
+        over = [type(trial.error) for trial in begun if not trial.goes_on]
+        assert over == [TakesTooLong] * len(over)
+        ends += [now[0] - 1_000.0] * (len(over) - len(ends))
+    assert ends[0] < 10 * SOON_S / PART + 2 * LONGEST_S / PART
+    assert ends[-1] < 10 * LONGEST_S / PART * 1.3
 
 
 @pytest.mark.usefixtures("now")

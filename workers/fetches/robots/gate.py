@@ -3,7 +3,7 @@
 1. What is known of the origins of all jobs is looked up, and asked for where it is not known (files.py).
 2. The rules are applied, as far as that does not take long (trials.py).
 3. Each job is let through, or turned away with the event in which it ends: it waits for its robots.txt, or for its
-   rules to be applied, it is disallowed, or it fails because its robots.txt cannot be read.
+   rules to be applied, it is disallowed, or it fails because its robots.txt cannot be read, or applied.
 
 For the claimer's thread: the gate waits for the database, and applies rules.
 """
@@ -18,7 +18,7 @@ from workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
 from workers.fetches.models import RobotsState
 from workers.fetches.robots.files import Known, RobotsFiles
 from workers.fetches.robots.rules import PATH, origin_of
-from workers.fetches.robots.trials import Trial, Trials
+from workers.fetches.robots.trials import TakesTooLong, Trial, Trials
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +81,8 @@ def _refusal(job: Job, known: Known | None, trial: Trial | None) -> Event | None
 
 
 def _refused(job: Job, origin: str, trial: Trial) -> Event:
+    if isinstance(trial.error, TakesTooLong):
+        return Failure(job=job, error=f"robots.txt of {origin} takes too long to apply to this URL", permanent=True)
     if trial.error is not None:
         log.error("robots_not_applied", **job.named, exc_info=trial.error)
         return Failure(job=job, error=f"robots.txt of {origin} cannot be applied: {type(trial.error).__name__}")

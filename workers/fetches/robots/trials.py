@@ -2,8 +2,10 @@
 
 The site that wrote the rules, and that redirects, determines how long it takes to apply them to a URL. So one step is
 free. What takes longer shares an allowance: PART of the time that passes, whatever waits. A trial that has had less of
-it goes first, so that what is nearly done is soon done. One that is not over is kept, and goes on with a later claim of
-its fetch. To read a large file is paid from the same allowance (files.py).
+it goes first, up to SOON_S, so that what is nearly done is soon done; beyond, the one that began first, so that many do
+not wait for each other. One that is not over is kept, and goes on with a later claim of its fetch. One that has taken
+LONGEST_S fails: it would take the allowance from others for minutes. To read a large file is paid from the same
+allowance (files.py).
 
 For the claimer's thread only.
 """
@@ -19,8 +21,14 @@ from workers.fetches.robots.rules import Rules
 PART = 0.05  # of the time that passes, as processor time: what is long may take so much of the claimer
 MOST_S = 0.05  # seconds of processor time: and no more at once
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
+SOON_S = 0.03  # seconds of processor time: as the costliest rules take for a URL of a hundred characters
+LONGEST_S = 0.1  # seconds of processor time that a trial may take
 MOST_KEPT = 200  # trials, of URLs of up to 100 KB
 KEPT_FOR = 60.0  # seconds for which a trial is kept whose fetch is not claimed again
+
+
+class TakesTooLong(Exception):
+    """The rules take longer to apply to this URL than they may."""
 
 
 class Allowance:
@@ -47,6 +55,7 @@ class Trial:
 
     rules: Rules
     steps: Iterator[bool | None]
+    began_at: float
     touched_at: float
     spent_s: float = 0.0
     is_allowed: bool | None = None
@@ -64,6 +73,8 @@ class Trial:
         except Exception as error:  # noqa: BLE001  whatever it is: neither the job is dropped, nor the claim
             self.error = error
         self.spent_s += time.thread_time() - began_at
+        if self.goes_on and self.spent_s > LONGEST_S:
+            self.error = TakesTooLong()
 
 
 class Trials:
@@ -78,7 +89,7 @@ class Trials:
         now = clock.now()
         trial = self._kept.get(url)
         if trial is None or trial.rules is not rules:
-            trial = Trial(rules=rules, steps=rules.trial(url), touched_at=now)
+            trial = Trial(rules=rules, steps=rules.trial(url), began_at=now, touched_at=now)
             trial.step()
             if trial.goes_on:
                 self._keep(url, trial, now)
@@ -91,7 +102,7 @@ class Trials:
         """Work on these as long as the allowance lasts."""
         waiting = [trial for trial in trials if trial.goes_on]
         while waiting and self._allowance.is_left():
-            trial = min(waiting, key=lambda trial: trial.spent_s)
+            trial = min(waiting, key=lambda trial: (min(trial.spent_s, SOON_S), trial.began_at))
             had_s = trial.spent_s
             while trial.goes_on and trial.spent_s - had_s < TURN_S:
                 trial.step()
