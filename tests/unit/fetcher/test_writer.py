@@ -137,8 +137,8 @@ def test_a_step_ends_by_time_whatever_waits(store: Store, monkeypatch: pytest.Mo
     ("event", "most"),
     [
         (of_site(1, 1), 1_000),
-        (answer(200, *(("X", b"\xe9" * 64_000),) * 4), 34),  # two bytes each, as they are stored
-        (answer(200, body=bytes(2**20)), 17),
+        (answer(200, *(("X", b"\xe9" * 64_000),) * 4), 17),  # two bytes each, as they are stored
+        (answer(200, body=bytes(2**20)), 9),
         (replace(of_site(1, 1, b"a: b\n" * 8_000, b""), job=replace(job(), is_robots=True)), 4),
     ],
     ids=["small", "headers", "bodies", "robots.txt"],

@@ -38,18 +38,18 @@ log = structlog.get_logger(__name__)
 
 PERIOD = 0.1  # seconds for which a result waits for others, to be stored together
 MOST_OUTCOMES: Final = 1_000  # in one statement
-MOST_BYTES = 16 * 2**20  # in one statement
+MOST_BYTES = 8 * 2**20  # in one statement, of which Python and psycopg make several copies
 # Seconds of the processor in a step. Beyond, first tries are short: many sites' bodies together hold up no others.
 FIRST_TRIES_S: Final = 0.02
 # A fetch that was lost so often is a suspect. Not at once: where a fetcher is killed, all that it held would be.
 SUSPECT_LOSSES: Final = 2
 # A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
 # many bytes that four of them fill a statement.
-ROBOTS_WEIGHT: Final = 128
+ROBOTS_WEIGHT: Final = 64
 
 
 @dataclass(kw_only=True, slots=True)
-class _Judged:
+class _Together:
     """Outcomes that are to be stored together."""
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Writer:
             self._store_suspects()
         connection.close()
 
-    def _store(self, judged: _Judged) -> None:
+    def _store(self, judged: _Together) -> None:
         take_turn()
         if judged.outcomes:
             store_surely(judged.outcomes)
@@ -110,18 +110,18 @@ class Writer:
         """Judge and store suspects, one after the other, for about one PERIOD: one, and more while there is time."""
         until = time.monotonic() + PERIOD
         while self._suspects:
-            answer, judged = self._suspects.popleft(), _Judged()
+            answer, judged = self._suspects.popleft(), _Together()
             if take_in_hand(fetch_id=answer.job.fetch_id, slot_id=answer.job.slot_id):
-                judged.add(answer, _judged(answer, None))
+                judged.add(answer, _outcome_of(answer, None))
                 self._store(judged)
             else:
                 self._stored(1, [answer.reservation] if answer.reservation else [])
             if time.monotonic() >= until:
                 break
 
-    def _judge_what_came(self) -> _Judged:
+    def _judge_what_came(self) -> _Together:
         """Judge what comes in about one PERIOD. Where costly answers or suspects wait, nothing is waited for."""
-        judged = _Judged()
+        judged = _Together()
         until, first_tries_until = None, time.thread_time() + FIRST_TRIES_S
         while not judged.is_full() and not self._closes:
             take_turn()
@@ -141,7 +141,7 @@ class Writer:
                 self._judge_first(event, judged, budget_s=max(HURRIED_S, min(FIRST_S, left_s)))
         return judged
 
-    def _judge_first(self, event: Event, judged: _Judged, *, budget_s: float) -> None:
+    def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
         """Judge an event; a suspect, and one that turns out to be costly, wait for their turn."""
         if isinstance(event, Answer) and event.job.losses >= SUSPECT_LOSSES:
             self._suspects.append(event)
@@ -151,7 +151,7 @@ class Writer:
             self._costly.add(event)
             return
         try:
-            outcome = _judged(event, budget_s)
+            outcome = _outcome_of(event, budget_s)
         except Costly:
             if not isinstance(event, Answer):
                 raise
@@ -160,15 +160,15 @@ class Writer:
         else:
             judged.add(event, outcome)
 
-    def _judge_costly(self) -> _Judged:
+    def _judge_costly(self) -> _Together:
         """Read costly answers for about one PERIOD: one, and more of them while there is time."""
-        judged = _Judged()
+        judged = _Together()
         until = time.monotonic() + PERIOD
         while self._costly and not judged.is_full() and (not judged.outcomes or time.monotonic() < until):
             take_turn()
             waited = self._costly.pop()
             began_at, worked_s = time.monotonic(), time.thread_time()
-            judged.add(waited.answer, _judged(waited.answer, 0.0 if waited.is_overdue else None))
+            judged.add(waited.answer, _outcome_of(waited.answer, 0.0 if waited.is_overdue else None))
             self._costly.note_work(read_s=time.monotonic() - began_at)
             if time.thread_time() - worked_s > HURRIED_S:
                 self._costly.note_costly(waited.answer.job.site_id, began_at)
@@ -181,7 +181,7 @@ def _size(outcome: Outcome) -> int:
     return len(outcome.content or b"") + sum(len(text.encode(errors="replace")) for text in texts if text)
 
 
-def _judged(event: Event, budget_s: float | None) -> Outcome:
+def _outcome_of(event: Event, budget_s: float | None) -> Outcome:
     """Judge an event; an unexpected error fails this one fetch, not the writer. Raises Costly."""
     try:
         return judge(
