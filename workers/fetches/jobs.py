@@ -78,7 +78,7 @@ class Reservation:
     site_id: int
     size: int = 0
     wanted: int | None = None  # so many in all; None where it does not wait
-    granted: Callable[[], None] | None = None  # is called when it waits no more
+    go_on: Callable[[], None] | None = None  # is called when it waits no more
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -39,7 +39,7 @@ class Target:
     host: str
 
 
-class Parts(NamedTuple):
+class UrlParts(NamedTuple):
     """What the URL of a target consists of."""
 
     scheme: str
@@ -75,14 +75,14 @@ def parse_target(text: str, allowed: Allowed | None = None, *, base: str = "") -
     return Target(url=url, host=name)
 
 
-def parts_of(url: str) -> Parts:
+def parts_of(url: str) -> UrlParts:
     """Return the parts of a URL that `parse_target` made, now or in an earlier version: nothing is checked again."""
     scheme, _, rest = url.partition("://")
     authority, _, path_and_query = rest.partition("/")
     host, colon, port = authority.rpartition(":")
     if not colon or port.endswith("]"):
         host, port = authority, ""
-    return Parts(scheme, host.strip("[]"), int(port or DEFAULT_PORTS[scheme]), authority, f"/{path_and_query}")
+    return UrlParts(scheme, host.strip("[]"), int(port or DEFAULT_PORTS[scheme]), authority, f"/{path_and_query}")
 
 
 def _named(unusable: str) -> str:

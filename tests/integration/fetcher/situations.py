@@ -111,11 +111,11 @@ def _died(what: str, *, counts: bool = False, **more: Any) -> Situation:
 
 
 def _ran_out(what: str, **more: Any) -> Situation:
-    return _back(what, Blame.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher rests", **more})
+    return _back(what, Blame.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher pauses", **more})
 
 
 def _offline(what: str, **more: Any) -> Situation:
-    return _back(what, Blame.OURS, log="no_site_is_reached", besides="the fetcher rests", **more)
+    return _back(what, Blame.OURS, log="no_site_is_reached", besides="the fetcher pauses", **more)
 
 
 def _frozen(what: str) -> Situation:
@@ -239,7 +239,7 @@ TABLE: dict[str, list[Situation]] = {
             "other answers have all memory for longer than its [lease](../glossary.md#lease) leaves",
             slot=Slot.USED,
             error="no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)",
-            besides="the fetcher rests; after an hour, attempts count",
+            besides="the fetcher pauses; after an hour, attempts count",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails",
         ),

@@ -27,7 +27,7 @@ from workers.fetches.fetcher.http.connector import Connector
 from workers.fetches.fetcher.http.resolver import AddrInfo
 from workers.fetches.models import Fetch, State
 from workers.fetches.robots import gate as robots_gate
-from workers.fetches.targets import Parts
+from workers.fetches.targets import UrlParts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -290,7 +290,7 @@ def test_a_connection_to_a_forbidden_address_is_not_written_to(
 ) -> None:
     """Should every check before the connection fail, the one of its peer still stands: nothing is requested."""
 
-    async def addresses(_connector: Connector, to: Parts) -> list[AddrInfo]:
+    async def addresses(_connector: Connector, to: UrlParts) -> list[AddrInfo]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (to.host, to.port))]
 
     monkeypatch.setattr(Connector, "_addresses", addresses)

@@ -33,7 +33,7 @@ hindered = request_fetch(sys.argv[2])
 slots = reserve_all()
 resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, hard))
 began_at = time.monotonic()
-while not fetcher._session.rests() or state()[0] != "queued":
+while not fetcher._session.is_paused() or state()[0] != "queued":
     assert time.monotonic() < began_at + 10
     if slots:
         fetcher.run_batch(slots)

@@ -54,7 +54,7 @@ def test_an_outage_of_the_resolver_counts_no_attempts_and_slows_intake(
 ) -> None:
     """It is said once, however many sites are concerned."""
     request_fetches([f"http://site-{number}.example/" for number in range(8)])
-    fetch_until(fetcher, lambda: fetcher._session._rests_until > NEVER, "the rest")
+    fetch_until(fetcher, lambda: fetcher._session._paused_until > NEVER, "the rest")
     given_back = wait_until_given_back(8, eventually)
     assert {(fetch.attempts, fetch.error) for fetch in given_back} == {(0, "")}
     said = [record for record in caplog.records if "no_site_is_reached" in record.getMessage()]
@@ -70,7 +70,7 @@ def test_one_site_that_cannot_be_looked_up_is_to_blame_itself(
     fetch = fetched(request_fetch("http://site.example/", max_attempts=1), fetcher)
     assert fetch.state == State.FAILED
     assert "name resolution" in fetch.error
-    assert fetcher._session._rests_until == NEVER
+    assert fetcher._session._paused_until == NEVER
 
 
 def test_a_fetch_that_has_an_answer_or_has_failed_meets_the_next_outage_as_its_first(
@@ -118,7 +118,7 @@ def test_zones_that_cannot_be_looked_up_are_to_blame_where_others_can(
         fetch_until(fetcher, lambda: not Fetch.objects.unfinished().exists(), "the end of all")
     after = Fetch.objects.filter(pk__in=[fetch.pk for fetch in fetches])
     assert {(fetch.state, fetch.attempts) for fetch in after} == {(State.FAILED, 1)}
-    assert fetcher._session._rests_until == NEVER
+    assert fetcher._session._paused_until == NEVER
 
 
 def test_a_site_that_refuses_connections_is_left_alone(

@@ -15,7 +15,7 @@ from workers.fetches.fetcher.wire.answers import (
     AnswerReader,
     AnswerTooLarge,
     NotHttp,
-    Part,
+    Section,
 )
 from workers.fetches.fetcher.wire.leniencies import LENIENCIES
 
@@ -35,7 +35,7 @@ def read(pieces: Iterable[bytes], most_body: int = 1_000) -> AnswerReader:
 
 def told(reader: AnswerReader) -> tuple[int, bytes, bool, bool]:
     """Return the status, the body, and whether the answer is whole, and its connection may be used again."""
-    return reader.status_code, bytes(reader.body), reader.part is Part.NOTHING, reader.keeps_alive
+    return reader.status_code, bytes(reader.body), reader.section is Section.NOTHING, reader.keeps_alive
 
 
 def headed(*lines: bytes, status: bytes = b"HTTP/1.1 200 OK") -> bytes:
@@ -188,7 +188,7 @@ def test_an_answer_without_end_has_one() -> None:
         began_at = time.thread_time()
         reader.feed(memoryview(beginning)) if beginning else None
         try:
-            while reader.part is not Part.NOTHING:
+            while reader.section is not Section.NOTHING:
                 reader.feed(memoryview(more))
                 fed += len(more)
                 assert fed < 2**24, what
@@ -209,7 +209,7 @@ def test_interim_answers_are_counted() -> None:
 def test_as_many_lines_as_browsers_take_are_read() -> None:
     """Sites set a hundred cookies at once."""
     reader = read([OK + b"Set-Cookie: a=1\r\n" * (MOST_LINES - 1) + b"Content-Length: 0\r\n\r\n"])
-    assert (len(reader.headers), reader.part) == (MOST_LINES, Part.NOTHING)
+    assert (len(reader.headers), reader.section) == (MOST_LINES, Section.NOTHING)
     with pytest.raises(AnswerTooLarge, match="header lines"):
         read([OK + b"Set-Cookie: a=1\r\n" * (MOST_LINES + 1) + b"\r\n"])
     with pytest.raises(AnswerTooLarge, match="bytes together"):

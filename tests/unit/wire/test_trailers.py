@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.fetches.fetcher.wire.answers import AnswerReader, Part
+from workers.fetches.fetcher.wire.answers import AnswerReader, Section
 
 PAGE = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npage\r\n0\r\n"
 TRAILERS = {
@@ -22,7 +22,7 @@ def test_what_trailers_say_of_the_body_counts_no_more(what: str, size: int) -> N
     reader, answer = AnswerReader(1_000), PAGE + TRAILERS[what] + b"\r\n"
     for start in range(0, len(answer), size):
         reader.feed(memoryview(answer[start : start + size]))
-    assert (reader.part, bytes(reader.body), reader.keeps_alive) == (Part.NOTHING, b"page", True)
+    assert (reader.section, bytes(reader.body), reader.keeps_alive) == (Section.NOTHING, b"page", True)
     assert reader.headers == [(b"Transfer-Encoding", b"chunked")]
 
 
@@ -30,4 +30,4 @@ def test_chunks_beside_a_length_still_end_their_connection() -> None:
     """In a head, nobody knows which of them a proxy before us has believed."""
     reader = AnswerReader(1_000)
     reader.feed(memoryview(PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 9\r\n\r\n", 1) + b"\r\n"))
-    assert (reader.part, bytes(reader.body), reader.keeps_alive) == (Part.NOTHING, b"page", False)
+    assert (reader.section, bytes(reader.body), reader.keeps_alive) == (Section.NOTHING, b"page", False)

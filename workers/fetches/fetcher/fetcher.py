@@ -91,7 +91,7 @@ class Fetcher:
         """
         with self._room:
             most = max(descriptors.most_in_flight(), len(slot_ids))
-            while not self._stopping and (self._held + len(slot_ids) > most or self._session.rests()):
+            while not self._stopping and (self._held + len(slot_ids) > most or self._session.is_paused()):
                 self._room.wait(timeout=1)  # stop_starting runs in a signal handler and cannot notify
             if self._stopping:
                 return  # sweep takes these fetches back
@@ -173,7 +173,7 @@ class Fetcher:
         self._loop.call_soon_threadsafe(_surely, do, *arguments)
 
     async def _open_session(self) -> Session:
-        return Session(allowed_by_settings(), self._answered, self._unreachable, self._late_start)
+        return Session(allowed_by_settings(), self._answered, self._unreachable, self._started_out_of_time)
 
     async def _close_session(self) -> None:
         tasks = list(self._in_flight)
@@ -249,7 +249,7 @@ class Fetcher:
     def _unreachable(self, job: Job, error: str) -> None:
         self._leave_alone(job, Rest(site=job.site, slot_id=job.slot_id, error=error))
 
-    def _late_start(self, job: Job, late_by_s: float) -> None:
+    def _started_out_of_time(self, job: Job, late_by_s: float) -> None:
         """Have nothing start close behind this job's request, which was written so many seconds out of its time.
 
         Its own run keeps the interval by itself. What waits in other runs of the site goes back to the queue: here at

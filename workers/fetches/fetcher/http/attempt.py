@@ -8,7 +8,7 @@
 5. It reads the clock and notes the start, which is therefore never earlier than the real one.
 
 Between 3 and 4 lies half a microsecond, unless the kernel takes the processor away just there. A start that was out of
-its time for that reason shows in 5, and is told (`Shared.late_start`).
+its time for that reason shows in 5, and is told (`Shared.started_out_of_time`).
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Shared:
     """What all attempts of one fetcher share."""
 
     allowed: Allowed
-    late_start: Callable[[Job, float], None] = lambda _job, _late_by_s: None
+    started_out_of_time: Callable[[Job, float], None] = lambda _job, _late_by_s: None
     unanswered: Unanswered = field(default_factory=Unanswered)
     openings: Openings = field(default_factory=Openings)
     reachability: Reachability = field(default_factory=Reachability)
@@ -119,7 +119,7 @@ class Attempt:
     def _note_start(self, now: float) -> None:
         """Note that the request has been written, at this moment or before: no start is counted too early.
 
-        Calls `late_start` with the job, and by how many seconds it was written out of its time, where it was.
+        Calls `started_out_of_time` with the job, and by how many seconds it was written out of its time, where it was.
         """
         self.started_at = now
         late_by_s = self.job.run.out_of_time_s(now)
@@ -128,7 +128,7 @@ class Attempt:
         self._held.move(Stage.WRITTEN)
         self._go_on_counting()
         if late_by_s:
-            self._shared.late_start(self.job, late_by_s)
+            self._shared.started_out_of_time(self.job, late_by_s)
 
     def end(self) -> None:
         """Note that the attempt has ended: where a request was written, its room for an answer is free again."""
@@ -140,18 +140,18 @@ class Attempt:
         if self.started_at is not None:
             self._shared.unanswered.ended(self.job.site_id, self._address)
 
-    def hold(self, reader: AnswerReader, read_on: Callable[[], None]) -> bool:
-        """Tell whether more of the answer may be read now; if not, `read_on` is called when it may.
+    def hold(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+        """Tell whether more of the answer may be read now; if not, `go_on` is called when it may.
 
         No time is counted meanwhile, as that is not the site's fault. Where it takes so long that the lease would run
         out, the answer is given up.
         """
 
-        def go_on() -> None:
+        def go_on_in_time() -> None:
             self._go_on_counting()
-            read_on()
+            go_on()
 
-        has_room = self.memory.has_room(reader, go_on)
+        has_room = self.memory.has_room(reader, go_on_in_time)
         if not has_room:
             self._stop_counting()
             self._give_up_in_time()

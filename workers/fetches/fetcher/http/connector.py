@@ -24,7 +24,7 @@ from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context
-from workers.fetches.targets import Parts
+from workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
 
@@ -38,7 +38,7 @@ class Connector:
         self._context = context()
         self._slow_reads = SlowReads(asyncio.get_running_loop())
 
-    async def open(self, to: Parts, tried: MutableSet[SocketAddress]) -> Connection:
+    async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> Connection:
         """Return a connection to the host of a URL, which waits for a request; adds the addresses tried to `tried`.
 
         Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
@@ -74,7 +74,7 @@ class Connector:
         """Begin no more look-ups."""
         self._resolver.close()
 
-    async def _addresses(self, to: Parts) -> list[AddrInfo]:
+    async def _addresses(self, to: UrlParts) -> list[AddrInfo]:
         if address := _as_address(to.host):
             self._allowed.check(address[1], to.port)
             return [(address[0], socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address[1], to.port))]

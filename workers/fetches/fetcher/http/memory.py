@@ -45,14 +45,14 @@ class Memory:
         """Have it hold so many bytes, whether they are free or not; it waits for no more."""
         if reservation.wanted is not None:
             self._waiting.remove(reservation)
-            reservation.wanted = reservation.granted = None
+            reservation.wanted = reservation.go_on = None
             self._move(reservation.site_id, reservation.size)
         self._hold(reservation.site_id, size - reservation.size)
         self._move(reservation.site_id, size - reservation.size)
         reservation.size = size
 
-    def ask(self, reservation: Reservation, wanted: int, granted: Callable[[], None]) -> bool:
-        """Have it hold so many bytes, and return True; or return False, and call `granted` when it does.
+    def ask(self, reservation: Reservation, wanted: int, go_on: Callable[[], None]) -> bool:
+        """Have it hold so many bytes, and return True; or return False, and call `go_on` when it does.
 
         It waits behind those that have waited for longer; a site that has its part lets others pass. What waits holds
         what it had, so the first is let through, whatever is held, where every other answer waits, too.
@@ -64,7 +64,7 @@ class Memory:
             self._is_short = not self._grant(reservation) and not self._has_its_part(reservation)
         if self._is_short and not self._all_moving:
             self._grant_all()
-        reservation.granted = granted if reservation.wanted is not None else None
+        reservation.go_on = go_on if reservation.wanted is not None else None
         return reservation.wanted is None
 
     def free(self, reservations: Iterable[Reservation]) -> None:
@@ -101,7 +101,7 @@ class Memory:
             if waiting.site_id in have_their_part:
                 continue
             if self._grant(waiting):
-                granted.append(waiting.granted)
+                granted.append(waiting.go_on)
             elif self._has_its_part(waiting):
                 have_their_part.add(waiting.site_id)
             else:
@@ -130,15 +130,15 @@ class AnswerMemory:
         self._memory = memory
         self._reservation = Reservation(site_id=site_id)
 
-    def has_room(self, reader: AnswerReader, granted: Callable[[], None]) -> bool:
-        """Tell whether more of the answer may be held now; if not, `granted` is called when it may."""
+    def has_room(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+        """Tell whether more of the answer may be held now; if not, `go_on` is called when it may."""
         held = reader.held()
         if held <= SMALL or held > self._reservation.size:
             self._memory.hold(self._reservation, held)
         if held <= SMALL or held < self._reservation.size:
             return True
         wanted = min(2 * held, reader.may_hold())
-        return wanted <= held or self._memory.ask(self._reservation, wanted, granted)
+        return wanted <= held or self._memory.ask(self._reservation, wanted, go_on)
 
     def keep(self, size: int) -> Reservation:
         """Have the answer, which is read, hold so many bytes until it is stored; returns its reservation."""

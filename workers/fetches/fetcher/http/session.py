@@ -45,12 +45,12 @@ from workers.fetches.fetcher.wire.pool import Pool
 from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
 from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
-from workers.fetches.targets import Parts, parts_of
+from workers.fetches.targets import UrlParts, parts_of
 from workers.tracing import correlation
 
 log = structlog.get_logger(__name__)
 
-REST_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
+PAUSE_S = 1.0  # for which the fetcher takes no new messages after a fault of its own host
 SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind of fault
 # For so long, a fetch is given back without an attempt because sites cannot be reached, or other answers have all
 # memory. That may never change: it has an end.
@@ -69,7 +69,7 @@ class Session:
     """One a fetcher.
 
     It calls `answered` with the job, the status and the headers of each answer whose head has come, `unreachable` with
-    the job after which a site counts as unreachable, and the error, and `late_start` as Attempt does.
+    the job after which a site counts as unreachable, and the error, and `started_out_of_time` as Attempt does.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Session:
         allowed: Allowed,
         answered: Callable[[Job, int, Headers], None],
         unreachable: Callable[[Job, str], None],
-        late_start: Callable[[Job, float], None],
+        started_out_of_time: Callable[[Job, float], None],
     ) -> None:
-        self._shared = Shared(allowed=allowed, late_start=late_start)
+        self._shared = Shared(allowed=allowed, started_out_of_time=started_out_of_time)
         self._answered = answered
         self._unreachable = unreachable
-        self._rests_until = NEVER
+        self._paused_until = NEVER
         self._descriptors_used = 0.0
         self._said_at: dict[str, float] = {}  # by kind of fault
         # By fetch, oldest first: how often its connection was closed as the request came, and since when our fault has
@@ -97,9 +97,9 @@ class Session:
         self._pool.close()
         self._connector.close()
 
-    def rests(self) -> bool:
+    def is_paused(self) -> bool:
         """Tell whether this process has run out of something, or had a moment ago. From any thread."""
-        return self._descriptors_used > descriptors.SHORT or clock.now() < self._rests_until
+        return self._descriptors_used > descriptors.SHORT or clock.now() < self._paused_until
 
     def look_at_descriptors(self) -> None:
         """Note which part of the descriptors is used. From any thread."""
@@ -217,7 +217,7 @@ class Session:
         return True
 
     async def _failure(self, attempt: Attempt, error: Exception) -> Event:
-        """Return the event of an attempt that ended by this error; what is our fault counts nothing, and has us rest.
+        """Return the event of an attempt that ended by this error; what is our fault counts nothing, and has us pause.
 
         The site is backed off where it cannot be connected to again and again.
         """
@@ -225,14 +225,14 @@ class Session:
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
         if fault.party is Party.OURS:
-            self._rest("fetcher_has_run_out", fault)
+            self._pause("fetcher_has_run_out", fault)
             if not isinstance(error, NoRoomInTime):
                 return Snoozed(job=job, slot_used=written)
             if self._is_spared(job):
                 return Snoozed(job=job, slot_used=written, reason=fault.error)
         if fault.party is Party.UNCLEAR and await self._is_outage(job, fault):
-            if not self._shared.reachability.has_answers_since(clock.now() - REST_S):
-                self._rest("no_site_is_reached", fault)
+            if not self._shared.reachability.has_answers_since(clock.now() - PAUSE_S):
+                self._pause("no_site_is_reached", fault)
             return Snoozed(job=job, slot_used=written)
         if fault.respect in CONNECTING and self._shared.reachability.is_unreachable(job.site_id):
             self._unreachable(job, fault.error)
@@ -251,8 +251,8 @@ class Session:
         self._outages.note(job.fetch_id, began_at)
         return clock.now() - began_at < OUTAGE_S
 
-    def _rest(self, event: str, fault: Fault) -> None:
-        self._rests_until = clock.now() + REST_S
+    def _pause(self, event: str, fault: Fault) -> None:
+        self._paused_until = clock.now() + PAUSE_S
         self._say(event, fault.error)
 
     def _say(self, event: str, error: str) -> None:
@@ -262,7 +262,7 @@ class Session:
             log.error(event, error=error)
 
     @staticmethod
-    def _request(job: Job, to: Parts, *, is_last: bool) -> bytes:
+    def _request(job: Job, to: UrlParts, *, is_last: bool) -> bytes:
         """Return the bytes of the job's request."""
         headers = [
             (b"User-Agent", settings.WEIR_FETCH_USER_AGENT.encode("latin-1", "replace")),

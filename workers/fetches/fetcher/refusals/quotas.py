@@ -72,10 +72,10 @@ def _of_field(lines: Sequence[bytes], policy_lines: Sequence[bytes]) -> Iterator
     for name, parameters in _items(lines):
         policy = policies.get(str(name))
         if _number(parameters, "r") == 0 and not (policy and policy.unit == CONCURRENT):
-            yield from _rest("RateLimit", _number(parameters, "t"), [policy] if policy else [])
+            yield from _used_up("RateLimit", _number(parameters, "t"), [policy] if policy else [])
     values = _entries(lines)
     if _number(values, "remaining") == 0 and _number(values, "limit") != 0:
-        yield from _rest("RateLimit", _number(values, "reset"), policies.values())
+        yield from _used_up("RateLimit", _number(values, "reset"), policies.values())
 
 
 def _policies(lines: Sequence[bytes]) -> dict[str, Policy]:
@@ -110,10 +110,10 @@ def _of_family(
         yield UsedUp(time, f"{header}-Remaining" if left else f"{header}-Reset", is_stated=True)
     elif is_used_up and not times.are_readable(resets):
         windows = [*_policies(policy_lines).values(), *_policies(of_family.get(b"limit", ())).values()]
-        yield from _rest(f"{header}-Remaining", None, windows)
+        yield from _used_up(f"{header}-Remaining", None, windows)
 
 
-def _rest(header: str, reset: float | None, policies: Iterable[Policy]) -> Iterator[UsedUp]:
+def _used_up(header: str, reset: float | None, policies: Iterable[Policy]) -> Iterator[UsedUp]:
     """Yield the quota with its reset, or with a guess; a reset of 0 is over."""
     if reset is None:
         seconds = max([SHORTEST_BACK_OFF, *(policy.share_s for policy in policies)])

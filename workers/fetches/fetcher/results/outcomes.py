@@ -66,7 +66,7 @@ def judge(
     if event.status_code == NOT_MODIFIED and job.validators:
         outcome = replace(outcome, unchanged_from=job.validators.fetch_id)
     keep = keep and not job.is_robots
-    return _with(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
+    return _with_content(content_of(event, max_body, keep=keep, budget_s=budget_s), outcome, event, chance, keep=keep)
 
 
 def lost(
@@ -94,7 +94,7 @@ def lost(
     return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
 
 
-def _with(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
+def _with_content(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
     """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:
         is_well = content.flaw is Flaw.NONE  # else the next fetch asks for all of it

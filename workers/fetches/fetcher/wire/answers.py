@@ -42,7 +42,7 @@ class AnswerTooLarge(Exception):
     """The answer consists of more than is read of one; the message says of what."""
 
 
-class Part(Enum):
+class Section(Enum):
     """What is read next."""
 
     HEAD = "head"
@@ -54,7 +54,7 @@ class AnswerReader:
     """One answer, while it is read. `status_code`, `headers` and `body` are what has come of it."""
 
     def __init__(self, most_body: int) -> None:
-        self.part = Part.HEAD
+        self.section = Section.HEAD
         self.status_code = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = bytearray()
@@ -78,7 +78,7 @@ class AnswerReader:
     @property
     def has_head(self) -> bool:
         """Tell whether the head of the answer that counts has come."""
-        return self.part is not Part.HEAD
+        return self.section is not Section.HEAD
 
     @property
     def is_between(self) -> bool:
@@ -88,7 +88,7 @@ class AnswerReader:
     @property
     def ends_with_connection(self) -> bool:
         """Tell whether only the end of the connection is that of the body."""
-        return self.part is Part.BODY and self._until_end
+        return self.section is Section.BODY and self._until_end
 
     def held(self) -> int:
         """Return how many bytes of memory the answer holds, about: its headers as they will be stored."""
@@ -108,18 +108,18 @@ class AnswerReader:
     def feed(self, data: memoryview) -> None:
         """Read these bytes; raises NotHttp and AnswerTooLarge, after which no more may be fed."""
         self.has_begun = True
-        if self.part is Part.HEAD:
+        if self.section is Section.HEAD:
             self._feed_heads(data)
-        elif self.part is Part.BODY:
+        elif self.section is Section.BODY:
             self._feed_body(data)
         else:
             self.keeps_alive = False
 
     def end(self) -> bool:
         """Note that the site has ended the connection; tell whether the answer is whole by that, or was before."""
-        if self.part is Part.BODY and self._until_end:
-            self.part = Part.NOTHING
-        return self.part is Part.NOTHING
+        if self.section is Section.BODY and self._until_end:
+            self.section = Section.NOTHING
+        return self.section is Section.NOTHING
 
     def close(self) -> None:
         """Let go of the parser, which leads back here: a fetch leaves no work to the garbage collector."""
@@ -130,7 +130,7 @@ class AnswerReader:
     def _feed_heads(self, data: memoryview) -> None:
         looked_at = max(0, len(self._unread) - 2)  # the end may lie across two reads
         self._unread += data
-        while self.part is Part.HEAD:
+        while self.section is Section.HEAD:
             if self._unread.startswith((b"\r", b"\n")):  # some servers write an empty line behind the body before
                 size = len(self._unread)
                 self._unread = self._unread.lstrip(b"\r\n")
@@ -208,7 +208,7 @@ class AnswerReader:
                 self._until_end, self.length = False, int(value.lstrip(b"0") or b"0")
             elif name == b"transfer-encoding" and value.lower().rstrip().endswith(b"chunked"):
                 self._until_end = False
-        self.part = Part.NOTHING if self._is_whole else Part.BODY
+        self.section = Section.NOTHING if self._is_whole else Section.BODY
         # Where the body ends is settled: what its trailers say of that counts no more (RFC 9110, 6.5.1).
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_chunked_length=True)
 
@@ -223,9 +223,9 @@ class AnswerReader:
             if not self._is_whole:
                 raise NotHttp(f"the body is broken: {error}") from error
         if self._is_whole:
-            self.part = Part.NOTHING
+            self.section = Section.NOTHING
         if len(self.body) > self.most_body:
-            self.is_too_large, self.keeps_alive, self.part = True, False, Part.NOTHING
+            self.is_too_large, self.keeps_alive, self.section = True, False, Section.NOTHING
         elif self._pieces > MOST_PIECES:
             raise AnswerTooLarge(f"the body comes in more than {MOST_PIECES} pieces")
         elif self._came - len(self.body) > MOST_FRAMING + len(self.body):

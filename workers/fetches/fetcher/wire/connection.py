@@ -18,7 +18,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Part
+from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Section
 from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
@@ -173,7 +173,7 @@ class Connection:
         except Exception as error:  # noqa: BLE001  whatever it is, who waits for the answer is told
             self.fail(error)
             return
-        if reader.part is Part.NOTHING:
+        if reader.section is Section.NOTHING:
             reader.keeps_alive = reader.keeps_alive and channel.is_clean  # a request that is not sent whole goes on
             self._become(State.DONE)
             _settle(self._whole)
