@@ -79,6 +79,7 @@ class Reservation:
     size: int = 0
     wanted: int | None = None  # so many in all; None where it does not wait
     go_on: Callable[[], None] | None = None  # is called when it waits no more
+    place: int = 0  # among all that have ever waited: it keeps its place when it waits again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,9 +33,7 @@ def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
     """A small one does not overtake a large one, which would wait for ever; nothing new is asked for meanwhile."""
     answers = Answers()
     first, second = answers.ask("first", 0, 60), answers.ask("second", 1, 30)
-    assert answers.memory.has_room_for(0)
-    answers.ask("large", 2, 40)
-    answers.ask("small", 3, 5)
+    large, small = answers.ask("large", 2, 40), answers.ask("small", 3, 5)
     assert (answers.granted, not answers.memory.has_room_for(0)) == (["first", "second"], True)
     answers.memory.free([second])
     assert answers.granted == ["first", "second", "large"]
@@ -43,7 +41,10 @@ def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
     answers.memory.hold(first, 50)
     answers.memory.free([])
     assert answers.granted == ["first", "second", "large", "small"]
-    assert answers.memory.has_room_for(0)
+    answers.memory.free([large, small])
+    for size, has_room in ((50, False), (49, True)):  # MOST bytes, and less
+        answers.memory.hold(first, size)
+        assert answers.memory.has_room_for(0) is has_room
 
 
 def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
@@ -90,6 +91,31 @@ def test_answers_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
         answers.memory.free([asked[int(answers.granted[turn])]])
     assert sorted(answers.granted) == list("01234")
     assert answers.memory.has_room_for(0)
+
+
+def test_one_answer_after_the_other_becomes_whole() -> None:
+    """Beyond all bytes, no more than one answer grows: the others hold what they had when they began to wait."""
+    answers, most, done = Answers(), 0, []
+    all_of_them = [Reservation(site_id=number) for number in range(10)]
+
+    def read_on(reservation: Reservation) -> None:
+        """Have it grow as far as it may; a whole one is stored."""
+        while reservation.size < 80:
+            if not answers.memory.ask(reservation, 2 * reservation.size, lambda: going_on.append(reservation)):
+                return
+        done.append(reservation.site_id)
+        answers.memory.free([reservation])
+
+    going_on: list[Reservation] = []
+    for reservation in all_of_them:
+        answers.memory.hold(reservation, 10)
+    for reservation in all_of_them:
+        read_on(reservation)
+    while going_on:
+        most = max(most, answers.memory._held)
+        read_on(going_on.pop(0))
+    assert done == list(range(10))
+    assert most <= 100 + 80
 
 
 def test_what_waits_and_is_stored_before_it_is_granted_anything_counts_as_it_is() -> None:

@@ -225,6 +225,13 @@ def test_what_an_answer_holds_is_counted_as_it_will_be_stored() -> None:
         assert len(stored) <= reader.held() < len(stored) + 2 * A_LINE + len(b"page"), byte
 
 
+def test_an_answer_does_not_grow_when_its_head_is_read() -> None:
+    """What it will hold is counted before: a fetcher that has no memory left cannot wait for it then."""
+    for byte in b"x\xe9":
+        head = OK + b"A: " + bytes([byte]) * 200_000
+        assert read([head]).held() >= read([head + b"\r\n\r\n"]).held() - A_LINE
+
+
 def test_a_large_head_is_costly() -> None:
     """From FREE_HEADS on, before it is there as a whole; a body of that size is not."""
     assert read([OK + b"A: " + b"x" * (FREE_HEADS + 1)]).is_costly()

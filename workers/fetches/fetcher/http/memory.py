@@ -2,15 +2,17 @@
 
 An answer holds what has come of it, heads and body. Beyond SMALL it is read on when as much again is reserved, so that
 what is reserved is never more than twice what is there. While it waits, the kernel slows the site down, and nobody
-counts its time. While all bytes are held, no further request is written but to sites that hold none. So the memory of a
-fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and SMALL for each
-request that was written before.
+counts its time. While MOST bytes are held, no further request is written but to sites that hold none. So the memory of
+a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and SMALL for
+each request that was written before.
 
 On the loop's thread only.
 """
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from django.conf import settings
 
@@ -18,6 +20,7 @@ from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Reservation
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
+MOST = 0.5  # the part of all bytes beyond which a site has one answer at a time: those that are read go on growing
 ONE_SITE = 0.25  # the part of all bytes that one site may have, if it has more than one answer
 
 
@@ -29,16 +32,17 @@ class Memory:
         self._of_site: Counter[int] = Counter()  # by site: bytes that are held
         self._moving: Counter[int] = Counter()  # by site: bytes of answers that do not wait for more
         self._all_moving = 0
-        self._waiting: list[Reservation] = []
+        self._waiting: list[Reservation] = []  # by their places
+        self._last_place = 0
         self._is_short = False  # an answer waits for bytes that others hold, not for those of its own site
 
     def has_room_for(self, site_id: int) -> bool:
         """Tell whether a request may be written to this site.
 
-        Where all bytes are held, or waited for, only to one that holds none: its answer begins with SMALL. So sites of
-        large answers do not stop the others.
+        Where MOST bytes are held, or some waited for, only to one that holds none: its answer begins with SMALL. So
+        sites of large answers do not stop the others.
         """
-        is_full = self._is_short or self._held >= settings.WEIR_FETCH_MAX_MEMORY
+        is_full = self._is_short or self._held >= MOST * settings.WEIR_FETCH_MAX_MEMORY
         return not is_full or site_id not in self._of_site
 
     def hold(self, reservation: Reservation, size: int) -> None:
@@ -54,14 +58,19 @@ class Memory:
     def ask(self, reservation: Reservation, wanted: int, go_on: Callable[[], None]) -> bool:
         """Have it hold so many bytes, and return True; or return False, and call `go_on` when it does.
 
-        It waits behind those that have waited for longer; a site that has its part lets others pass. What waits holds
-        what it had, so the first is let through, whatever is held, where every other answer waits, too.
+        It waits behind those that had to wait before it had to: so one answer after the other becomes whole, while the
+        others hold what they had. A site that has its part lets others pass. Where every other answer waits, too, the
+        first is let through, whatever is held.
         """
         self._move(reservation.site_id, -reservation.size)
         reservation.wanted = wanted
-        self._waiting.append(reservation)
-        if not self._is_short:  # those before it wait for their sites
-            self._is_short = not self._grant(reservation) and not self._has_its_part(reservation)
+        if not reservation.place:
+            self._last_place += 1
+            reservation.place = self._last_place
+        insort(self._waiting, reservation, key=attrgetter("place"))
+        if not self._is_short or self._waiting[0] is reservation:  # those before it wait for their sites
+            is_short = not self._grant(reservation) and not self._has_its_part(reservation)
+            self._is_short = self._is_short or is_short
         if self._is_short and not self._all_moving:
             self._grant_all()
         reservation.go_on = go_on if reservation.wanted is not None else None

@@ -92,7 +92,8 @@ class AnswerReader:
 
     def held(self) -> int:
         """Return how many bytes of memory the answer holds, about: its headers as they will be stored."""
-        return self._held_by_heads + len(self._unread) + len(self.body)
+        # Of a head that is not read yet, as much as it can come to: else many answers would grow beyond all bounds.
+        return self._held_by_heads + (1 + AS_JSON) * len(self._unread) + len(self.body)
 
     def may_hold(self) -> int:
         """Return how many bytes it may come to hold."""
