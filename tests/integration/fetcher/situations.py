@@ -239,7 +239,7 @@ TABLE: dict[str, list[Situation]] = {
             "other answers have all memory for longer than its [lease](../glossary.md#lease) leaves",
             slot=Slot.USED,
             error="no complete answer within its lease: others had all memory (WEIR_FETCH_MAX_MEMORY)",
-            besides="the fetcher pauses; after an hour, attempts count",
+            besides="after an hour, attempts count",
             proof="tests/integration/fetcher/test_budgets.py"
             "::test_an_answer_that_never_gets_memory_is_given_back_for_an_hour_and_then_fails",
         ),

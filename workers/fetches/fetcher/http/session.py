@@ -224,12 +224,12 @@ class Session:
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
+        if isinstance(error, NoRoomInTime):  # no pause: sites whose answers have room need not wait for the others
+            self._say("fetcher_has_run_out", fault.error)
+            return Snoozed(job=job, slot_used=written, reason=fault.error) if self._is_spared(job) else failure
         if fault.party is Party.OURS:
             self._pause("fetcher_has_run_out", fault)
-            if not isinstance(error, NoRoomInTime):
-                return Snoozed(job=job, slot_used=written)
-            if self._is_spared(job):
-                return Snoozed(job=job, slot_used=written, reason=fault.error)
+            return Snoozed(job=job, slot_used=written)
         if fault.party is Party.UNCLEAR and await self._is_outage(job, fault):
             if not self._shared.reachability.has_answers_since(clock.now() - PAUSE_S):
                 self._pause("no_site_is_reached", fault)
