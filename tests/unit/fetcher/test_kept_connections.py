@@ -13,7 +13,7 @@ import uvloop
 from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.session import Session
+from workers.fetches.fetcher.http.session import CLOSINGS, Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.jobs import Answer, Event, Job, Snoozed
 
@@ -61,8 +61,10 @@ def site_of(*scripts: Sequence[bytes]) -> Iterator[Site]:
         site.close()
 
 
-def events_of(site: Site, number: int, answered: list[int] | None = None) -> list[Event]:
-    """Have one session request the site's page so often, one request after the other."""
+def events_of(
+    site: Site, number: int, answered: list[int] | None = None, ids: Sequence[int] | None = None
+) -> list[Event]:
+    """Have one session request the site's page so often, for fetches of these ids, one request after the other."""
 
     async def act() -> list[Event]:
         session = Session(
@@ -72,7 +74,7 @@ def events_of(site: Site, number: int, answered: list[int] | None = None) -> lis
             lambda *_: None,
         )
         try:
-            return [await session.fetch(held(site.url)) for _ in range(number)]
+            return [await session.fetch(held(site.url, fetch_id)) for fetch_id in ids or [1] * number]
         finally:
             session.close()
 
@@ -80,11 +82,11 @@ def events_of(site: Site, number: int, answered: list[int] | None = None) -> lis
         return runner.run(asyncio.wait_for(act(), 20))
 
 
-def held(url: str) -> HeldJob:
+def held(url: str, fetch_id: int) -> HeldJob:
     first = clock.now()
     confirmation = Confirmation(asked_at=first + 60)
     job = Job(
-        fetch_id=1,
+        fetch_id=fetch_id,
         url=url,
         redirects=0,
         attempts=0,
@@ -159,6 +161,14 @@ def test_a_408_on_a_kept_connection_is_the_end_of_the_sites_wait() -> None:
     assert events[1].slot_used
     assert site.requests == [2, 1]
     assert answered == [200, 408, 200], "a site that is refusing so is heard"
+
+
+def test_a_fetch_whose_kept_connections_are_always_given_up_gets_a_new_one() -> None:
+    """CLOSINGS times it counts nothing; then no kept connection is tried any more, though there is one."""
+    with site_of([PAGE, WAITED]) as site:
+        events = events_of(site, 2 * CLOSINGS + 3, ids=[1, *[2, 1] * CLOSINGS, 2, 1])
+    assert [type(event) for event in events] == [Answer, *[Snoozed, Answer] * CLOSINGS, Answer, Snoozed]
+    assert site.requests == [*[2] * CLOSINGS, 1, 2], "the last one but one waits"
 
 
 def test_a_408_on_a_new_connection_is_an_answer() -> None:

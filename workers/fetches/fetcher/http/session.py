@@ -160,7 +160,8 @@ class Session:
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # on its connection
         request = self._request(attempt.job, to, is_last=is_last)
-        connection = self._pool.take(origin) or await self._connector.open(to, attempt.tried)
+        kept = self._pool.take(origin) if self._closed_on.get(attempt.job.fetch_id, 0) < CLOSINGS else None
+        connection = kept or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
             reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
@@ -186,7 +187,7 @@ class Session:
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
         self._answered(attempt.job, reader.status_code, reader.headers)
-        if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_closing(attempt):
+        if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt):
             return Snoozed(job=attempt.job, slot_used=True)
         return attempt.answer(reader) if cut is None else await self._cut(attempt, reader, cut)
 
@@ -203,14 +204,15 @@ class Session:
 
         Where that is nobody's fault, it counts nothing.
         """
-        return Snoozed(job=attempt.job, slot_used=True) if self._is_closing(attempt) else attempt.failure(NO_ANSWER)
+        is_spared = self._is_spared_closing(attempt)
+        return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.failure(NO_ANSWER)
 
-    def _is_closing(self, attempt: Attempt) -> bool:
-        """Tell whether the site has closed a kept connection just when the request came: CLOSINGS times at most.
+    def _is_spared_closing(self, attempt: Attempt) -> bool:
+        """Note that the site gave up the connection as the request came; tell whether that counts nothing.
 
-        In the end a new connection is tried.
+        So it is where the connection had been kept, CLOSINGS times at most. Then a new connection is tried.
         """
-        closings = self._closed_on.pop(attempt.job.fetch_id, 0)
+        closings = self._closed_on.get(attempt.job.fetch_id, 0)
         if not attempt.is_reused or closings >= CLOSINGS:
             return False
         self._closed_on.note(attempt.job.fetch_id, closings + 1)
