@@ -35,3 +35,23 @@ def test_however_many_answers_are_read_slowly_one_is_read_in_a_turn() -> None:
     assert [answer for answer, _ in read] == [*range(ANSWERS)] * READS * 2
     gaps = [later - earlier for (_, earlier), (_, later) in pairwise(read)]
     assert min(gaps) > EVERY_S / 2
+
+
+def test_a_read_that_fails_holds_up_no_other() -> None:
+    """Whatever it is, it is the fault of one answer."""
+    read: list[int] = []
+
+    def fail() -> None:
+        raise RuntimeError
+
+    async def reading() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, _context: read.append(0))
+        slow = SlowReads(loop)
+        slow.enter(fail)
+        slow.enter(partial(read.append, 1))
+        await until(lambda: len(read) == 2)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(reading(), 10))
+    assert read == [0, 1]

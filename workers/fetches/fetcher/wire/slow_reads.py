@@ -28,7 +28,8 @@ class SlowReads:
             self._loop.call_later(EVERY_S, self._next)
 
     def _next(self) -> None:
-        self._waiting.popleft()()
+        read = self._waiting.popleft()
         self._is_running = bool(self._waiting)
-        if self._is_running:
+        if self._is_running:  # first of all: whatever comes of this read, the others have their turns
             self._loop.call_later(EVERY_S, self._next)
+        read()
