@@ -128,7 +128,7 @@ class Snoozed:
     """
 
     job: Job
-    delay_s: float = 0.0
+    delay_s: float = 0.0  # it waits for its robots.txt, for so long at most, and keeps its place in the queue
     reason: str = ""
     slot_used: bool = False  # a request was written in its slot, though no answer counts
 
@@ -167,6 +167,7 @@ class Outcome:
     content: bytes | None = None
     incomplete: str = ""  # why `content` is not all that was meant, or not as its headers say
     unchanged_from: int | None = None
+    waits_for_robots: bool = False  # it keeps its place in the queue, and is woken when its robots.txt is known
     is_lost: bool = False  # sweep's: it is stored only if the lease is over at that moment, too
     is_forbidden: bool = False  # the settings forbid to connect to where the fetch itself leads
     leads_nowhere: bool = False  # it was redirected to what is no URL, or too often

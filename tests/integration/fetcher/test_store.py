@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 
 from ratelimit import site_settings, slots
 from ratelimit.models import Site, Slot
+from ratelimit.sites import SitesLocked
 from tests.integration.conftest import (
     InThreads,
     Message,
@@ -33,7 +34,7 @@ from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store, store_surely
 from workers.fetches.jobs import Answer, Disallowed, Failure, Job, Outcome, Snoozed
 from workers.fetches.maintenance.sweep import sweep
-from workers.fetches.models import Fetch, FetchBody, State
+from workers.fetches.models import Fetch, FetchBody, RobotsFile, State
 from workers.tracing import correlation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -392,6 +393,37 @@ def test_results_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatc
         killer.execute("SELECT pg_terminate_backend(%s)", [pid])
     store_surely([done(job)])
     assert Fetch.objects.get().state == State.DONE
+
+
+def test_what_follows_from_a_result_is_never_taken_for_a_result_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch, messages: list[Message]
+) -> None:
+    """Results are committed by then: they stay as they are, and sweep makes the calls that were not made."""
+    jobs = running(2, on_done="shop.tasks.arrived")
+    messages.clear()
+    with monkeypatch.context() as patched, capture_logs() as logs:
+        patched.setattr(storing, "call_on_done", lambda _ended: int("no number"))
+        store_surely([done(job) for job in jobs])
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["what_follows_left_to_sweep"]
+    assert set(Fetch.objects.values_list("state", "error")) == {(State.DONE, "")}
+    Fetch.objects.update(finished_at=F("finished_at") - timedelta(hours=1))
+    sweep()
+    assert sorted(messages) == sorted(("shop.tasks.arrived", (job.fetch_id,)) for job in jobs)
+
+
+def test_a_redirect_to_a_site_that_is_locked_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no wait for a robots.txt, which would be over at once where that is known."""
+
+    def locked(*_args: Any, **_options: Any) -> None:
+        raise SitesLocked
+
+    [job] = running()
+    RobotsFile.objects.update(expires_at=F("expires_at") + timedelta(days=1))
+    monkeypatch.setattr(storing, "sites_of", locked)
+    store_surely([queued(job, attempted=False, hop_url="https://new.example/", hop_host="new.example")])
+    fetch = Fetch.objects.get(is_robots=False)
+    assert (fetch.state, fetch.due_since, fetch.error) == (State.QUEUED, None, "waits for a site of new.example")
+    assert timedelta(seconds=4) < fetch.not_before - database_now() <= timedelta(seconds=storing.SITES_RETRY_S)
 
 
 def test_large_bodies_cost_the_fetcher_little() -> None:

@@ -131,7 +131,10 @@ def _unanswered(outcome: Outcome, event: Failure, chance: float) -> Outcome:
 def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
     if isinstance(event, Disallowed):
         return replace(outcome, slot_used=False, state=State.FAILED, error=event.error)
-    return replace(outcome, slot_used=event.slot_used, delay_s=event.delay_s, error=event.reason)
+    waits = event.delay_s > 0
+    return replace(
+        outcome, slot_used=event.slot_used, delay_s=event.delay_s, waits_for_robots=waits, error=event.reason
+    )
 
 
 def _is_tried_again(answer: Answer) -> bool:

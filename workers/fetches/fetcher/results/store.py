@@ -36,7 +36,8 @@ _query = partial(statements.run, "workers.fetches.fetcher.results")
 
 COLUMNS = (
     "fetch_id", "slot_id", "state", "attempted", "slot_used", "delay_s", "error", "status_code", "headers", "etag",
-    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete", "is_lost",
+    "last_modified", "lateness_ms", "elapsed_ms", "hop_url", "content", "unchanged_from", "incomplete",
+    "waits_for_robots", "is_lost",
 )  # fmt: skip
 DATABASE_RETRY_S = 1.0  # seconds, while the database is away
 SITES_PATIENCE_S = 0.5  # seconds that a store waits for other transactions where a redirect leads to a new site
@@ -68,17 +69,27 @@ def store(outcomes: Sequence[Outcome]) -> set[int]:
 
     The others were cancelled, or taken back by sweep, in the meantime.
     """
+    rows, stored = _stored(outcomes)
+    _follow(rows, stored)
+    return {row.id for row in rows}
+
+
+def _stored(outcomes: Sequence[Outcome]) -> tuple[list[StoredFetch], list[Outcome]]:
+    """Store outcomes; returns the fetches that were changed, and the outcomes as they were stored."""
     outcomes, sites = _with_sites(outcomes)
     outcomes.sort(key=lambda outcome: outcome.fetch_id)  # the order in which all stores lock rows
     columns: dict[str, list[object]] = {name: [getattr(o, name) for o in outcomes] for name in COLUMNS}
     columns["hop_site"] = [sites[outcome.hop_host] if outcome.hop_host else None for outcome in outcomes]
-    rows = _query("store", columns, row=StoredFetch)
+    return _query("store", columns, row=StoredFetch), outcomes
+
+
+def _follow(rows: Sequence[StoredFetch], outcomes: Sequence[Outcome]) -> None:
+    """Do what follows from outcomes that are committed."""
     _update_robots(rows, outcomes)
     backlog.activate(row.site_id for row in rows if row.state == State.QUEUED)
     _log_failed(rows, outcomes)
     call_on_done(Ended(row.id, row.on_done, row.correlation_id) for row in rows if row.on_done and row.state in FINAL)
     unreserve(outcome.slot_id for outcome in outcomes if not outcome.slot_used)
-    return {row.id for row in rows}
 
 
 def _with_sites(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, int]]:
@@ -112,8 +123,7 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
     while True:
         take_turn()
         try:
-            stored = store(outcomes)
-            _requeue_successors(o.slot_id for o in outcomes if not o.slot_used and o.fetch_id not in stored)
+            rows, stored = _stored(outcomes)
         except (DataError, IntegrityError, ValueError) as error:  # ValueError: psycopg cannot encode it
             if len(outcomes) > 1:  # find the one that is refused
                 half = len(outcomes) // 2
@@ -122,10 +132,18 @@ def store_surely(outcomes: Sequence[Outcome]) -> None:
             else:
                 log.exception("outcome_refused", **outcomes[0].named)
                 store_surely([_unstorable(outcomes[0], error)])
+            return
         except Error as error:
             _wait_for_database(error, len(outcomes))
-            continue
-        return
+        else:
+            break
+    try:
+        _follow(rows, stored)
+        changed = {row.id for row in rows}
+        _requeue_successors(o.slot_id for o in outcomes if not o.slot_used and o.fetch_id not in changed)
+    except (Error, ValueError):  # the outcomes are committed; sweep does the rest
+        log.exception("what_follows_left_to_sweep", outcomes=len(outcomes))
+        connection.close()
 
 
 def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
@@ -185,5 +203,7 @@ def _unstorable(outcome: Outcome, error: Exception) -> Outcome:
         slot_id=outcome.slot_id,
         state=State.FAILED,
         error=f"the database refused the result: {type(error).__name__}",
+        attempted=outcome.attempted,
+        slot_used=outcome.slot_used,
         correlation_id=outcome.correlation_id,
     )

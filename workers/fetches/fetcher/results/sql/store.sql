@@ -15,12 +15,12 @@ WITH outcome AS MATERIALIZED (
         %(delay_s)b::float8[], %(error)b::text[], %(status_code)b::int[], %(headers)b::text[], %(etag)b::text[],
         %(last_modified)b::text[], %(lateness_ms)b::float8[], %(elapsed_ms)b::float8[], %(hop_url)b::text[],
         %(hop_site)b::bigint[], %(content)b::bytea[], %(unchanged_from)b::bigint[], %(incomplete)b::text[],
-        %(is_lost)b::bool[]
+        %(waits_for_robots)b::bool[], %(is_lost)b::bool[]
     ) AS t (
         fetch_id, slot_id, state, attempted, slot_used,
         delay_s, error, status_code, headers, etag,
         last_modified, lateness_ms, elapsed_ms, hop_url,
-        hop_site, content, unchanged_from, incomplete, is_lost
+        hop_site, content, unchanged_from, incomplete, waits_for_robots, is_lost
     )
 ), moved AS (
     UPDATE fetches_fetch AS job
@@ -33,9 +33,8 @@ WITH outcome AS MATERIALIZED (
         in_hand = false,
         not_before = CASE WHEN outcome.delay_s > 0
             THEN clock_timestamp() + make_interval(secs => outcome.delay_s) ELSE coalesce(job.due_since, job.not_before) END,
-        -- A fetch that is delayed without an attempt waits for its robots.txt, and keeps its place
-        -- (robots/sql/wake.sql); or for the time before its redirect may be followed, or because it was lost.
-        due_since = CASE WHEN outcome.delay_s > 0 AND NOT (outcome.attempted OR outcome.is_lost) AND outcome.hop_site IS NULL THEN coalesce(job.due_since, job.not_before) END,
+        -- One that waits for its robots.txt keeps its place (robots/sql/wake.sql).
+        due_since = CASE WHEN outcome.waits_for_robots THEN coalesce(job.due_since, job.not_before) END,
         finished_at = CASE WHEN outcome.state = 'queued' THEN NULL ELSE clock_timestamp() END,
         started_at = coalesce(
             slot.start_time + make_interval(secs => outcome.lateness_ms / 1000), job.started_at
