@@ -97,6 +97,7 @@ NO_ANSWERS: dict[bytes, str] = {
     b"SSH-2.0": "it begins with",
     b"<html>page</html>": "it begins with",
     b"HTTP/1.1 200OK\r\n\r\n": "not an answer in HTTP",
+    b"HTTP/2 200 OK\r\nTransfer-Encoding: chunked \r\n\r\n": "its first line is that of no answer",
     b"HTTP/1.1 1000 OK\r\n\r\n": "not an answer in HTTP",
     b"HTTP/1.1 099 OK\r\n\r\n": "the site answers 099",
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n": "the site answers 101",

@@ -1,4 +1,4 @@
-"""The fetcher: one in each process that fetches, with an event loop, three threads, and room for the fetches it holds.
+"""The fetcher: one in each process that fetches, with an event loop, three threads beside it, and room for fetches.
 
 The way of one message:
 1. `run_batch` waits for room. Then the claimer (a thread) claims the fetches of the message's slots (claim.py) and
@@ -12,7 +12,7 @@ Meanwhile the recall watcher (a thread, recall_watcher.py) asks which slots were
 4. Fetches that wait for recalled slots end, and go back to the queue.
 5. Where the fetch of a slot was cancelled, the claimer looks its successor up, which continues with 2.
 
-Nothing in the loop's thread blocks or computes.
+Nothing in the loop's thread blocks; what computes there has a bound (docs/explanation/wire.md).
 """
 
 import asyncio

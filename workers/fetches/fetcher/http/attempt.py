@@ -92,8 +92,9 @@ class Attempt:
     async def write_in_turn(self, connection: Connection, request: bytes, reader: AnswerReader) -> None:
         """Write the request at the moment at which it may be written, and have `reader` read its answer.
 
-        Raises RunOver when there is none left, ConnectionClosedEarly where the connection does not last so long, and
-        ConnectionTooSlow where it was opened too late by the site's fault.
+        Raises RunOver when there is no such moment left, ConnectionClosedEarly where the connection does not last so
+        long, and ConnectionTooSlow where it was opened too late by the site's fault: the site is known to be slow, and
+        the loop is idle.
         """
         run, start_at = self.job.run, self.job.start_at
         has_waited = False

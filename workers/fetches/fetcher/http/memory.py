@@ -3,8 +3,8 @@
 An answer holds what has come of it, heads and body. Beyond SMALL it is read on when as much again is reserved, so that
 what is reserved is never more than twice what is there. While it waits, the kernel slows the site down, and nobody
 counts its time. While MOST bytes are held, no further request is written but to sites that hold none. So the memory of
-a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and SMALL for
-each request that was written before.
+a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and what one
+read brings for each request that was written before.
 
 On the loop's thread only.
 """

@@ -179,7 +179,7 @@ class AnswerReader:
     def _read_mended(self, head: bytes, error: Exception | None) -> None:
         again = mended(head)
         if again is None:
-            raise NotHttp(f"not an answer in HTTP: {error}") from error
+            raise NotHttp(f"not an answer in HTTP: {error or 'its first line is that of no answer'}") from error
         self._begin(lenient=True)
         try:
             self._parser.feed_data(again)

@@ -1,7 +1,8 @@
 """Leniencies: heads of answers that break RFC 9112, and that browsers and curl read all the same. Pure.
 
 A head that the parser takes as it is passes none of these. One that it refuses is mended here, line by line, and read
-once more. The connection of such an answer is not used again, so what was guessed here harms no other fetch.
+once more; so is one in whose Transfer-Encoding the parser would see another end of the body than browsers do. The
+connection of such an answer is not used again, so what was guessed here harms no other fetch.
 """
 
 import re
