@@ -15,9 +15,9 @@ READ = 2**16
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
 MOST_REPLY = 2**12  # bytes by which TLS answers what one read brought: a record may ask 4,000 times for new keys
-SMALL = 256  # bytes: records of TLS that are smaller on average cost more than their length explains
-FREE_SMALL = 2_000  # of them, which cost some milliseconds
-MOST_SMALL = 2**16  # each takes a microsecond or two, whatever it says
+SMALL = 256  # bytes: a record of TLS that is smaller costs more than its length explains, a microsecond or two
+FREE_SMALL = 2_000  # small records of an answer that is read as it comes; with more it is read in its turn
+MOST_SMALL = 2**15  # small records of one answer
 
 
 class TooManyBytes(Exception):
