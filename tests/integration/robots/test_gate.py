@@ -21,7 +21,7 @@ from workers.fetches.robots import gate as robots_gate
 from workers.fetches.robots import rules as robots_rules
 from workers.fetches.robots import trials as robots_trials
 from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
-from workers.fetches.robots.rules import Rules
+from workers.fetches.robots.rules import Rules, origin_of
 from workers.fetches.robots.trials import Allowance
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -260,6 +260,26 @@ def test_rules_that_take_long_to_apply_hold_up_their_own_fetches_only(files: Rob
     fetch = Fetch.objects.get(url=f"{ORIGIN}/2")
     assert (fetch.state, fetch.attempts, fetch.not_before) == (State.QUEUED, 0, due)
     assert fetch.error == f"waits, as {ROBOTS} takes long to apply"
+
+
+def test_many_sites_whose_rules_take_a_step_hold_up_no_others(
+    files: RobotsFiles, nothing_left: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim has a bounded time for all steps that are free: sites with few rules come first, the others in turn."""
+    origins = [f"https://{number}.example" for number in range(4)]
+    for origin in origins:
+        known(origin, rules=SLOW.replace("/*", "/"))
+    known("https://other.example", rules=RULES)
+    request_fetches([*(f"{origin}/1" for origin in origins), "https://other.example/1"])
+    jobs = claimed()
+    files.known({origin_of(job.url): job.site_id for job in jobs})
+    monkeypatch.setattr(robots_trials, "FREE_S", 1e-9)  # which the first step takes
+    let_through, events = robots_gate.admit(jobs, files)
+    assert [job.url for job in let_through] == ["https://other.example/1"]
+    assert {type(event) for event in events} == {Snoozed}
+    nothing_left[0] = True
+    let_through, events = robots_gate.admit(jobs, files)
+    assert (len(let_through), events) == (5, [])
 
 
 @pytest.mark.usefixtures("nothing_left")

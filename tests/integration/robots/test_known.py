@@ -11,6 +11,7 @@ from tests.integration.robots.conftest import ORIGIN, PAGE, RULES, Elapse, known
 from workers.fetches.models import RobotsFile, RobotsState
 from workers.fetches.robots import files as robots_files
 from workers.fetches.robots import rules as robots_rules
+from workers.fetches.robots import trials as robots_trials
 from workers.fetches.robots.files import RECHECK_AFTER, RobotsFiles
 from workers.fetches.robots.rules import Rules
 from workers.fetches.robots.trials import Allowance
@@ -138,7 +139,7 @@ def test_rules_that_take_long_to_parse_are_parsed_over_several_claims(
     files: RobotsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each claim gets on by one at least, and nothing is asked for again."""
-    monkeypatch.setattr(robots_files, "PARSE_FOR", 0.0)
+    monkeypatch.setattr(robots_trials, "FREE_S", 0.0)
     origins = ["https://1.example", "https://2.example", "https://3.example"]
     sites = {origin: known(origin, rules=RULES).site_id for origin in origins}
     assert [sorted(files.known(sites)) for _ in origins] == [origins[:1], origins[:2], origins]

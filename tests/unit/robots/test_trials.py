@@ -8,7 +8,7 @@ import pytest
 from ratelimit import clock
 from workers.fetches.robots import trials as robots_trials
 from workers.fetches.robots.rules import Rules
-from workers.fetches.robots.trials import LONGEST_S, MOST_S, PART, SOON_S, Allowance, TakesTooLong, Trials
+from workers.fetches.robots.trials import FREE_S, LONGEST_S, MOST_S, PART, SOON_S, Allowance, TakesTooLong, Trials
 
 SITE = "https://site.example"
 QUICK = Rules("user-agent: *\ndisallow: /private\ndisallow: /*.gif$", "weir")
@@ -70,6 +70,21 @@ def test_what_is_quick_needs_no_allowance() -> None:
         path: trials.begin(f"{SITE}/{path}", QUICK).is_allowed for path in ("", "a", "private/x", "a.gif", "a.gift")
     }
     assert verdicts == {"": True, "a": True, "private/x": False, "a.gif": False, "a.gift": True}
+
+
+@pytest.mark.usefixtures("now")
+def test_what_is_quick_takes_a_bounded_time_of_a_claim() -> None:
+    """However many sites' rules take as long as is free: the rest waits for the next claim, or for the allowance."""
+    allowance, rules = spent(Allowance()), [Slow(steps=2) for _ in range(300)]
+    trials, claims, decided = Trials(allowance), 0, 0
+    while decided < len(rules) and claims < 20:
+        allowance.begin_claim()
+        began_at = time.thread_time()
+        begun = [trials.begin(f"{SITE}/{number}", each) for number, each in enumerate(rules) if not each.done]
+        trials.go_on(begun)
+        assert time.thread_time() - began_at < 2 * FREE_S
+        claims, decided = claims + 1, sum(bool(each.done) for each in rules)
+    assert claims == pytest.approx(len(rules) * 0.001 / FREE_S, abs=2)
 
 
 def test_what_takes_long_goes_on_where_it_stopped(now: list[float]) -> None:

@@ -46,7 +46,6 @@ MAX_ATTEMPTS = 3
 AHEAD_OF_FETCHES = 3_600.0  # seconds: what a site can ask for in that time is asked for before a fetch needs it
 MOST_AHEAD = 10_000  # robots.txt files that are asked for ahead at one site
 RECHECK_AFTER = 60.0  # seconds after which a process looks again whether what it knows is still true
-PARSE_FOR = 0.1  # seconds of processor time after which one claim parses no more files
 LARGE = 2**15  # characters: a text that is longer is parsed at the cost of the allowance (trials.py)
 MOST_READ = 2**21  # bytes of texts that are read at once, or one text
 MOVED_AT_ONCE = 1_000  # robots.txt files whose site changes, in one transaction
@@ -177,6 +176,7 @@ class RobotsFiles:
         No query where this process knows all of them, one query otherwise. Asking takes another one, and a message.
         """
         now = clock.now()
+        self._allowance.begin_claim()
         fresh = {origin for origin in site_ids if self._is_fresh(origin, now)}
         if missing := [origin for origin in site_ids if origin not in fresh]:
             still_good = self._look_up(missing)
@@ -219,17 +219,16 @@ class RobotsFiles:
 
     def _read(self, rows: list[KnownFile], had: Mapping[str, Known], now: float) -> None:
         """Remember what these rows say. Those that take long to parse are left to later claims, but for one."""
-        began_at = time.thread_time()
         for row in sorted(rows, key=lambda row: len(row.rules or "")):  # first those that need no parsing
             is_large = len(row.rules or "") > LARGE
             if is_large and not self._allowance.is_left():
                 break
-            row_began_at = time.thread_time()
+            began_at = time.thread_time()
             self._known[row.origin] = _as_known(row, had, now)
             self._bytes += self._known[row.origin].size
-            if is_large:
-                self._allowance.spend(time.thread_time() - row_began_at)
-            if time.thread_time() - began_at > PARSE_FOR:
+            spend = self._allowance.spend if is_large else self._allowance.spend_free
+            spend(time.thread_time() - began_at)
+            if not self._allowance.is_free():
                 break
 
     def _forget_oldest(self) -> None:

@@ -17,7 +17,7 @@ from ratelimit import clock
 from workers.fetches.jobs import Disallowed, Event, Failure, Job, Snoozed
 from workers.fetches.models import RobotsState
 from workers.fetches.robots.files import Known, RobotsFiles
-from workers.fetches.robots.rules import PATH, origin_of
+from workers.fetches.robots.rules import PATH, Rules, origin_of
 from workers.fetches.robots.trials import TakesTooLong, Trial, Trials
 
 log = structlog.get_logger(__name__)
@@ -57,12 +57,14 @@ def _askers(jobs: list[Job]) -> dict[str, str]:
 
 
 def _trials(jobs: list[Job], known: dict[str, Known], trials: Trials) -> dict[int, Trial]:
-    """Return, by fetch, the trials of those whose origin has rules, with as much done as may be."""
-    begun: dict[int, Trial] = {}
+    """Return, by fetch, the trials of those whose origin has rules, with as much done as may be: short rules first."""
+    ruled: list[tuple[Job, Rules]] = []
     for job in jobs:
         file = known.get(origin_of(job.url)) if job.obeys_robots else None
         if file is not None and file.rules is not None:
-            begun[job.fetch_id] = trials.begin(job.url, file.rules)
+            ruled.append((job, file.rules))
+    ruled.sort(key=lambda each: each[1].size)
+    begun = {job.fetch_id: trials.begin(job.url, rules) for job, rules in ruled}
     trials.go_on(begun.values())
     return begun
 

@@ -1,11 +1,11 @@
 """Trials: rules that take long are applied in turns, and hold up no fetches but those that they are about.
 
 The site that wrote the rules, and that redirects, determines how long it takes to apply them to a URL. So one step is
-free. What takes longer shares an allowance: PART of the time that passes, whatever waits. A trial that has had less of
-it goes first, up to SOON_S, so that what is nearly done is soon done; beyond, the one that began first, so that many do
-not wait for each other. One that is not over is kept, and goes on with a later claim of its fetch. One that has taken
-LONGEST_S fails: it would take the allowance from others for minutes. To read a large file is paid from the same
-allowance (files.py).
+free, as long as a claim has taken no more than FREE_S for what is short, whatever its number. What takes longer shares
+an allowance: PART of the time that passes, whatever waits. A trial that has had less of it goes first, up to SOON_S, so
+that what is nearly done is soon done; beyond, the one that began first, so that many do not wait for each other. One
+that is not over is kept, and goes on with a later claim of its fetch. One that has taken LONGEST_S fails: it would take
+the allowance from others for minutes. To read a file is paid in the same way (files.py).
 
 For the claimer's thread only.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ratelimit import clock
 from workers.fetches.robots.rules import Rules
 
+FREE_S = 0.05  # seconds of processor time that one claim has for what is short
 PART = 0.05  # of the time that passes, as processor time: what is long may take so much of the claimer
 MOST_S = 0.05  # seconds of processor time: and no more at once
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
@@ -32,11 +33,22 @@ class TakesTooLong(Exception):
 
 
 class Allowance:
-    """The processor time that is left for what takes long."""
+    """The processor time that is left: of each claim for what is short, and for what takes long."""
 
     def __init__(self) -> None:
+        self._free_s = FREE_S
         self._left_s = MOST_S
         self._at = clock.now()
+
+    def begin_claim(self) -> None:
+        self._free_s = FREE_S
+
+    def is_free(self) -> bool:
+        """Tell whether this claim may do one more thing that is short."""
+        return self._free_s > 0
+
+    def spend_free(self, seconds: float) -> None:
+        self._free_s -= seconds
 
     def is_left(self) -> bool:
         now = clock.now()
@@ -85,14 +97,16 @@ class Trials:
         self._kept: OrderedDict[str, Trial] = OrderedDict()  # the one that was touched last stands last
 
     def begin(self, url: str, rules: Rules) -> Trial:
-        """Return the trial of this URL, which has made its free step; or the one that was kept, where it is."""
+        """Return the trial of this URL, or the one that was kept, where it is; it has made its free step, if it may."""
         now = clock.now()
         trial = self._kept.get(url)
         if trial is None or trial.rules is not rules:
             trial = Trial(rules=rules, steps=rules.trial(url), began_at=now, touched_at=now)
+        if trial.spent_s == 0.0 and self._allowance.is_free():
             trial.step()
-            if trial.goes_on:
-                self._keep(url, trial, now)
+            self._allowance.spend_free(trial.spent_s)
+        if trial.goes_on:
+            self._keep(url, trial, now)
         trial.touched_at = now
         if url in self._kept:
             self._kept.move_to_end(url)
