@@ -50,9 +50,7 @@ class Fetch(Traced):
     """One URL to GET. Accepted once, it ends `done`, `failed` with a reason, or `cancelled`; never silently."""
 
     url = models.TextField()
-    hop_url = models.TextField(
-        blank=True, help_text="what is requested: the normal form of url, or where redirects led"
-    )
+    hop_url = models.TextField(blank=True, help_text="what is requested: url as it is sent, or where redirects led")
     redirects = models.PositiveSmallIntegerField(default=0, db_default=0)
     # No constraint: its check would lock the site's row in every transaction of web code that enqueues, and every
     # reservation waits for that row. The site of a fetch that has ended may be deleted; that of a queued one, for a
