@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from ratelimit.pacing import Run
 from workers.fetches.models import State
@@ -82,6 +83,17 @@ class Reservation:
     place: int = 0  # among all that have ever waited: it keeps its place when it waits again
 
 
+class Flaw(Enum):
+    """What is wrong with the body of an answer."""
+
+    NONE = "none"
+    ODD = "odd"  # it is taken as it is, though its header says otherwise
+    CUT = "cut"  # it ends too early
+    BROKEN = "broken"
+    TOO_LARGE = "too large"
+    TOO_LONG = "too long"  # it takes more time than it may
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """The head of an answer came, and its body, as it was on the wire, encoded: all of it, or a beginning."""
@@ -92,8 +104,8 @@ class Answer:
     body: bytes
     lateness_ms: float
     elapsed_ms: float
-    cut: str = ""  # why the body ended before it was whole; empty where it did not
-    is_too_large: bool = False  # no more was read of the body, which is longer than it may be
+    flaw: Flaw = Flaw.NONE  # CUT, or TOO_LARGE: no more was read of it, as it has more than it may
+    reason: str = ""  # in words; empty also where the body alone is too large
     reservation: Reservation | None = None  # of its bytes, until they are stored
 
 

@@ -16,7 +16,7 @@ from workers.fetches.fetcher.results import writer as writing
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import take_in_hand
 from workers.fetches.fetcher.results.writer import Writer
-from workers.fetches.jobs import Answer, Failure, Job, Outcome, Snoozed
+from workers.fetches.jobs import Answer, Failure, Flaw, Job, Outcome, Snoozed
 from workers.fetches.models import Fetch, State
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
@@ -116,10 +116,10 @@ def test_what_came_of_flawed_answers_is_kept_only_where_that_is_set(
     messages.clear()
     writer = Writer(lambda _count, _reservations: None)
     for event in (
-        replace(answer(cut), cut="the connection was reset"),
-        replace(answer(large), is_too_large=True),
-        replace(answer(replace(retried, attempts=0)), cut="the connection was reset"),
-        replace(answer(missing), status_code=404, cut="the connection was reset"),
+        replace(answer(cut), flaw=Flaw.CUT, reason="the connection was reset"),
+        replace(answer(large), flaw=Flaw.TOO_LARGE),
+        replace(answer(replace(retried, attempts=0)), flaw=Flaw.CUT, reason="the connection was reset"),
+        replace(answer(missing), status_code=404, flaw=Flaw.CUT, reason="the connection was reset"),
     ):
         writer.put(event)
     assert writer.close(20)

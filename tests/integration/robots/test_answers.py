@@ -1,6 +1,7 @@
 """How the fetch of a robots.txt ended is noted: what may be fetched, how long that counts, and how often."""
 
 import gzip
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -23,7 +24,7 @@ from tests.integration.robots.conftest import (
 )
 from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS
-from workers.fetches.jobs import Answer, Failure, Job
+from workers.fetches.jobs import Answer, Failure, Flaw, Job
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, FetchBody, RobotsFile, RobotsState, State
 from workers.fetches.robots import answers
@@ -117,8 +118,8 @@ def test_one_that_is_cut_is_asked_for_again_and_then_unreachable() -> None:
     job = asked_for()
     for _ in range(3):
         assert not RobotsFile.objects.exists()
-        cut = "the connection was reset"
-        stored(Answer(job=job, status_code=200, headers=(), body=RULES, cut=cut, lateness_ms=1.0, elapsed_ms=2.0))
+        cut = Answer(job=job, status_code=200, headers=(), body=RULES, lateness_ms=1.0, elapsed_ms=2.0)
+        stored(replace(cut, flaw=Flaw.CUT, reason="the connection was reset"))
         all_due()
         job = next((job for job in claimed() if job.is_robots), job)
     file = RobotsFile.objects.get()

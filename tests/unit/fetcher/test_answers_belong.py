@@ -20,7 +20,7 @@ from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http import reachability
 from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
-from workers.fetches.jobs import Answer, Event, Failure, Job
+from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job
 
 INTERVAL_S = 0.012
 JOBS = 6  # of each site
@@ -110,7 +110,7 @@ def test_an_answer_belongs_to_the_request_before_it(scripts: list[Script]) -> No
         if isinstance(event, (Answer, Failure)) and event.lateness_ms is not None:
             assert event.lateness_ms >= 0
             starts.setdefault(event.job.site_id, []).append(event.job.start_at + event.lateness_ms / 1000)
-        if isinstance(event, Answer) and not event.cut:
+        if isinstance(event, Answer) and event.flaw is Flaw.NONE:
             number = int(event.body.split()[0])
             path = event.job.url.removeprefix(sites[event.job.site_id].origin)
             assert path in sites[event.job.site_id].after[number], (path, event.body)

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.fetcher.test_outcomes import CAP, CHANCE, PAGE, answer, job
 from workers.backoff import backoff_s
-from workers.fetches.fetcher.results.contents import UNREAD, Costly, is_packed
+from workers.fetches.fetcher.results.contents import UNREAD, OverBudget, is_packed
 from workers.fetches.fetcher.results.outcomes import judge as judge_with
-from workers.fetches.jobs import Answer, Outcome, Validators, echo
+from workers.fetches.jobs import Answer, Flaw, Outcome, Validators, echo
 from workers.fetches.models import State
 from workers.fetches.robots.rules import MAX_BYTES
 
@@ -28,9 +28,9 @@ def flawed(status: int, *headers: tuple[str, bytes]) -> dict[str, Answer]:
         return answer(status, ETAG, ("Content-Encoding", encoding), *headers, body=body)
 
     return {
-        CUT: replace(answer(status, ETAG, *headers), cut=CUT),
+        CUT: replace(answer(status, ETAG, *headers), flaw=Flaw.CUT, reason=CUT),
         f"the body is larger than {CAP} bytes (WEIR_FETCH_MAX_BODY)": replace(
-            answer(status, ETAG, *headers), is_too_large=True
+            answer(status, ETAG, *headers), flaw=Flaw.TOO_LARGE
         ),
         "the compressed body is broken: Error -3 while decompressing data: incorrect header check": of(b"gzip", PAGE),
         "the compressed body ends too early": of(b"gzip", packed(PAGE)[:-9]),
@@ -120,13 +120,13 @@ def test_what_came_is_kept_and_marked_where_that_is_wanted() -> None:
     for status, state in ((200, State.FAILED), (404, State.DONE)):
         to = job(attempts=4)
         for event, content in [
-            (replace(answer(status, to=to), cut=CUT), PAGE),
-            (replace(answer(status, gz, body=packed(PAGE)[:-9], to=to), cut=CUT), None),
+            (replace(answer(status, to=to), flaw=Flaw.CUT, reason=CUT), PAGE),
+            (replace(answer(status, gz, body=packed(PAGE)[:-9], to=to), flaw=Flaw.CUT, reason=CUT), None),
             (answer(status, gz, body=packed(PAGE), to=to), PAGE),
             (answer(status, gz, body=PAGE, to=to), PAGE),
-            (replace(answer(status, body=bytes(CAP + 1), to=to), is_too_large=True), bytes(CAP)),
+            (replace(answer(status, body=bytes(CAP + 1), to=to), flaw=Flaw.TOO_LARGE), bytes(CAP)),
             (answer(status, gz, body=large, to=to), bytes(CAP)),
-            (replace(answer(status, gz, body=large[:5_000], to=to), is_too_large=True), None),
+            (replace(answer(status, gz, body=large[:5_000], to=to), flaw=Flaw.TOO_LARGE), None),
         ]:
             became, stored, mark = kept(event)
             is_well = event.body == packed(PAGE)
@@ -138,13 +138,13 @@ def test_what_came_is_kept_and_marked_where_that_is_wanted() -> None:
 
 def test_nothing_is_kept_of_an_attempt_that_is_not_the_last() -> None:
     """What is tried again has no content yet."""
-    assert kept(replace(answer(200), cut=CUT)) == (State.QUEUED, None, "")
+    assert kept(replace(answer(200), flaw=Flaw.CUT, reason=CUT)) == (State.QUEUED, None, "")
 
 
 def test_of_an_answer_that_is_no_body_nothing_is_kept() -> None:
     """429 and 5xx, and redirects, are what they are by their status."""
     for status in (429, 500):
-        outcome = judge(replace(answer(status, to=job(attempts=4)), cut=CUT), keep=True)
+        outcome = judge(replace(answer(status, to=job(attempts=4)), flaw=Flaw.CUT, reason=CUT), keep=True)
         assert (outcome.state, outcome.content, outcome.incomplete) == (State.FAILED, None, "")
 
 
@@ -162,11 +162,15 @@ def test_of_a_robots_txt_the_beginning_counts_but_not_where_the_site_cut_it_off(
     for event in (answer(200, body=text), answer(200, gz, body=packed(text))):
         outcome = robots(event)
         assert (outcome.state, outcome.content, outcome.incomplete) == (State.DONE, text[: MAX_BYTES + 1], "")
-    assert robots(replace(answer(200, body=text[:MAX_BYTES]), is_too_large=True)).state == State.DONE
-    for event in (replace(answer(200), cut=CUT), answer(200, gz, body=packed(PAGE)[:-9])):
+    assert robots(replace(answer(200, body=text[:MAX_BYTES]), flaw=Flaw.TOO_LARGE)).state == State.DONE
+    for event in (replace(answer(200), flaw=Flaw.CUT, reason=CUT), answer(200, gz, body=packed(PAGE)[:-9])):
         outcome = robots(event)
         assert (outcome.state, outcome.content) == (State.QUEUED, None)
-    for event in (replace(answer(404), cut=CUT), answer(404, gz), replace(answer(404), is_too_large=True)):
+    for event in (
+        replace(answer(404), flaw=Flaw.CUT, reason=CUT),
+        answer(404, gz),
+        replace(answer(404), flaw=Flaw.TOO_LARGE),
+    ):
         outcome = robots(event)
         assert (outcome.state, outcome.content, outcome.incomplete) == (State.DONE, b"", "")
 
@@ -175,10 +179,10 @@ def test_of_a_robots_txt_the_beginning_counts_but_not_where_the_site_cut_it_off(
 
 
 def test_a_costly_body_is_put_off_and_what_is_put_off_too_long_is_tried_again() -> None:
-    """A first try ends early, and says so by Costly; without any time left, nothing is read, and nobody is blamed."""
+    """A first try ends early, by OverBudget; without any time left, nothing is read, and nobody is blamed."""
     costly = answer(200, ("Content-Encoding", b"gzip"), body=packed(b"") * (CAP // len(packed(b""))))
     assert is_packed(costly)
-    with pytest.raises(Costly):
+    with pytest.raises(OverBudget):
         judge(costly, budget_s=0.005)
     outcome = judge(costly, budget_s=0)
     assert (outcome.state, outcome.error, outcome.attempted) == (State.QUEUED, UNREAD, True)

@@ -13,7 +13,8 @@ from functools import cache, partial
 import brotli
 import pytest
 
-from workers.fetches.fetcher.results.decoding import Decoded, Flaw, codings, decoded
+from workers.fetches.fetcher.results.decoding import Decoded, codings, decoded
+from workers.fetches.jobs import Flaw
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -265,7 +266,7 @@ def test_no_body_takes_longer_than_its_budget() -> None:
         found = read(encoding, body)
         took_s = time.thread_time() - began_at
         assert took_s < 0.1, (name, took_s)
-        if found.flaw is Flaw.COSTLY:
+        if found.flaw is Flaw.TOO_LONG:
             costly.add(name)
             assert "takes more than 0.08 s of the processor" in found.reason
     assert {"empty gzip members", "the same, packed", "frames to skip", "empty frames"} <= costly
@@ -295,5 +296,5 @@ def test_a_budget_of_ones_own_is_kept() -> None:
     """A first try ends soon."""
     encoding, body = hostile()["the same, packed by brotli"]
     began_at = time.thread_time()
-    assert decoded(body, codings([encoding]), CAP, budget_s=0.01).flaw is Flaw.COSTLY
+    assert decoded(body, codings([encoding]), CAP, budget_s=0.01).flaw is Flaw.TOO_LONG
     assert time.thread_time() - began_at < 0.03

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ratelimit.pacing import Confirmation, Run
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, judge
-from workers.fetches.jobs import Answer, Event, Failure, Job, Outcome
+from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Outcome
 from workers.fetches.models import RobotsState, State
 from workers.fetches.robots.answers import Reading, read
 from workers.fetches.robots.rules import MAX_BYTES
@@ -31,7 +31,8 @@ JOB = Job(
 
 def answer(status: int = 200, body: bytes = RULES, cut: str = "", **headers: bytes) -> Answer:
     raw = tuple((name.replace("_", "-").encode(), value) for name, value in headers.items())
-    return Answer(job=JOB, status_code=status, headers=raw, body=body, cut=cut, lateness_ms=1.0, elapsed_ms=2.0)
+    whole = Answer(job=JOB, status_code=status, headers=raw, body=body, lateness_ms=1.0, elapsed_ms=2.0)
+    return replace(whole, flaw=Flaw.CUT, reason=cut) if cut else whole
 
 
 def judged(event: Event) -> Outcome:

@@ -28,7 +28,7 @@ from workers.fetches.fetcher.http.unanswered import Unanswered
 from workers.fetches.fetcher.in_flight import HeldJob, Stage
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import Connection
-from workers.fetches.jobs import Answer, Failure, Job
+from workers.fetches.jobs import Answer, Failure, Flaw, Job
 
 SHORTEST_SLEEP = 0.001  # seconds
 RECHECK_EVERY = 0.01  # seconds between two checks of a request whose slot has come, and which may not start yet
@@ -158,22 +158,22 @@ class Attempt:
             self._give_up_in_time()
         return has_room
 
-    def answer(self, reader: AnswerReader, cut: str = "") -> Answer:
-        """Return the event of an answer whose head came, with its times; `cut` says why its body is not whole."""
+    def as_answer(self, reader: AnswerReader, flaw: Flaw, reason: str = "") -> Answer:
+        """Return the event of an answer whose head came, with its times, and what is wrong with its body."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Answer(
             job=self.job,
             status_code=reader.status_code,
             headers=tuple(reader.headers),
             body=bytes(reader.body),
-            cut=cut,
-            is_too_large=reader.is_too_large,
+            flaw=flaw,
+            reason=reason,
             reservation=self.memory.keep(reader.held()),
             lateness_ms=lateness_ms or 0.0,
             elapsed_ms=elapsed_ms or 0.0,
         )
 
-    def failure(self, error: str, permanent: bool = False) -> Failure:
+    def as_failure(self, error: str, permanent: bool = False) -> Failure:
         """Return the event of a failure, with its times where a request was written."""
         lateness_ms, elapsed_ms = self._times_ms()
         return Failure(job=self.job, error=error, permanent=permanent, lateness_ms=lateness_ms, elapsed_ms=elapsed_ms)

@@ -43,7 +43,7 @@ from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, N
 from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, ConnectionEnded
 from workers.fetches.fetcher.wire.pool import Pool
 from workers.fetches.fetcher.wire.requests import UnsendableRequest, get_request
-from workers.fetches.jobs import Answer, Event, Failure, Job, Reservation, Snoozed
+from workers.fetches.jobs import Answer, Event, Failure, Flaw, Job, Reservation, Snoozed
 from workers.fetches.robots.rules import MAX_RAW_BYTES, origin_of
 from workers.fetches.targets import UrlParts, parts_of
 from workers.tracing import correlation
@@ -144,7 +144,7 @@ class Session:
             except ConnectionClosedEarly:
                 continue
             except UnsendableRequest as error:
-                return attempt.failure(str(error), permanent=True)
+                return attempt.as_failure(str(error), permanent=True)
             except (NotLookedUp, RunOver) as error:
                 if isinstance(error, NotLookedUp):
                     self._say("hosts_not_looked_up", str(error))
@@ -189,15 +189,16 @@ class Session:
         self._answered(attempt.job, reader.status_code, reader.headers)
         if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt):
             return Snoozed(job=attempt.job, slot_used=True)
-        return attempt.answer(reader) if cut is None else await self._cut(attempt, reader, cut)
+        if cut is not None:
+            return await self._cut(attempt, reader, cut)
+        return attempt.as_answer(reader, Flaw.TOO_LARGE if reader.is_too_large else Flaw.NONE)
 
     async def _cut(self, attempt: Attempt, reader: AnswerReader, error: Exception) -> Event:
         """Return the event of an answer whose body is not whole: where that is our own fault, none came."""
         if isinstance(error, AnswerTooLarge):
-            reader.is_too_large = True
-            return attempt.answer(reader, str(error))
+            return attempt.as_answer(reader, Flaw.TOO_LARGE, str(error))
         event = await self._failure(attempt, error)
-        return attempt.answer(reader, event.error) if isinstance(event, Failure) else event
+        return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
 
     def _no_answer(self, attempt: Attempt) -> Event:
         """Return the event of an attempt whose request was written, and got no answer at all.
@@ -205,7 +206,7 @@ class Session:
         Where that is nobody's fault, it counts nothing.
         """
         is_spared = self._is_spared_closing(attempt)
-        return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.failure(NO_ANSWER)
+        return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.as_failure(NO_ANSWER)
 
     def _is_spared_closing(self, attempt: Attempt) -> bool:
         """Note that the site gave up the connection as the request came; tell whether that counts nothing.
@@ -225,7 +226,7 @@ class Session:
         """
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
-        failure = attempt.failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
+        failure = attempt.as_failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
         if isinstance(error, NoRoomInTime):  # no pause: sites whose answers have room need not wait for the others
             self._say("fetcher_has_run_out", fault.error)
             return Snoozed(job=job, slot_used=written, reason=fault.error) if self._is_spared(job) else failure

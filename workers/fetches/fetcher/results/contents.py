@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from workers.fetches.fetcher.results.decoding import Decoded, Flaw, codings, decoded, too_large
-from workers.fetches.jobs import Answer
+from workers.fetches.fetcher.results.decoding import Decoded, codings, decoded, too_large
+from workers.fetches.jobs import Answer, Flaw
 from workers.fetches.robots import rules
 
 BODILESS: Final = frozenset({204, 304})  # their headers speak of what another answer has (RFC 9110, 6.4.1)
@@ -15,7 +15,7 @@ HURRIED_S: Final = 0.001  # in which some 500 KB are
 UNREAD: Final = "the body was not decompressed in time: too many bodies take long"
 
 
-class Costly(Exception):
+class OverBudget(Exception):
     """The body takes longer to decompress than the budget that was given."""
 
 
@@ -27,18 +27,16 @@ def is_packed(answer: Answer) -> bool:
 def content_of(answer: Answer, max_body: int, *, keep: bool, budget_s: float | None = None) -> Decoded:
     """Return the content of the answer. Of a flawed one, nothing, or with `keep` what came of it.
 
-    Raises Costly where it takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the content is
+    Raises OverBudget where it takes longer than `budget_s`. With a budget of 0, nothing is decompressed: the content is
     missing as if the body had been cut off.
     """
     if answer.status_code in BODILESS:
         return Decoded(content=b"")
     if answer.job.is_robots:
         return _robots(answer, budget_s)
-    found = _read(answer, max_body, budget_s) if keep or not _stopped(answer) else Decoded(content=b"")
-    if answer.is_too_large:
-        found = replace(found, flaw=Flaw.TOO_LARGE, reason=answer.cut or too_large(max_body))
-    elif answer.cut:
-        found = replace(found, flaw=Flaw.CUT, reason=answer.cut)
+    found = _read(answer, max_body, budget_s) if keep or answer.flaw is Flaw.NONE else Decoded(content=b"")
+    if answer.flaw is not Flaw.NONE:
+        found = replace(found, flaw=answer.flaw, reason=answer.reason or too_large(max_body))
     if found.flaw in ALL_THERE:
         return found
     return replace(found, content=found.content[:max_body] if keep else b"")
@@ -62,8 +60,8 @@ def robots_txt(answer: Answer, found: Decoded) -> Decoded:
         return Decoded(content=b"", flaw=Flaw.CUT, reason=found.reason)
     elif found.flaw is Flaw.TOO_LARGE:
         found = Decoded(content=found.content)
-    if answer.cut and len(found.content) <= rules.MAX_BYTES:
-        return Decoded(content=b"", flaw=Flaw.CUT, reason=answer.cut)
+    if answer.reason and len(found.content) <= rules.MAX_BYTES:
+        return Decoded(content=b"", flaw=Flaw.CUT, reason=answer.reason)
     return found
 
 
@@ -73,15 +71,11 @@ def _read(answer: Answer, most: int, budget_s: float | None) -> Decoded:
         return Decoded(content=answer.body)
     if names and budget_s == 0:
         return Decoded(content=b"", flaw=Flaw.CUT, reason=UNREAD)
-    is_whole = not _stopped(answer) and not (answer.job.is_robots and len(answer.body) > most)
+    is_whole = answer.flaw is Flaw.NONE and not (answer.job.is_robots and len(answer.body) > most)
     found = decoded(answer.body, names, most, is_whole=is_whole, budget_s=budget_s)
-    if found.flaw is Flaw.COSTLY and budget_s is not None:
-        raise Costly(found.reason)
+    if found.flaw is Flaw.TOO_LONG and budget_s is not None:
+        raise OverBudget(found.reason)
     return found
-
-
-def _stopped(answer: Answer) -> bool:
-    return bool(answer.cut) or answer.is_too_large
 
 
 def _codings(answer: Answer) -> list[str]:

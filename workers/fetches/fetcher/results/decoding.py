@@ -18,10 +18,10 @@ bytes behind a brotli stream.
 
 import time
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Final
 
 from workers.fetches.fetcher.results.streams import MEMBERS, RAW, STREAMS, Broken, Deflated, Stream
+from workers.fetches.jobs import Flaw
 
 ACCEPT_ENCODING = (
     "gzip, deflate"  # nothing has shown that br or zstd pays: they are read where a site sends them unasked
@@ -35,24 +35,13 @@ MOST_S: Final = 0.08  # seconds of the processor for a body of at most that size
 SHOWN: Final = 100  # characters of the names of codings in a sentence
 
 
-class Flaw(Enum):
-    """What is wrong with a body."""
-
-    NONE = "none"
-    ODD = "odd"  # it is taken as it is, though its header says otherwise
-    CUT = "cut"  # it ends too early
-    BROKEN = "broken"
-    TOO_LARGE = "too large"
-    COSTLY = "costly"  # it takes more time than it may
-
-
 SEVERITY: Final = {
     Flaw.NONE: 0,
     Flaw.ODD: 1,
     Flaw.CUT: 2,
     Flaw.BROKEN: 2,
     Flaw.TOO_LARGE: 3,
-    Flaw.COSTLY: 4,
+    Flaw.TOO_LONG: 4,
 }
 
 
@@ -114,7 +103,7 @@ def _worse(before: Decoded, now: Decoded) -> Decoded:
     return replace(max(before, now, key=lambda each: SEVERITY[each.flaw]), content=now.content)
 
 
-class _TooCostly(Exception):
+class _TimeOver(Exception):
     """The time is over."""
 
 
@@ -126,9 +115,9 @@ class _Work:
         self._until = time.thread_time() + budget_s
 
     def go_on(self) -> None:
-        """Raise _TooCostly where the time is over."""
+        """Raise _TimeOver where the time is over."""
         if time.thread_time() > self._until:
-            raise _TooCostly(f"the body takes more than {self._budget_s:.2g} s of the processor to decompress")
+            raise _TimeOver(f"the body takes more than {self._budget_s:.2g} s of the processor to decompress")
 
 
 class _Layer:
@@ -146,8 +135,8 @@ class _Layer:
             flaw, reason = self._read(body)
         except Broken as error:
             flaw, reason = Flaw.BROKEN, f"the compressed body is broken: {error}"
-        except _TooCostly as error:
-            flaw, reason = Flaw.COSTLY, str(error)
+        except _TimeOver as error:
+            flaw, reason = Flaw.TOO_LONG, str(error)
         if self._size > self._most:
             flaw = Flaw.TOO_LARGE
         elif flaw is Flaw.CUT and not is_whole:
@@ -155,7 +144,7 @@ class _Layer:
         return Decoded(content=b"".join(self._parts) or body * (flaw is Flaw.BROKEN), flaw=flaw, reason=reason)
 
     def _read(self, body: bytes) -> tuple[Flaw, str]:
-        """Read the streams, up to the end or beyond `most`. Raises Broken and _TooCostly."""
+        """Read the streams, up to the end or beyond `most`. Raises Broken and _TimeOver."""
         try:
             position, is_read = self._read_stream(body, 0, STREAMS[self._name]())
         except Broken:

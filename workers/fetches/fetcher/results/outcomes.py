@@ -13,8 +13,8 @@ from workers.backoff import backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from workers.fetches.fetcher.results.contents import ALL_THERE, content_of
-from workers.fetches.fetcher.results.decoding import Decoded, Flaw
-from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed, echo
+from workers.fetches.fetcher.results.decoding import Decoded
+from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Flaw, Job, Outcome, Snoozed, echo
 from workers.fetches.models import State
 from workers.fetches.targets import InvalidTarget, parse_target
 
@@ -42,7 +42,7 @@ def judge(
 
     `chance` in [0, 1) is the jitter of a retry. Redirects lead where `allowed`, and wait `longest_wait_s` at most.
     The status comes before the body: what the body is matters only where it is what was asked for. With `keep`, what
-    came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises Costly, as `content_of` does.
+    came of a flawed one is stored (WEIR_FETCH_KEEP_INCOMPLETE). Raises OverBudget, as `content_of` does.
     """
     job = event.job
     of_job = partial(

@@ -27,7 +27,7 @@ from django.db import connection
 from workers.fetches.addresses import allowed_by_settings
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results import fetch_spans
-from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, Costly
+from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
 from workers.fetches.fetcher.results.costly import CostlyAnswers
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely, take_in_hand
@@ -152,7 +152,7 @@ class Writer:
             return
         try:
             outcome = _outcome_of(event, budget_s)
-        except Costly:
+        except OverBudget:
             if not isinstance(event, Answer):
                 raise
             self._costly.note_costly(event.job.site_id, now)
@@ -182,7 +182,7 @@ def _size(outcome: Outcome) -> int:
 
 
 def _outcome_of(event: Event, budget_s: float | None) -> Outcome:
-    """Judge an event; an unexpected error fails this one fetch, not the writer. Raises Costly."""
+    """Judge an event; an unexpected error fails this one fetch, not the writer. Raises OverBudget."""
     try:
         return judge(
             event,
@@ -193,7 +193,7 @@ def _outcome_of(event: Event, budget_s: float | None) -> Outcome:
             keep=settings.WEIR_FETCH_KEEP_INCOMPLETE,
             budget_s=budget_s,
         )
-    except Costly:
+    except OverBudget:
         raise
     except Exception as error:
         log.exception("event_not_judged", **event.job.named)
