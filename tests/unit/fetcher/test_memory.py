@@ -145,7 +145,7 @@ def test_an_answer_reserves_no_more_than_what_it_has_once_more(settings: LazySet
     reader.feed(memoryview(b"HTTP/1.1 200 OK\r\n\r\n"))
     for _ in range(100):
         reader.feed(memoryview(b"x" * 1_000))
-        assert answer.has_room(reader, lambda: None)
+        assert answer.may_go_on(reader, lambda: None)
         assert len(reader.body) <= memory._held <= max(2 * len(reader.body) + 500, 2**15)
     kept = answer.keep(reader.held())
     answer.drop()

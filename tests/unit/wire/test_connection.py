@@ -34,7 +34,7 @@ LINGER_0 = struct.pack("ii", 1, 0)
 class Unbounded:
     """Memory without an end."""
 
-    def hold(self, _reader: AnswerReader, _go_on: Callable[[], None]) -> bool:
+    def may_go_on(self, _reader: AnswerReader, _go_on: Callable[[], None]) -> bool:
         return True
 
 
@@ -166,7 +166,7 @@ def test_a_connection_is_read_no_further_than_memory_allows() -> None:
         go_on: Callable[[], None]
         asked = 0
 
-        def hold(self, _reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+        def may_go_on(self, _reader: AnswerReader, go_on: Callable[[], None]) -> bool:
             self.asked, self.go_on = self.asked + 1, go_on
             return False
 

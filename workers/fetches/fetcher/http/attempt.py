@@ -141,7 +141,7 @@ class Attempt:
         if self.started_at is not None:
             self._shared.unanswered.ended(self.job.site_id, self._address)
 
-    def hold(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+    def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be read now; if not, `go_on` is called when it may.
 
         No time is counted meanwhile, as that is not the site's fault. Where it takes so long that the lease would run
@@ -152,11 +152,11 @@ class Attempt:
             self._go_on_counting()
             go_on()
 
-        has_room = self.memory.has_room(reader, go_on_in_time)
-        if not has_room:
+        may_go_on = self.memory.may_go_on(reader, go_on_in_time)
+        if not may_go_on:
             self._stop_counting()
             self._give_up_in_time()
-        return has_room
+        return may_go_on
 
     def as_answer(self, reader: AnswerReader, flaw: Flaw, reason: str = "") -> Answer:
         """Return the event of an answer whose head came, with its times, and what is wrong with its body."""

@@ -104,19 +104,19 @@ class Memory:
     def _grant_all(self) -> None:
         """Let those go on for which there is room, in turn."""
         self._is_short = False
-        granted: list[Callable[[], None] | None] = []
+        going_on: list[Callable[[], None] | None] = []
         have_their_part: set[int] = set()  # sites, whose further answers need no look
         for waiting in list(self._waiting):
             if waiting.site_id in have_their_part:
                 continue
             if self._grant(waiting):
-                granted.append(waiting.go_on)
+                going_on.append(waiting.go_on)
             elif self._has_its_part(waiting):
                 have_their_part.add(waiting.site_id)
             else:
                 self._is_short = True
                 break
-        for go_on in filter(None, granted):
+        for go_on in filter(None, going_on):
             go_on()
 
     def _grant(self, waiting: Reservation) -> bool:
@@ -139,7 +139,7 @@ class AnswerMemory:
         self._memory = memory
         self._reservation = Reservation(site_id=site_id)
 
-    def has_room(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+    def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be held now; if not, `go_on` is called when it may."""
         held = reader.held()
         if held <= SMALL or held > self._reservation.size:

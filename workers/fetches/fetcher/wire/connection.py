@@ -68,7 +68,7 @@ FOLLOWING = {
 class Holder(Protocol):
     """What counts the memory that answers hold."""
 
-    def hold(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
+    def may_go_on(self, reader: AnswerReader, go_on: Callable[[], None]) -> bool:
         """Tell whether more of the answer may be read now; if not, `go_on` is called when it may."""
 
 
@@ -180,7 +180,7 @@ class Connection:
             return
         self._become(State.BODY if reader.has_head else State.INTERIM if reader.is_between else State.HEAD)
         self._reads += 1
-        if self._holder and not self._holder.hold(reader, self._go_on):
+        if self._holder and not self._holder.may_go_on(reader, self._go_on):
             channel.unwatch()
         elif reader.is_costly() or channel.is_costly:
             channel.unwatch()
