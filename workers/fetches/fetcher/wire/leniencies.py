@@ -1,4 +1,6 @@
-"""Leniencies: heads of answers that break RFC 9112, and that browsers and curl read all the same. Pure.
+"""Leniencies: heads of answers that break RFC 9112, and that browsers or curl read all the same. Pure.
+
+docs/explanation/wire.md has them in a table, with those of the parser, and who else reads what so.
 
 A head that the parser takes as it is passes none of these. One that it refuses is mended here, line by line, and read
 once more; so is one in whose Transfer-Encoding the parser would see another end of the body than browsers do. The
@@ -26,7 +28,7 @@ def mended(head: bytes) -> bytes | None:
         return None
     minor, status, reason = found[1] or b"0", found[2], _clean(found[3] or b"")
     lines = _named(_unfolded(rest))
-    for lenient in LENIENCIES.values():
+    for lenient in LENIENCIES:
         lines = lenient(lines)
     return b"\r\n".join([b"HTTP/1.%b %b %b" % (minor, status, reason), *(b"%b: %b" % line for line in lines), b"", b""])
 
@@ -43,6 +45,7 @@ def _unfolded(lines: list[bytes]) -> list[bytes]:
 
 
 def _named(lines: list[bytes]) -> Lines:
+    """Skip lines without a colon, and drop the blanks before it."""
     pairs = (line.partition(b":") for line in lines if b":" in line)
     return [(name.strip(), _clean(value)) for name, _, value in pairs]
 
@@ -56,6 +59,7 @@ def _without_odd_names(lines: Lines) -> Lines:
 
 
 def _one_length(lines: Lines) -> Lines:
+    """Take equal lengths for one (RFC 9112, 6.3): proxies write several."""
     lengths = {part.strip() for name, value in lines if name.lower() == b"content-length" for part in value.split(b",")}
     if len(lengths) != 1:
         return lines  # different ones: nobody knows where the body ends, and the parser says so
@@ -64,23 +68,23 @@ def _one_length(lines: Lines) -> Lines:
 
 
 def _chunks_before_length(lines: Lines) -> Lines:
+    """Drop a length beside chunks (RFC 9112, 6.3)."""
     is_chunked = any(name.lower() == b"transfer-encoding" and b"chunked" in value.lower() for name, value in lines)
     return [line for line in lines if line[0].lower() != b"content-length"] if is_chunked else lines
 
 
 def _one_transfer(lines: Lines) -> Lines:
+    """Take several lines for one list (RFC 9110, 5.3), in which identity says nothing."""
     listed = b",".join(value for name, value in lines if name.lower() == b"transfer-encoding")
     codings = [coding for part in listed.split(b",") if (coding := part.strip()) and coding.lower() != b"identity"]
     others = [line for line in lines if line[0].lower() != b"transfer-encoding"]
     return [*others, (b"Transfer-Encoding", b", ".join(codings))] if codings else others
 
 
-# What is mended beside the first line (its letters may be small, its blanks many), with the reason.
-LENIENCIES: dict[str, Callable[[Lines], Lines]] = {
-    "lines without a colon, and names that are none, are skipped: browsers and curl skip the first, browsers both": (
-        _without_odd_names
-    ),
-    "several equal Content-Lengths are one: RFC 9112, 6.3 allows it, proxies write them": _one_length,
-    "several lines of Transfer-Encoding are one list, and identity says nothing: RFC 9110, 5.3": _one_transfer,
-    "chunks count more than a Content-Length beside them: RFC 9112, 6.3": _chunks_before_length,
-}
+# What is mended when the lines have their names, in this order.
+LENIENCIES: tuple[Callable[[Lines], Lines], ...] = (
+    _without_odd_names,
+    _one_length,
+    _one_transfer,
+    _chunks_before_length,
+)
