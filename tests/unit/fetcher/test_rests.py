@@ -3,9 +3,16 @@
 from datetime import UTC, datetime, timedelta
 
 from workers.fetches.fetcher.refusals import rests
+from workers.fetches.fetcher.refusals.asked import Asked
 from workers.fetches.fetcher.refusals.rests import AGAIN_AFTER_S, MOST_TOLD, Rest, ToldQuotas, merged
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
+LONGEST_S = 3_600.0
+
+
+def is_news(told: ToldQuotas, site_id: int, *, until: float, now: float) -> bool:
+    asked = Asked(seconds=until - now, reason="its quota is used up", is_refusal=False)
+    return told.is_news(site_id, asked, now=now, time_s=0.0)
 
 
 def test_rests_of_one_site_are_one_that_asks_for_the_most() -> None:
@@ -30,19 +37,33 @@ def test_rests_of_one_site_are_one_that_asks_for_the_most() -> None:
 
 def test_a_quota_that_is_used_up_is_told_when_its_end_is_later_or_a_second_is_over() -> None:
     """A site says so on each answer, in whole seconds: a hundred a second are one statement."""
-    told = ToldQuotas()
-    news = [told.is_news(1, until=60.0 + (n % 10) / 10, now=n / 100) for n in range(100)]
+    told = ToldQuotas(LONGEST_S)
+    news = [is_news(told, 1, until=60.0 + (n % 10) / 10, now=n / 100) for n in range(100)]
     assert news == [True] + [False] * 99
-    assert told.is_news(1, until=60.0, now=AGAIN_AFTER_S), "somebody may have resumed it"
-    assert told.is_news(1, until=90.0, now=AGAIN_AFTER_S), "it is later"
-    assert told.is_news(2, until=60.0, now=AGAIN_AFTER_S), "it is another site"
+    assert is_news(told, 1, until=60.0, now=AGAIN_AFTER_S), "somebody may have resumed it"
+    assert is_news(told, 1, until=90.0, now=AGAIN_AFTER_S), "it is later"
+    assert is_news(told, 2, until=60.0, now=AGAIN_AFTER_S), "it is another site"
+
+
+def test_a_moment_counts_by_the_time_of_day_and_no_rest_is_longer_than_it_may_be() -> None:
+    """What is beyond the longest rest is no later than it: it would be told again on each answer."""
+    told, time_s = ToldQuotas(LONGEST_S), AT.timestamp()
+
+    def news(until: datetime) -> bool:
+        asked = Asked(until=until, reason="its quota is used up", is_refusal=False)
+        return told.is_news(1, asked, now=5.0, time_s=time_s)
+
+    assert news(AT + timedelta(seconds=60))
+    assert not news(AT + timedelta(seconds=60.5))
+    assert news(AT + timedelta(days=1))
+    assert not news(AT + timedelta(days=30))
 
 
 def test_no_more_sites_are_remembered_than_may_be() -> None:
     """However many sites say so."""
-    told = ToldQuotas()
+    told = ToldQuotas(LONGEST_S)
     for site in range(MOST_TOLD + 5):
-        told.is_news(site, until=60.0, now=0.0)
-    assert not told.is_news(MOST_TOLD + 4, until=60.0, now=0.5)
-    assert told.is_news(0, until=60.0, now=0.5), "the oldest was forgotten"
+        is_news(told, site, until=60.0, now=0.0)
+    assert not is_news(told, MOST_TOLD + 4, until=60.0, now=0.5)
+    assert is_news(told, 0, until=60.0, now=0.5), "the oldest was forgotten"
     assert len(vars(told)["_told"]) == rests.MOST_TOLD

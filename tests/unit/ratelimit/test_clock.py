@@ -23,7 +23,7 @@ OTHERWISE: Final = {
     "workers/fetches/fetcher/fetcher.py": {
         "close": "how long the parts may take to end",
         "_note_turn": "when the loop turned last",
-        "_is_news": "a time of day that a site has named",
+        "_answered": "a time of day that a site has named",
     },
     "workers/fetches/fetcher/results/fetch_spans.py": {"record": "spans have times of day"},
 }

@@ -39,7 +39,7 @@ from workers.fetches.fetcher.http.session import Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob, InFlight, Stage
 from workers.fetches.fetcher.parts import LOOP_PATIENCE_S, TURN_S, Part, Watchdog, end_process, take_turn
 from workers.fetches.fetcher.recall_watcher import RecallWatcher
-from workers.fetches.fetcher.refusals.asked import Asked, Headers, asks_to_rest
+from workers.fetches.fetcher.refusals.asked import Headers, asks_to_rest
 from workers.fetches.fetcher.refusals.rests import Rest, ToldQuotas, rest_of
 from workers.fetches.fetcher.results.writer import Writer
 from workers.fetches.fetcher.successors import PassedOn
@@ -77,7 +77,7 @@ class Fetcher:
         self._loop = uvloop.new_event_loop()
         self._loop_part = Part("loop", self._run_loop, patience_s=LOOP_PATIENCE_S)
         self._session = asyncio.run_coroutine_threadsafe(self._open_session(), self._loop).result()
-        self._told_quotas = ToldQuotas()
+        self._told_quotas = ToldQuotas(settings.WEIR_RETRY_AFTER_MAX)
         self._recall_watcher = RecallWatcher(self._pass_to_loop, self._note_turn)
         parts = self._loop_part, self._claimer.part, self._writer.part, self._recall_watcher.part
         self._watchdog = Watchdog(*parts, each_look=self._session.look_at_descriptors)
@@ -237,14 +237,10 @@ class Fetcher:
     def _answered(self, job: Job, status: int, headers: Headers) -> None:
         """See whether an answer asks for its site to be left alone. Called for each whose head has come."""
         asked = asks_to_rest(status, headers, job.refusing)
-        if asked is not None and (asked.is_refusal or self._is_news(job, asked)):
+        if asked is None:
+            return
+        if asked.is_refusal or self._told_quotas.is_news(job.site_id, asked, now=clock.now(), time_s=time.time()):
             self._leave_alone(job, rest_of(job.site, job.slot_id, asked))
-
-    def _is_news(self, job: Job, asked: Asked) -> bool:
-        """Tell whether the site has not said so already: one whose quota is used up says it on each answer."""
-        lasts_s = asked.seconds if asked.until is None else asked.until.timestamp() - time.time()
-        now = clock.now()
-        return self._told_quotas.is_news(job.site_id, now + min(lasts_s or 0.0, settings.WEIR_RETRY_AFTER_MAX), now)
 
     def _unreachable(self, job: Job, error: str) -> None:
         self._leave_alone(job, Rest(site=job.site, slot_id=job.slot_id, error=error))

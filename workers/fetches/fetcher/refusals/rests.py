@@ -68,12 +68,18 @@ def _both(old: Rest, new: Rest) -> Rest:
 class ToldQuotas:
     """Until when the quotas of sites are used up, as one fetcher has told: such a site says so on each answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s  # for which a site rests
         # By site: the end, and when it was told.
         self._told: Remembered[int, tuple[float, float]] = Remembered(MOST_TOLD)
 
-    def is_news(self, site_id: int, until: float, now: float) -> bool:
-        """Tell whether this end of a rest is later than the one that was told, or that was a while ago; notes it."""
+    def is_news(self, site_id: int, asked: Asked, *, now: float, time_s: float) -> bool:
+        """Tell whether the rest that is asked for ends later than the one that was told, or that was a while ago.
+
+        If so, it is noted. `now` is by our own clock (clock.py), `time_s` in seconds since 1970.
+        """
+        lasts_s = (asked.seconds or 0.0) if asked.until is None else asked.until.timestamp() - time_s
+        until = now + min(lasts_s, self._longest_s)
         told_until, told_at = self._told.get(site_id, (NEVER, NEVER))
         if until <= told_until + SAME_S and now < told_at + AGAIN_AFTER_S:
             return False
