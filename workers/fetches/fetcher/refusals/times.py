@@ -21,7 +21,6 @@ LONGEST = 64  # characters of one without: the longest date has half of that
 BLANKS = b" \t"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
-_NUMBERS = re.compile(r"[0-9., \t]+", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(?<![0-9])([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?![0-9])", re.ASCII)
 _ISO = re.compile(r"[0-9]{4}-.*", re.ASCII)
 # Numbers that can only be moments: as a time, the smallest is 31 years. Seconds since 1970 reach to the year 2286.
@@ -62,12 +61,23 @@ def moment(lines: Sequence[bytes]) -> datetime | None:
 
 
 def texts(lines: Sequence[bytes]) -> Iterator[str]:
-    """Yield the values of a header; numbers may be several on one line, as a list."""
+    """Yield the values of a header, of which several may stand on one line, as a list (RFC 9110, 5.3)."""
     for line in lines[:MOST_LINES]:
         raw = line.strip(BLANKS) if len(line) <= LONGEST_LINE else b""
         text = raw.decode() if len(raw) <= LONGEST and raw.isascii() else ""
         if text and text.isprintable():  # what is read is stored and shown
-            yield from (part.strip() for part in text.split(",")) if _NUMBERS.fullmatch(text) else [text]
+            yield from _listed(text)
+
+
+def _listed(text: str) -> list[str]:
+    """Return the members of a list; the comma behind a day of the week ends none."""
+    members: list[str] = []
+    for part in text.split(","):
+        if members and members[-1].isalpha():
+            members[-1] += f", {part.strip()}"
+        else:
+            members.append(part.strip())
+    return members
 
 
 def _time(text: str, date: Sequence[bytes]) -> Time | None:
