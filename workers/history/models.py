@@ -31,7 +31,7 @@ class Counted(models.Model):
     fetches_done = models.IntegerField(default=0)
     fetches_failed = models.IntegerField(default=0)
     fetches_cancelled = models.IntegerField(default=0)
-    refused = models.IntegerField(default=0, help_text="of those that failed: the site answered 429 or 503 at last")
+    refused = models.IntegerField(default=0, help_text="of those that failed: their last answer was a refusal")
     slots_used = models.IntegerField(default=0)
     slots_given_back = models.IntegerField(default=0)
     slots_missed = models.IntegerField(default=0)

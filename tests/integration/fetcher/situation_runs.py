@@ -242,6 +242,7 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "403, 413 or 420 that says until when (Retry-After), or that a quota is used up until then": lambda sites: (
         answering(sites, at.http(b"403 Forbidden", b"", b"Retry-After: 30"))
     ),
+    "502, 529 or 999 that says so": lambda sites: answering(sites, at.http(b"529 Overloaded", b"", b"Retry-After: 30")),
     "a status that the settings of the site name (`--refusing`)": lambda sites: Made(
         url=sites.page("/status/404"), is_made_ready=lambda fetch: name_as_refusing(fetch, 404)
     ),

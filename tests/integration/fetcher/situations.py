@@ -322,6 +322,12 @@ TABLE: dict[str, list[Situation]] = {
             log="site_backed_off",
         ),
         _site(
+            "502, 529 or 999 that says so",
+            "the site answered 529, which refuses more requests",
+            site_rests=True,
+            log="site_backed_off",
+        ),
+        _site(
             "a status that the settings of the site name (`--refusing`)",
             "the site answered 404",
             site_rests=True,

@@ -51,6 +51,22 @@ def test_what_refuses_is_tried_again_and_what_does_not_is_a_result() -> None:
     assert ends(200, quota).state == State.DONE, "a quota that is used up is no refusal"
 
 
+def test_the_error_of_a_fetch_says_whether_its_site_refused() -> None:
+    """Where the status alone does not tell: the history counts refusals apart from errors of servers."""
+    after, also = ("Retry-After", "12"), ", which refuses more requests"
+    for status in (502, 529, 999):
+        for headers, refusing, said in [
+            ([], None, ""),
+            ([after], None, also),
+            ([after], (429, 503), ""),
+            ([], (429, 503, status), also),
+        ]:
+            assert ends(status, *headers, refusing=refusing).error == f"the site answered {status}{said}"
+    for status in (429, 503):
+        assert ends(status, after).error == f"the site answered {status}"
+    assert ends(500, after).error == "the site answered 500"
+
+
 def test_a_redirect_is_followed_when_its_retry_after_is_over() -> None:
     """No attempt is counted for it; it says why it waits, and for how long; one that leads nowhere fails at once."""
     outcome = ends(302, ("Location", "/b"), ("Retry-After", "12"))

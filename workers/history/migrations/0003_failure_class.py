@@ -12,7 +12,8 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             """
             CREATE FUNCTION history_failure_class(error text) RETURNS text LANGUAGE sql IMMUTABLE RETURN CASE
-                WHEN error LIKE 'the site answered 4%' OR error LIKE 'the site answered 503%' THEN 'refused'
+                WHEN error LIKE 'the site answered 4%' OR error LIKE 'the site answered 503%'
+                    OR error LIKE 'the site answered ___, which refuses %' THEN 'refused'
                 WHEN error LIKE 'the site answered %' THEN 'server error'
                 WHEN error LIKE 'redirected to %' OR error LIKE 'more than % redirects, %' THEN 'redirect'
                 WHEN error LIKE '%; WEIR\\_FETCH\\_ALLOW\\_%' THEN 'forbidden'

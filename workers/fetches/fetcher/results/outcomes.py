@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 
+from ratelimit.models import ALWAYS_REFUSING
 from workers.backoff import backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
@@ -58,8 +59,7 @@ def judge(
         status_code=event.status_code,
         headers=_as_json(event.headers),
     )
-    if _is_tried_again(event):
-        error = f"the site answered {event.status_code}"
+    if error := _why_again(event):
         return _again(replace(outcome, error=error), job.attempts, job.max_attempts, chance)
     if event.status_code in REDIRECTS and (locations := _location(event.headers)):
         return _later(_redirected(outcome, job, locations, allowed), redirect_wait_s(event.headers, longest_wait_s))
@@ -137,15 +137,17 @@ def _not_requested(outcome: Outcome, event: Snoozed | Disallowed) -> Outcome:
     )
 
 
-def _is_tried_again(answer: Answer) -> bool:
-    """Tell whether the answer may be another one later: every 5xx, and what refuses, 429 and more (refusals/asked.py).
+def _why_again(answer: Answer) -> str:
+    """Return why the answer may be another one later: every 5xx, and what refuses, 429 and more. Empty: it may not.
 
-    How long the site wants to be left alone holds for the site, not for this fetch.
+    What refuses says refusals/asked.py. How long the site wants to be left alone holds for it, not for this fetch.
     """
-    if answer.status_code >= SERVER_ERROR:
-        return True
     asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
-    return asked is not None and asked.is_refusal
+    refuses = asked is not None and asked.is_refusal
+    said = f"the site answered {answer.status_code}"
+    if answer.status_code < SERVER_ERROR or answer.status_code in ALWAYS_REFUSING:
+        return said if refuses else ""
+    return f"{said}, which refuses more requests" if refuses else said
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
