@@ -64,7 +64,9 @@ def test_the_error_of_a_fetch_says_whether_its_site_refused() -> None:
             assert ends(status, *headers, refusing=refusing).error == f"the site answered {status}{said}"
     for status in (429, 503):
         assert ends(status, after).error == f"the site answered {status}"
-    assert ends(500, after).error == "the site answered 500"
+    for status in (500, 503):
+        outcome = ends(status, after, refusing=(429,))
+        assert (outcome.state, outcome.error) == (State.QUEUED, f"the site answered {status}")
 
 
 def test_a_redirect_is_followed_when_its_retry_after_is_over() -> None:

@@ -145,9 +145,10 @@ def _why_again(answer: Answer) -> str:
     asked = asks_to_rest(answer.status_code, answer.headers, answer.job.refusing)
     refuses = asked is not None and asked.is_refusal
     said = f"the site answered {answer.status_code}"
-    if answer.status_code < SERVER_ERROR or answer.status_code in ALWAYS_REFUSING:
+    if answer.status_code < SERVER_ERROR:
         return said if refuses else ""
-    return f"{said}, which refuses more requests" if refuses else said
+    says_all = answer.status_code in ALWAYS_REFUSING or not refuses
+    return said if says_all else f"{said}, which refuses more requests"
 
 
 def _again(outcome: Outcome, attempts: int, max_attempts: int, chance: float, not_before_s: float = 0.0) -> Outcome:
