@@ -57,7 +57,7 @@ fetcher._loop.call_soon_threadsafe(memory.hold, Reservation(site_id=0), settings
 
 def after(expected):
     give_up_at = time.monotonic() + 30
-    while (seen := Fetch.objects.values_list("state", "attempts", "error").get())[:2] != expected:
+    while (seen := Fetch.objects.values_list("state", "attempts", "error").get())[:2] != expected or not seen[2]:
         assert time.monotonic() < give_up_at, seen
         if slots := reserve_all():
             fetcher.run_batch(slots)
@@ -66,7 +66,6 @@ def after(expected):
 
 request_fetches(sys.argv[1:], max_attempts=2)
 fetcher.run_batch(reserve_all())
-time.sleep(1.0)
 given_back = after(("queued", 0))
 session.OUTAGE_S = 0.0
 print(json.dumps([given_back, after(("queued", 1)), after(("failed", 2))]), flush=True)

@@ -16,6 +16,7 @@ from ratelimit import clock, site_settings
 from ratelimit.models import Site
 from tests.integration.conftest import Eventually, database_now
 from tests.integration.fetching import fetch_until, fetched, reserve_all
+from tests.waiting import wait_for
 from workers.fetches.enqueue import request_fetch, request_fetches
 from workers.fetches.fetcher.claim import claim
 from workers.fetches.fetcher.fetcher import Fetcher
@@ -148,6 +149,7 @@ def test_a_connection_that_is_closed_just_as_the_request_comes_is_nobodys_fault(
     closed_on = fetched(request_fetch(running_sites.url(0, "/close/"), max_attempts=1), fetcher)
     assert (closed_on.state, closed_on.attempts) == (State.FAILED, 1)
     assert "closed the connection" in closed_on.error
+    wait_for(lambda: len(site_log.read_arrivals(running_sites.log)[0]) >= 5, 10, "the site's log")
     arrivals, _ = site_log.read_arrivals(running_sites.log)
     assert [arrival.path for arrival in arrivals] == ["/ok", *["/closing/1"] * 2, *["/close/"] * 2]
     assert min(judge.gaps_ns(arrivals)) >= 50_000_000
