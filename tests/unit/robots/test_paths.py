@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.fetches.robots.paths import path_of
-from workers.fetches.robots.rules import Rules, text_of
+from workers.fetches.robots.rules import MAX_BYTES, Rules, text_of
 
 SITE = "https://site.example"
 
@@ -123,6 +123,22 @@ def test_bytes_that_are_not_utf_8_are_what_they_are_in_a_url() -> None:
     text = text_of("User-agent: *\nDisallow: /café\n".encode("latin-1"))
     assert not Rules(text, "weir").allows(f"{SITE}/caf%E9")
     assert Rules(text, "weir").allows(f"{SITE}/caf%C3%A9")
+
+
+def test_a_file_in_utf_16_is_read_by_its_mark() -> None:
+    """RFC 9309 wants UTF-8, but a site that disallows everything means it. What is cut ends with a whole line."""
+    said = "User-agent: *\nDisallow: /café\n# ਊ\nDisallow: /b\n"
+    for coding, mark in (("utf-16-le", b"\xff\xfe"), ("utf-16-be", b"\xfe\xff")):
+        long = said + "Disallow: /c" * (MAX_BYTES // 2)
+        for text in (said, long):
+            rules = Rules(text_of(mark + text.encode(coding)), "weir")
+            refused = [path for path in ("/caf%C3%A9", "/b", "/c", "/") if not rules.allows(SITE + path)]
+            assert refused == ["/caf%C3%A9", "/b"], coding
+
+
+def test_a_mark_without_utf_16_behind_it_is_no_reason_to_read_nothing() -> None:
+    rules = Rules(text_of(b"\xff\xfe\nUser-agent: *\nDisallow: /b\n"), "weir")
+    assert not rules.allows(f"{SITE}/b")
 
 
 def test_the_path_is_that_of_the_url() -> None:

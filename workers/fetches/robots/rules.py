@@ -22,6 +22,7 @@ MAX_BYTES = 512 * 1024  # the rest of a longer file is cut off; RFC 9309 (2.5) a
 # No more is read of an answer. Compressed, this is always more than MAX_BYTES (deflate adds at most 0.1 %).
 MAX_RAW_BYTES = MAX_BYTES + 4_096
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # by their marks
 # What one step of a trial does: half a millisecond's work, about. Counted in characters of the URL, once for each rule
 # with `*`, and in those of the rule, which take longer.
 STEP, RULE_CHARACTER = 200_000, 20
@@ -43,14 +44,21 @@ def origin_of(url: str) -> str:
 def text_of(content: bytes) -> str:
     """Return a robots.txt as text; of one that is too large, the whole lines within MAX_BYTES.
 
-    Bytes that are not UTF-8 become escapes, which is what they are in a URL.
+    RFC 9309 has it in UTF-8. Bytes that are not become escapes, which is what they are in a URL. UTF-16 is read by its
+    mark, as some editors write it: whoever wrote `Disallow: /` in it means it.
     """
-    if len(content) > MAX_BYTES:
-        content = content[:MAX_BYTES]
-        content = content[: max(content.rfind(b"\n"), content.rfind(b"\r")) + 1]  # half a line may mean the opposite
-    for length in (3, 2, 1):  # one that is cut is no reason to miss the first line
+    is_cut, content = len(content) > MAX_BYTES, content[:MAX_BYTES]
+    coding = UTF_16.get(content[:2]) if b"\0" in content[2:4] else None
+    text = content[2:].decode(coding, "replace") if coding else _utf_8(content)
+    if is_cut:
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]  # half a line may mean the opposite
+    return text.replace("\0", "")  # PostgreSQL stores no NUL
+
+
+def _utf_8(content: bytes) -> str:
+    for length in (3, 2, 1):  # a mark that is cut is no reason to miss the first line
         content = content.removeprefix(BYTE_ORDER_MARK[:length])
-    text = content.decode(errors="surrogateescape").replace("\0", "")  # PostgreSQL stores no NUL
+    text = content.decode(errors="surrogateescape")
     return text if text.isascii() else text.translate(_AS_ESCAPES)
 
 
