@@ -54,11 +54,18 @@ RETRY_AFTER: list[tuple[str, float | None]] = [
     ("2026-11-21T10:01:60Z", 120.0),
     ("Sat, 21 Nov 2026 24:00:00 GMT", 14 * 3600.0),
     ("2026-11-21T24:00:00Z", 14 * 3600.0),
+    ("12s", 12.0),
+    ("1.5s", 2.0),
+    ("500ms", 1.0),
+    ("6m0s", 360.0),
+    ("1h2m3.5s", 3_724.0),
+    ("1D", 86_400.0),
+    ("5, 2m", 120.0),
     ("Sat, 21 Nov 2026 10:00:00 GMT", None),
     ("Sat, 21 Nov 2026 09:59:00 GMT", None),
     *(
         (nonsense, None)
-        for nonsense in ("0", "0.0", "", " ", "-5", "+5", "soon", "1e3", "inf", "nan", "12s", "1_000", ".5")
+        for nonsense in ("0", "0.0", "", " ", "-5", "+5", "soon", "1e3", "inf", "nan", "12 s", "1_000", ".5", "0s", "1y")
     ),
     *(
         (nonsense, None)
@@ -111,6 +118,9 @@ QUOTAS: list[tuple[Lines, float | None]] = [
     ([("X-RateLimit-Remaining", "0")], SHORTEST_BACK_OFF),
     ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "soon")], SHORTEST_BACK_OFF),
     ([("X-RateLimit-Limit", "0"), ("X-RateLimit-Remaining", "0")], None),  # there is no quota
+    ([("X-RateLimit-Limit", "-1"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "12")], None),
+    ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "6m0s")], 360.0),
+    ([("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "0s")], None),
     ([("X-RateLimit-Remaining", "-1"), ("X-RateLimit-Reset", "12")], None),
     ([("X-RateLimit-Remaining", "4"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "12")], 12.0),
     ([("X-RateLimit-Remaining", "0"), ("Y-RateLimit-Reset", "12")], SHORTEST_BACK_OFF),

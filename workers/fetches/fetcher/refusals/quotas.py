@@ -28,6 +28,7 @@ FIELD, POLICY = b"ratelimit", b"ratelimit-policy"
 FAMILIES: Final = {b"ratelimit-": "RateLimit", b"x-ratelimit-": "X-RateLimit", b"x-rate-limit-": "X-Rate-Limit"}
 PARTS: Final = (b"limit", b"remaining", b"reset", b"reset-after")
 NAMES: Final = frozenset([FIELD, POLICY, *(family + part for family in FAMILIES for part in PARTS)])
+_UNLIMITED = re.compile(r"0+(?:\.0*)?|-[0-9]+", re.ASCII)  # as a limit
 _ZERO = re.compile(r"0+(?:\.0*)?", re.ASCII)
 
 
@@ -100,7 +101,7 @@ def _of_family(
     is_refused: bool,
 ) -> Iterator[UsedUp]:
     limits, left = (list(times.texts(of_family.get(name, ()))) for name in (b"limit", b"remaining"))
-    if any(_ZERO.fullmatch(limit) for limit in limits):
+    if any(_UNLIMITED.fullmatch(limit) for limit in limits):
         return  # there is no quota
     is_used_up = any(_ZERO.fullmatch(value.partition(";")[0].strip()) for value in left)
     resets = [*of_family.get(b"reset", ()), *of_family.get(b"reset-after", ())]

@@ -1,7 +1,7 @@
 """The times that headers state, in all the forms in which sites write them. Pure.
 
-The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, seconds or milliseconds since 1970,
-ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would be to come back sooner than asked.
+The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, durations with units (6m0s), seconds
+or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would be to come back sooner than asked.
 
 The sender may be hostile: only short values are read, and few of them. What cannot be read states nothing.
 """
@@ -21,6 +21,9 @@ LONGEST = 64  # characters of one without: the longest date has half of that
 BLANKS = b" \t"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
+_UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?)(ms|[dhms])", re.ASCII)
+_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 _TIME_OF_DAY = re.compile(r"(?<![0-9])([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?![0-9])", re.ASCII)
 _ISO = re.compile(r"[0-9]{4}-.*", re.ASCII)
 # Numbers that can only be moments: as a time, the smallest is 31 years. Seconds since 1970 reach to the year 2286.
@@ -52,7 +55,7 @@ def longest(lines: Sequence[bytes], date: Sequence[bytes]) -> Time | None:
 
 def are_readable(lines: Sequence[bytes]) -> bool:
     """Tell whether any of these lines states a time, be it over."""
-    return any(_NUMBER.fullmatch(text) or _moment(text) for text in texts(lines))
+    return any(_NUMBER.fullmatch(text) or _duration_s(text) is not None or _moment(text) for text in texts(lines))
 
 
 def moment(lines: Sequence[bytes]) -> datetime | None:
@@ -81,6 +84,8 @@ def _listed(text: str) -> list[str]:
 
 
 def _time(text: str, date: Sequence[bytes]) -> Time | None:
+    if (duration_s := _duration_s(text)) is not None:
+        return Time(float(math.ceil(duration_s)), None, text) if duration_s else None
     if not _NUMBER.fullmatch(text):
         found = _moment(text)
     else:
@@ -92,6 +97,12 @@ def _time(text: str, date: Sequence[bytes]) -> Time | None:
         return None if found is None else Time(None, found, text)
     seconds = float(math.ceil((found - answered_at).total_seconds()))
     return Time(seconds, None, text) if seconds > 0 else None
+
+
+def _duration_s(text: str) -> float | None:
+    """Read a duration of which each part has its unit; None where it is none."""
+    parts = _PART.findall(text.lower()) if _DURATION.fullmatch(text.lower()) else []
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts) if parts else None
 
 
 def _moment(text: str) -> datetime | None:
