@@ -65,7 +65,23 @@ RETRY_AFTER: list[tuple[str, float | None]] = [
     ("Sat, 21 Nov 2026 09:59:00 GMT", None),
     *(
         (nonsense, None)
-        for nonsense in ("0", "0.0", "", " ", "-5", "+5", "soon", "1e3", "inf", "nan", "12 s", "1_000", ".5", "0s", "1y")
+        for nonsense in (
+            "0",
+            "0.0",
+            "",
+            " ",
+            "-5",
+            "+5",
+            "soon",
+            "1e3",
+            "inf",
+            "nan",
+            "12 s",
+            "1_000",
+            ".5",
+            "0s",
+            "1y",
+        )
     ),
     *(
         (nonsense, None)

@@ -1,7 +1,8 @@
 """The times that headers state, in all the forms in which sites write them. Pure.
 
-The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, durations with units (6m0s), seconds
-or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would be to come back sooner than asked.
+The standard knows whole seconds and dates (RFC 9110, 10.2.3). Sites write decimals, durations with units (6m0s),
+seconds or milliseconds since 1970, ISO 8601, leap seconds and 24:00:00 as well. To read one of these as nothing would
+be to come back sooner than asked.
 
 The sender may be hostile: only short values are read, and few of them. What cannot be read states nothing.
 """

@@ -1,19 +1,7 @@
 """Decoding: content codings, undone within a bound of bytes and of processor time. Pure.
 
 All header lines are one list (RFC 9110, 5.3). What others read though it is not as the standards have it is read here,
-too. These are the leniencies, each with its reason; curl is 7.88, browsers are those of today:
-
-- A name that is no coding (`utf-8`, `none`, `aws-chunked`, `gzip;`): the body is taken as it came, and that is said.
-  Sites mean nothing by it. requests and httpx do so; curl does without --compressed.
-- A gzip or zlib stream that lacks its trailer, or the end of it: all content is there, and the checksum of what is left
-  is right. curl and requests have the page.
-- Bytes behind the end, or one more stream of which nothing comes: proxies pad. curl and requests have the page.
-- deflate without zlib's header: many servers send it. Browsers and curl read it.
-- gzip called deflate, and the contrary: zlib tells them apart. curl reads one of them.
-- Several gzip or zstd streams, one behind the other, are one body (RFC 1952, RFC 8878).
-
-No leniency: what says that it is compressed, and is not (browsers and curl refuse it), a checksum that is wrong, and
-bytes behind a brotli stream.
+too: docs/explanation/wire.md has it in a table.
 """
 
 import time
