@@ -34,7 +34,7 @@ def admit(jobs: Iterable[Job], files: RobotsFiles) -> tuple[list[Job], list[Even
     let_through: list[Job] = []
     turned_away: list[Event] = []
     for job in jobs:
-        event = _refusal(job, known.get(origin_of(job.url)), trials.get(job.fetch_id)) if job.obeys_robots else None
+        event = _turned_away(job, known.get(origin_of(job.url)), trials.get(job.fetch_id)) if job.obeys_robots else None
         if event is None:
             let_through.append(job)
         else:
@@ -69,7 +69,7 @@ def _trials(jobs: list[Job], known: dict[str, Known], trials: Trials) -> dict[in
     return begun
 
 
-def _refusal(job: Job, known: Known | None, trial: Trial | None) -> Event | None:
+def _turned_away(job: Job, known: Known | None, trial: Trial | None) -> Event | None:
     """Return the event of a job that its robots.txt does not let through now; None where it does."""
     origin = origin_of(job.url)
     if known is None:
@@ -79,10 +79,10 @@ def _refusal(job: Job, known: Known | None, trial: Trial | None) -> Event | None
     if known.state == RobotsState.UNREACHABLE:
         error = f"robots.txt of {origin} cannot be read: {known.error}"
         return Failure(job=job, error=error, not_before_s=max(0.0, known.expires_at - clock.now()))
-    return None if trial is None or trial.is_allowed else _refused(job, origin, trial)
+    return None if trial is None or trial.is_allowed else _turned_away_by_rules(job, origin, trial)
 
 
-def _refused(job: Job, origin: str, trial: Trial) -> Event:
+def _turned_away_by_rules(job: Job, origin: str, trial: Trial) -> Event:
     if isinstance(trial.error, TakesTooLong):
         return Failure(job=job, error=f"robots.txt of {origin} takes too long to apply to this URL", permanent=True)
     if trial.error is not None:
