@@ -3,14 +3,16 @@
 import pytest
 from django.conf import LazySettings
 
+from workers.fetches.fetcher.http import memory
 from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Reservation
 
 
 @pytest.fixture(autouse=True)
-def hundred_bytes(settings: LazySettings) -> None:
+def hundred_bytes(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEIR_FETCH_MAX_MEMORY = 100
+    monkeypatch.setattr(memory, "SMALL", 10)
 
 
 class Answers:
@@ -42,9 +44,25 @@ def test_answers_wait_for_their_turn_while_all_bytes_are_held() -> None:
     answers.memory.free([])
     assert answers.granted == ["first", "second", "large", "small"]
     answers.memory.free([large, small])
-    for size, has_room in ((50, False), (49, True)):  # MOST bytes, and less
+    for size, has_room in ((50, False), (49, True)):  # FULL_FROM, and less
         answers.memory.hold(first, size)
         assert answers.memory.has_room_for(0) is has_room
+
+
+def test_a_site_of_small_answers_is_not_stopped_by_the_large_ones_of_others() -> None:
+    """Some of its own may wait for the writer, which is busy with the large ones."""
+    answers = Answers()
+    answers.ask("large", 1, 90)
+    small = [Reservation(site_id=2) for _ in range(3)]
+    for reservation in small:
+        assert answers.memory.has_room_for(2)
+        answers.memory.hold(reservation, 3)
+    assert answers.memory.has_room_for(2)
+    answers.memory.hold(small[0], 4)
+    assert not answers.memory.has_room_for(2), "it holds SMALL bytes"
+    answers.memory.free(small)
+    assert answers.memory.has_room_for(2)
+    assert not answers.memory.has_room_for(1)
 
 
 def test_a_site_has_a_quarter_and_lets_others_pass() -> None:

@@ -2,8 +2,8 @@
 
 An answer holds what has come of it, heads and body. Beyond SMALL it is read on when as much again is reserved, so that
 what is reserved is never more than twice what is there. While it waits, the kernel slows the site down, and nobody
-counts its time. While MOST bytes are held, no further request is written but to sites that hold none. So the memory of
-a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and what one
+counts its time. From FULL_FROM on, no further request is written but to sites that hold less than SMALL. So the memory
+of a fetcher has a bound, whatever sites send, and however long PostgreSQL is away: WEIR_FETCH_MAX_MEMORY, and what one
 read brings for each request that was written before.
 
 On the loop's thread only.
@@ -20,7 +20,7 @@ from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Reservation
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
-MOST = 0.5  # the part of all bytes beyond which a site has one answer at a time: those that are read go on growing
+FULL_FROM = 0.5  # the part of all bytes from which on it counts as full: the answers that are read go on growing
 ONE_SITE = 0.25  # the part of all bytes that one site may have, if it has more than one answer
 
 
@@ -39,11 +39,11 @@ class Memory:
     def has_room_for(self, site_id: int) -> bool:
         """Tell whether a request may be written to this site.
 
-        Where MOST bytes are held, or some waited for, only to one that holds none: its answer begins with SMALL. So
-        sites of large answers do not stop the others.
+        Where it is full, or an answer waits for bytes, only to one that holds less than SMALL: small answers, of which
+        some may wait to be stored, are not stopped by the large ones of other sites.
         """
-        is_full = self._is_short or self._held >= MOST * settings.WEIR_FETCH_MAX_MEMORY
-        return not is_full or site_id not in self._of_site
+        is_full = self._is_short or self._held >= FULL_FROM * settings.WEIR_FETCH_MAX_MEMORY
+        return not is_full or self._of_site[site_id] < SMALL
 
     def hold(self, reservation: Reservation, size: int) -> None:
         """Have it hold so many bytes, whether they are free or not; it waits for no more."""
