@@ -24,7 +24,7 @@ MOST_S = 0.05  # seconds of processor time: and no more at once
 TURN_S = 0.005  # seconds of processor time that a trial has before another one may go on
 SOON_S = 0.03  # seconds of processor time: as the costliest rules take for a URL of a hundred characters
 LONGEST_S = 0.1  # seconds of processor time that a trial may take
-MOST_KEPT = 200  # trials, of URLs of up to 100 KB
+MOST_KEPT = 200  # trials, each with its URL, and its path
 KEPT_FOR = 60.0  # seconds for which a trial is kept whose fetch is not claimed again
 
 
