@@ -11,6 +11,7 @@ from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from project import embedded
+from tests.canaries import OF_FAKE_SITES, files_with_urls, watch_logging
 from tests.home import DATABASE_URL, HOME, REDIS_URL
 from tests.waiting import once_more_if_too_late
 
@@ -118,6 +119,30 @@ def shared_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
         yield
         empty_written_tables()
         configure("ALTER SYSTEM RESET autovacuum")
+
+
+@pytest.fixture(scope="session")
+def lines_with_urls() -> Iterator[list[str]]:
+    """The lines with more of a URL than its host that this process has logged, and no test was blamed for yet."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = watch_logging(patch)
+        yield found
+    assert not found
+
+
+@pytest.fixture(autouse=True)
+def no_url_is_logged(request: pytest.FixtureRequest, lines_with_urls: list[str]) -> Iterator[None]:
+    """State after each test that no log has more of a URL than its host.
+
+    Neither what this process has logged has, nor what processes have written into the logs in `tmp_path`.
+    """
+    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    found = lines_with_urls.copy()
+    del lines_with_urls[: len(found)]  # a thread may have added more meanwhile
+    if folder:
+        found += files_with_urls(log for log in folder.glob("*.log") if log.name not in OF_FAKE_SITES)
+    assert not found, "\n".join(found[:3])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,7 +26,6 @@ from project.checkout import CHECKOUT
 from ratelimit import site_settings
 from ratelimit.rates import parse_rate
 from tests.acceptance import networks
-from tests.canaries import assert_no_url_is_logged
 from tests.forked import Forked
 from tests.servers import database_url
 from tests.waiting import wait_for
@@ -161,7 +160,6 @@ def cluster(
         yield made
     finally:
         made.stop()
-    assert_no_url_is_logged(map(made.log, made.launched | set(made.processes)))
 
 
 def set_rates(running: sites.Sites, rates: Mapping[str, str]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from demo.fakes.children import die_with_parent
 from project.checkout import CHECKOUT
 from project.processes.procfile import web_answers
 from tests.acceptance.conftest import Cluster
+from tests.canaries import files_with_urls
 from tests.forked import Forked
 from tests.servers import database_url, redis_url
 from tests.valkeys import free_port
@@ -83,6 +84,8 @@ def on_test_database(log: Path, **environment: str) -> Iterator[str]:
             process.wait(ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             process.kill()
+    found = files_with_urls([log])
+    assert not found, found[:3]
 
 
 def _line() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import honcho.environ
 
 from demo.fakes.children import die_with_parent
+from project.checkout import CHECKOUT
 from tests.own_servers import Server
 from tests.valkeys import free_port
 from tests.waiting import wait_for
@@ -128,7 +129,8 @@ class Fleet:
         name = f"{number:02}-{release.name}-{kind}"
         port = free_port()
         environment = {**release.environment, "HONCHO_PROCESS_NAME": name, "PORT": str(port)}
-        log = self.folder / f"{name}.log"
+        # In `folder`, logs may have no URLs (tests/conftest.py); the version before may not know of that.
+        log = (self.folder if release.folder == CHECKOUT else release.folder) / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
                 self._command(release, kind, name),
