@@ -428,7 +428,7 @@ TABLE: dict[str, list[Situation]] = {
         _died(
             "the fetcher is killed, after ten others that held it",
             counts=True,
-            proof="tests/integration/maintenance/test_sweep.py::test_a_fetch_that_is_lost_again_and_again_ends",
+            proof="tests/integration/maintenance/test_losses.py::test_a_fetch_that_is_lost_again_and_again_ends",
         ),
         _frozen(f"{FROZEN} before the request is written"),
         _frozen(f"{FROZEN} before the answer is stored"),

@@ -15,7 +15,6 @@ from ratelimit import site_settings
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import (
     Eventually,
-    InThreads,
     Message,
     WaitersOf,
     claim,  # a message that is newer than all slots
@@ -26,8 +25,6 @@ from workers import task_names
 from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
 from workers.fetches.enqueue import request_fetch, request_fetches
-from workers.fetches.fetcher.results import store
-from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
 from workers.fetches.maintenance import sweep as sweeping
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
@@ -55,11 +52,6 @@ def running(count: int = 1, *, max_attempts: int = 5, on_done: str | None = None
     ids = reserved(count, max_attempts=max_attempts, on_done=on_done)
     assert len(claim(ids)) == count
     return ids
-
-
-def take_in_hand(fetch: Fetch) -> None:
-    """Have the fetcher that holds the fetch note that it has this one in hand."""
-    assert store.take_in_hand(fetch_id=fetch.pk, slot_id=fetch.slot_id or 0)
 
 
 def expire() -> None:
@@ -160,52 +152,6 @@ def test_a_lost_message_costs_no_attempt(messages: list[Message]) -> None:
     assert sweep() == 0
 
 
-def test_a_lost_fetcher_costs_an_attempt_of_what_it_had_in_hand() -> None:
-    """All that it held may have been sent: slots are used, and each waits a while. For no robots.txt, though."""
-    in_hand, *_ = running(3)
-    take_in_hand(Fetch.objects.get(pk=in_hand))
-    expire()
-    assert sweep() == 3
-    now = database_now()
-    for fetch in Fetch.objects.all():
-        assert (fetch.state, fetch.attempts, fetch.slot_id) == (State.QUEUED, int(fetch.pk == in_hand), None)
-        assert (fetch.losses, fetch.in_hand, fetch.due_since) == (1, False, None)
-        assert "died" in fetch.error
-        assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
-    assert Slot.objects.filter(finished_at__isnull=False).count() == 3
-
-
-def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
-    """A fetch that kills its fetcher each time ends, and its `on_done` is called."""
-    [fetch_id] = running(max_attempts=1, on_done=ARRIVED)
-    take_in_hand(Fetch.objects.get())
-    expire()
-    messages.clear()
-    assert sweep() == 1
-    fetch = Fetch.objects.get()
-    assert (fetch.state, fetch.attempts) == (State.FAILED, 1)
-    assert fetch.finished_at is not None
-    assert "attempt 1 of 1" in fetch.error
-    assert messages == [(ARRIVED, (fetch_id,))]
-    assert fetch.on_done_called_at is not None
-
-
-def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
-    """Beyond so many losses each one counts, so that max_attempts bounds what can be lost."""
-    [fetch_id] = running(max_attempts=3)
-    for attempts in (*[0] * UNCOUNTED_LOSSES, 1, 2):
-        expire()
-        assert sweep() == 1
-        assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.QUEUED, attempts)
-        Fetch.objects.update(not_before=F("not_before") - HOUR)
-        Site.objects.update(**{name: F(name) - HOUR for name in ("due_at", "next_start")}, grace=GRACE)
-        assert dispatch() == 1
-        assert len(claim([fetch_id])) == 1
-    expire()
-    assert sweep() == 1
-    assert (Fetch.objects.get().state, Fetch.objects.get().attempts) == (State.FAILED, 3)
-
-
 def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole fetcher's worth is taken back in one sweep, in portions."""
     monkeypatch.setattr(sweeping, "BATCH", 3)
@@ -213,15 +159,6 @@ def test_all_that_was_lost_is_found_in_batches(monkeypatch: pytest.MonkeyPatch) 
     expire()
     assert sweep() == 10
     assert Fetch.objects.filter(state=State.QUEUED).count() == 10
-
-
-def test_sweeps_at_once_count_a_loss_once(in_threads: InThreads) -> None:
-    """However many run together, each fetch is lost once."""
-    running(60)
-    Fetch.objects.update(in_hand=True)
-    expire()
-    in_threads(3, lambda _number: sweep())
-    assert set(Fetch.objects.values_list("state", "attempts", "losses")) == {(State.QUEUED, 1, 1)}
 
 
 def test_an_overlooked_site_is_activated_and_dispatched(messages: list[Message]) -> None:

@@ -22,6 +22,7 @@ from postgres import statements
 from ratelimit.sites import SitesLocked, known_sites, sites_of
 from ratelimit.slots import unreserve
 from workers.fetches import backlog
+from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.parts import take_turn
 from workers.fetches.jobs import Outcome
 from workers.fetches.models import FINAL, State
@@ -151,10 +152,11 @@ def take_in_hand(*, fetch_id: int, slot_id: int) -> bool:
 
     Committed on return. False where the process does not hold it any more: it was cancelled, or taken back by sweep.
     """
+    parameters = {"fetch": fetch_id, "slot": slot_id, "storing": STORING}
     while True:
         take_turn()
         try:
-            return bool(_query("take_in_hand", {"fetch": fetch_id, "slot": slot_id}, row=InHand))
+            return bool(_query("take_in_hand", parameters, row=InHand))
         except Error as error:
             _wait_for_database(error, 1)
 
