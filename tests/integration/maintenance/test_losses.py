@@ -90,6 +90,20 @@ def test_what_is_in_hand_has_the_time_for_storing(left_s: int) -> None:
     assert sweep() == 0
 
 
+def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
+    """A sweep of an older version takes back what a fetcher had in hand, and leaves the mark, which it does not know."""
+    [fetch_id] = running()
+    take_in_hand(Fetch.objects.get())
+    Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)
+    Site.objects.update(next_start=F("next_start") - HOUR, has_backlog=True)
+    assert dispatch() == 1
+    assert len(claim([fetch_id])) == 1
+    assert not Fetch.objects.get().in_hand
+    expire()
+    assert sweep() == 1
+    assert (Fetch.objects.get().attempts, Fetch.objects.get().losses) == (0, 1)
+
+
 def test_a_fetch_that_is_lost_again_and_again_ends() -> None:
     """Beyond so many losses each one counts, so that max_attempts bounds what can be lost."""
     [fetch_id] = running(max_attempts=3)
