@@ -3,12 +3,11 @@
 import gzip
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -152,79 +151,6 @@ def test_a_statement_holds_so_many_outcomes_and_bytes(
     with writing(store, list(events)):
         pass
     assert max(map(len, store.statements)) in range(most - 2, most + 1)
-
-
-# --- suspects -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def in_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Stand for PostgreSQL, and return the list of what was taken in hand; another fetcher has fetch 99 by now."""
-    taken: list[int] = []
-
-    def take(*, fetch_id: int, slot_id: int) -> bool:
-        assert slot_id == 70
-        taken.append(fetch_id)
-        return fetch_id != 99
-
-    monkeypatch.setattr(writer, "take_in_hand", take)
-    return taken
-
-
-def lost_before(fetch: int, losses: int) -> Answer:
-    event = of_site(fetch, fetch)
-    return replace(event, job=replace(event.job, losses=losses), reservation=Reservation(site_id=fetch))
-
-
-def test_a_suspect_is_read_last_and_alone(store: Store, in_hand: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it is known to be in hand, and all others are stored. What was lost once, as all of a fetcher's, is none."""
-    judged: list[tuple[int, list[int]]] = []
-
-    def seen(event: Event, **options: object) -> Outcome:
-        judged.append((event.job.fetch_id, in_hand[:]))
-        return judge(event, **options)  # type: ignore[arg-type]  # as they were given
-
-    monkeypatch.setattr(writer, "judge", seen)
-    losses = {1: writer.SUSPECT_LOSSES, 2: 0, 3: 1, 4: 7, 5: 0}
-    with writing(store, [lost_before(fetch, count) for fetch, count in losses.items()]):
-        pass
-    assert store.ids == [[0], [2, 3, 5], [1], [4]]
-    assert judged[1:] == [(2, []), (3, []), (5, []), (1, [1]), (4, [1, 4])]
-
-
-def test_what_comes_meanwhile_does_not_wait_for_all_suspects(
-    store: Store, in_hand: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A step has those of a PERIOD, one at least: each takes longer here."""
-    now = [0.0]
-    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: 0.0))
-    steps: list[tuple[str, int]] = []
-    what_came, suspects = writer.Writer._judge_what_came, writer.Writer._store_suspects
-
-    def slow(event: Event, **options: object) -> Outcome:
-        now[0] += 0.04
-        return judge(event, **options)  # type: ignore[arg-type]  # as they were given
-
-    def note(name: str, step: Callable[[writer.Writer], Any], of: writer.Writer) -> object:
-        steps.append((name, len(in_hand)))
-        return step(of)
-
-    monkeypatch.setattr(writer, "judge", slow)
-    monkeypatch.setattr(writer.Writer, "_judge_what_came", lambda of: note("all", what_came, of))
-    monkeypatch.setattr(writer.Writer, "_store_suspects", lambda of: note("suspects", suspects, of))
-    with writing(store, [lost_before(fetch, 2) for fetch in range(1, 8)]):
-        pass
-    assert [count for name, count in steps if name == "all"][-3:] == [0, 3, 6]
-
-
-def test_a_suspect_that_is_not_held_any_more_is_not_read(store: Store, in_hand: list[int]) -> None:
-    """It was cancelled, or taken back. Its room is free."""
-    made = writer.Writer(store.stored)
-    store.may_go_on.set()
-    for fetch in (99, 1):
-        made.put(lost_before(fetch, 2))
-    assert made.close(60)
-    assert (in_hand, store.ids, store.freed) == ([99, 1], [[1]], [1, 1])
 
 
 # --- costly answers ---------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ class Fetcher:
     def close(self, timeout: float) -> None:
         """Wait for the answers in flight, give back those that take longer than `timeout` seconds, store everything.
 
-        May be called twice.
+        Answers that the writer has not read a second later are given back, too. May be called twice.
         """
         if not self._loop_part.is_alive():
             return  # closed before

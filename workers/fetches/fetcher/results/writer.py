@@ -8,6 +8,9 @@ In each turn,
 4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Each is
    alone in hand, and PostgreSQL knows: if this fetcher dies of it, nothing else is lost for it (outcomes.lost).
 
+A fetcher that stops leaves the writer some time. Then what is not read yet goes back to the queue unread: else it would
+be lost with the process, as if that had died of it.
+
 So no step is longer than a PERIOD and one answer, whatever waits; what is judged is stored before a costly answer or a
 suspect is read; and each holds up all others for one step at most, as it takes no more than its budget (decoding.py).
 """
@@ -31,7 +34,7 @@ from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBud
 from workers.fetches.fetcher.results.costly import CostlyAnswers
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.fetcher.results.store import store_surely, take_in_hand
-from workers.fetches.jobs import Answer, Event, Outcome, Reservation
+from workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
 from workers.fetches.models import State
 
 log = structlog.get_logger(__name__)
@@ -43,6 +46,7 @@ MOST_BYTES = 8 * 2**20  # in one statement, of which Python and psycopg make sev
 FIRST_TRIES_S: Final = 0.02
 # A fetch that was lost so often is a suspect. Not at once: where a fetcher is killed, all that it held would be.
 SUSPECT_LOSSES: Final = 2
+GIVING_BACK_S = 2.0  # for which a stop waits, once it is late, until what is not read has gone back
 # A robots.txt is parsed when it is stored, in a tenth of a second at worst (robots/rules.py): 40 KB of it count for so
 # many bytes that four of them fill a statement.
 ROBOTS_WEIGHT: Final = 64
@@ -78,6 +82,7 @@ class Writer:
         self._costly = CostlyAnswers()
         self._suspects: deque[Answer] = deque()
         self._closes = False
+        self._is_late = False  # and reads nothing any more
         self._stored = stored
         self.part = Part("writer", self._work, patience_s=database_patience_s())
 
@@ -86,13 +91,22 @@ class Writer:
         self._events.put(event)
 
     def close(self, timeout: float) -> bool:
-        """Store what is left, and end; returns False when that takes longer than `timeout` seconds."""
+        """Store what is left, and end; give back what is not read within `timeout` seconds.
+
+        Returns False when that takes longer than GIVING_BACK_S, too: PostgreSQL is away.
+        """
         self._events.put(None)
-        return self.part.join(timeout)
+        if self.part.join(timeout):
+            return True
+        self._is_late = True
+        return self.part.join(GIVING_BACK_S)
 
     def _work(self) -> None:
         while not self._closes or self._costly or self._suspects:
             self._store(self._judge_what_came())
+            if self._is_late:
+                self._store(self._give_back())
+                continue
             costly = self._judge_costly()
             began_at = time.monotonic()
             self._store(costly)
@@ -116,8 +130,17 @@ class Writer:
                 self._store(judged)
             else:
                 self._stored(1, [answer.reservation] if answer.reservation else [])
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or self._is_late:
                 break
+
+    def _give_back(self) -> _Together:
+        """Give back answers that wait to be read: no attempt is counted, and nothing is lost with this process."""
+        judged = _Together()
+        while (self._suspects or self._costly) and not judged.is_full():
+            answer = self._suspects.popleft() if self._suspects else self._costly.pop().answer
+            unread = Snoozed(job=answer.job, slot_used=True)
+            judged.add(unread, _outcome_of(unread, None))
+        return judged
 
     def _judge_what_came(self) -> _Together:
         """Judge what comes in about one PERIOD. Where costly answers or suspects wait, nothing is waited for."""
@@ -143,7 +166,7 @@ class Writer:
 
     def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
         """Judge an event; a suspect, and one that turns out to be costly, wait for their turn."""
-        if isinstance(event, Answer) and event.job.losses >= SUSPECT_LOSSES:
+        if isinstance(event, Answer) and (event.job.losses >= SUSPECT_LOSSES or self._is_late):
             self._suspects.append(event)
             return
         now = time.monotonic()
@@ -164,7 +187,7 @@ class Writer:
         """Read costly answers for about one PERIOD: one, and more of them while there is time."""
         judged = _Together()
         until = time.monotonic() + PERIOD
-        while self._costly and not judged.is_full() and (not judged.outcomes or time.monotonic() < until):
+        while self._costly and not judged.is_full() and not self._is_late:
             take_turn()
             waited = self._costly.pop()
             began_at, worked_s = time.monotonic(), time.thread_time()
@@ -172,6 +195,8 @@ class Writer:
             self._costly.note_work(read_s=time.monotonic() - began_at)
             if time.thread_time() - worked_s > HURRIED_S:
                 self._costly.note_costly(waited.answer.job.site_id, began_at)
+            if time.monotonic() >= until:
+                break
         return judged
 
 
