@@ -4,7 +4,7 @@ import pytest
 from django.conf import LazySettings
 
 from workers.fetches.fetcher.http import memory
-from workers.fetches.fetcher.http.memory import AnswerMemory, Memory
+from workers.fetches.fetcher.http.memory import FULL_FROM, AnswerMemory, Memory
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.jobs import Reservation
 
@@ -74,6 +74,28 @@ def test_a_site_has_a_quarter_and_lets_others_pass() -> None:
     assert (answers.granted, not answers.memory.has_room_for(0)) == (["large", "other"], False)
     answers.memory.free([large])
     assert answers.granted == ["large", "other", "again"]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_site_whose_answers_stand_still_leaves_others_their_part(newest_first: bool, settings: LazySettings) -> None:
+    """What waits for the site's quarter keeps what it has: each could bring a little more, one after the other."""
+    settings.WEIR_FETCH_MAX_MEMORY = 10_000
+    answers = Answers()
+    memory = answers.memory
+    asked = [Reservation(site_id=1) for _ in range(60)]
+    for reservation in asked:
+        memory.hold(reservation, 1)
+    for reservation in reversed(asked) if newest_first else asked:
+        while reservation.size < 400 and memory.ask(reservation, min(2 * reservation.size, 400), lambda: None):
+            pass
+        if reservation.wanted is None and memory._moving[1] > 2_100:  # the others stand still with as much
+            memory.ask(reservation, 500, lambda: None)
+    assert memory._of_site[1] < 10_000 * FULL_FROM, "the others are still asked for more than one answer"
+    other = answers.ask("other", 2, 4_000)
+    assert (answers.granted, memory._is_short) == (["other"], False)
+    for reservation in [*asked, other]:
+        memory.free([reservation])
+    assert (memory._held, memory._all_moving, memory._moving, memory._of_site) == (0, 0, {}, {})
 
 
 def test_an_answer_that_is_larger_than_everything_is_read_alone() -> None:

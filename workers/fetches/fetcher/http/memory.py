@@ -21,7 +21,8 @@ from workers.fetches.jobs import Reservation
 
 SMALL = 2**15  # bytes: most answers have no more, and never wait
 FULL_FROM = 0.5  # the part of all bytes from which on it counts as full: the answers that are read go on growing
-ONE_SITE = 0.25  # the part of all bytes that one site may have, if it has more than one answer
+ONE_SITE = 0.25  # the part of all bytes that one site may have for answers that are read on, if these are more than one
+WAITING = 0.125  # the part that it may have beyond that, in those that wait for more: they keep what they have
 
 
 class Memory:
@@ -98,8 +99,10 @@ class Memory:
             del self._moving[site_id]
 
     def _has_its_part(self, waiting: Reservation) -> bool:
-        of_site = self._moving.get(waiting.site_id, 0)
-        return bool(of_site) and of_site + (waiting.wanted or 0) > ONE_SITE * settings.WEIR_FETCH_MAX_MEMORY
+        moving, wanted = self._moving.get(waiting.site_id, 0), waiting.wanted or 0
+        in_all = self._of_site[waiting.site_id] + wanted - waiting.size
+        most = settings.WEIR_FETCH_MAX_MEMORY
+        return bool(moving) and (moving + wanted > ONE_SITE * most or in_all > (ONE_SITE + WAITING) * most)
 
     def _grant_all(self) -> None:
         """Let those go on for which there is room, in turn."""
