@@ -169,13 +169,16 @@ def test_what_was_taken_back_or_cancelled_is_not_taken_in_hand(taken_back: bool)
     assert not Fetch.objects.get().in_hand
 
 
-def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected error fails one fetch; the writer goes on."""
+@pytest.mark.parametrize(("error", "state"), [(RuntimeError, State.FAILED), (MemoryError, State.QUEUED)])
+def test_an_event_that_cannot_be_judged_fails_alone(
+    error: type[Exception], state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected error fails one fetch; the writer goes on. Where memory was short, the fetch is tried again."""
     jobs = running(3)
 
     def broken(event: Any, **options: Any) -> Outcome:
         if event.job is jobs[1]:
-            raise RuntimeError("unexpected")
+            raise error
         return judge(event, **options)
 
     monkeypatch.setattr(writing, "judge", broken)
@@ -183,4 +186,5 @@ def test_an_event_that_cannot_be_judged_fails_alone(monkeypatch: pytest.MonkeyPa
     for job in jobs:
         writer.put(answer(job))
     assert writer.close(20)
-    assert [Fetch.objects.get(pk=job.fetch_id).state for job in jobs] == [State.DONE, State.FAILED, State.DONE]
+    assert [Fetch.objects.get(pk=job.fetch_id).state for job in jobs] == [State.DONE, state, State.DONE]
+    assert set(Fetch.objects.values_list("attempts", "in_hand", "losses")) == {(1, False, 0)}

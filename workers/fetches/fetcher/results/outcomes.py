@@ -94,6 +94,22 @@ def lost(
     return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
 
 
+def unjudged(job: Job, error: Exception, chance: float) -> Outcome:
+    """Decide what becomes of a fetch whose event could not be judged, by an unexpected error: it fails.
+
+    Where no memory was left, it is tried again, as others may have had it.
+    """
+    outcome = Outcome(
+        fetch_id=job.fetch_id,
+        slot_id=job.slot_id,
+        state=State.FAILED,
+        error=f"the answer could not be judged: {type(error).__name__}",
+        correlation_id=job.correlation_id,
+    )
+    is_short = isinstance(error, MemoryError)
+    return _again(outcome, job.attempts, job.max_attempts, chance) if is_short else outcome
+
+
 def _with_content(content: Decoded, outcome: Outcome, answer: Answer, chance: float, *, keep: bool) -> Outcome:
     """Return the outcome with its content. A flawed one ends the fetch otherwise only if it is what was asked for."""
     if answer.status_code not in WANTED or content.flaw in ALL_THERE:

@@ -32,10 +32,9 @@ from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, tak
 from workers.fetches.fetcher.results import fetch_spans
 from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
 from workers.fetches.fetcher.results.costly import CostlyAnswers
-from workers.fetches.fetcher.results.outcomes import judge
+from workers.fetches.fetcher.results.outcomes import judge, unjudged
 from workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
-from workers.fetches.models import State
 
 log = structlog.get_logger(__name__)
 
@@ -222,12 +221,4 @@ def _outcome_of(event: Event, budget_s: float | None) -> Outcome:
         raise
     except Exception as error:
         log.exception("event_not_judged", **event.job.named)
-        reason = f"the answer could not be judged: {type(error).__name__}"
-        job = event.job
-        return Outcome(
-            fetch_id=job.fetch_id,
-            slot_id=job.slot_id,
-            state=State.FAILED,
-            error=reason,
-            correlation_id=job.correlation_id,
-        )
+        return unjudged(event.job, error, random())  # noqa: S311  jitter
