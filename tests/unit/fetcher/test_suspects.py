@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from tests.unit.fetcher.test_writer import Store, hostile, of_site, store, writing
 from tests.waiting import wait_for
+from workers.backoff import LONGEST_S
+from workers.fetches.fetcher.claim import STORING, longest_answer_s
 from workers.fetches.fetcher.results import writer
 from workers.fetches.fetcher.results.outcomes import judge
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation
@@ -33,9 +36,10 @@ def in_hand(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return taken
 
 
-def lost_before(fetch: int, losses: int) -> Answer:
+def lost_before(fetch: int, losses: int, start_until: float = inf) -> Answer:
     event = of_site(fetch, fetch)
-    return replace(event, job=replace(event.job, losses=losses), reservation=Reservation(site_id=fetch))
+    run = replace(event.job.run, start_until=start_until)
+    return replace(event, job=replace(event.job, losses=losses, run=run), reservation=Reservation(site_id=fetch))
 
 
 def test_a_suspect_is_read_last_and_alone(store: Store, in_hand: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +81,30 @@ def test_what_comes_meanwhile_does_not_wait_for_all_suspects(
     with writing(store, [lost_before(fetch, 2) for fetch in range(1, 8)]):
         pass
     assert [count for name, count in steps if name == "all"][-3:] == [0, 3, 6]
+
+
+def test_a_suspect_goes_back_before_its_lease_is_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL is far away, and more wait than can be read: else each would be lost once more, and in time fail."""
+    now = [0.0]
+    monkeypatch.setattr(writer, "clock", SimpleNamespace(now=lambda: now[0]))
+    monkeypatch.setattr(writer, "time", SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: 0.0))
+
+    def take(**_fetch: int) -> bool:
+        now[0] += 1.0
+        return True
+
+    monkeypatch.setattr(writer, "take_in_hand", take)
+    waits_s = longest_answer_s() + STORING / 2
+    with writing(store, [lost_before(fetch, 2, start_until=5.5 - waits_s) for fetch in range(1, 101)]):
+        pass
+    *alone, given_back = store.statements[1:]
+    assert [[outcome.fetch_id for outcome in each] for each in alone] == [[fetch] for fetch in range(1, 7)]
+    assert {outcome.state for [outcome] in alone} == {State.DONE}
+    assert [outcome.fetch_id for outcome in given_back] == list(range(7, 101))
+    for told in given_back:
+        assert (told.state, told.attempted, told.slot_used, told.is_lost) == (State.QUEUED, False, True, False)
+        assert 0 < told.delay_s <= LONGEST_S
+    assert len({outcome.delay_s for outcome in given_back}) == len(given_back), "not all at the same time"
 
 
 def test_a_suspect_that_is_not_held_any_more_is_not_read(store: Store, in_hand: list[int]) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 
 from ratelimit.models import ALWAYS_REFUSING
-from workers.backoff import backoff_s
+from workers.backoff import LONGEST_S, backoff_s
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.refusals.asked import asks_to_rest, redirect_wait_s
 from workers.fetches.fetcher.results.contents import ALL_THERE, content_of
@@ -92,6 +92,22 @@ def lost(
     if in_hand or losses >= UNCOUNTED_LOSSES:
         return _again(outcome, attempts, max_attempts, chance)
     return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
+
+
+def unread(job: Job, chance: float) -> Outcome:
+    """Decide what becomes of a fetch whose answer came, and waited in vain to be read alone. Nothing is counted.
+
+    Many go back at once, more than can be read so. They are spread over some minutes, and others come first.
+    """
+    return Outcome(
+        fetch_id=job.fetch_id,
+        slot_id=job.slot_id,
+        state=State.QUEUED,
+        attempted=False,
+        delay_s=LONGEST_S * (1 - chance),
+        error="its answer waited too long for its turn to be read alone, as two fetchers had died while they held it",
+        correlation_id=job.correlation_id,
+    )
 
 
 def unjudged(job: Job, error: Exception, chance: float) -> Outcome:

@@ -6,7 +6,8 @@ In each turn,
 2. It stores these outcomes in one statement, however long PostgreSQL is away (store.py), and frees the fetcher's room.
 3. It reads some of the answers that are costly to read (costly.py), at least one, and stores their outcomes.
 4. It reads and stores some of the suspects, at least one: answers to fetches that were lost with two fetchers. Each is
-   alone in hand, and PostgreSQL knows: if this fetcher dies of it, nothing else is lost for it (outcomes.lost).
+   alone in hand, and PostgreSQL knows: if this fetcher dies of it, nothing else is lost for it (outcomes.lost). Where
+   more of them come than can be read so, some go back to the queue unread before their leases are over.
 
 A fetcher that stops leaves the writer some time. Then what is not read yet goes back to the queue unread: else it would
 be lost with the process, as if that had died of it.
@@ -27,12 +28,14 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
+from ratelimit import clock
 from workers.fetches.addresses import allowed_by_settings
+from workers.fetches.fetcher.claim import STORING, longest_answer_s
 from workers.fetches.fetcher.parts import TURN_S, Part, database_patience_s, take_turn
 from workers.fetches.fetcher.results import fetch_spans
 from workers.fetches.fetcher.results.contents import FIRST_S, HURRIED_S, OverBudget
 from workers.fetches.fetcher.results.costly import CostlyAnswers
-from workers.fetches.fetcher.results.outcomes import judge, unjudged
+from workers.fetches.fetcher.results.outcomes import judge, unjudged, unread
 from workers.fetches.fetcher.results.store import store_surely, take_in_hand
 from workers.fetches.jobs import Answer, Event, Outcome, Reservation, Snoozed
 
@@ -106,6 +109,7 @@ class Writer:
             if self._is_late:
                 self._store(self._give_back())
                 continue
+            self._store(self._give_back_overdue())
             costly = self._judge_costly()
             began_at = time.monotonic()
             self._store(costly)
@@ -137,8 +141,19 @@ class Writer:
         judged = _Together()
         while (self._suspects or self._costly) and not judged.is_full():
             answer = self._suspects.popleft() if self._suspects else self._costly.pop().answer
-            unread = Snoozed(job=answer.job, slot_used=True)
-            judged.add(unread, _outcome_of(unread, None))
+            judged.add(answer, _outcome_of(Snoozed(job=answer.job, slot_used=True), None))
+        return judged
+
+    def _give_back_overdue(self) -> _Together:
+        """Give back suspects whose leases run out before their turn: they would count as lost once more."""
+        judged, kept = _Together(), deque[Answer]()
+        begun_by = clock.now() - longest_answer_s() - STORING / 2
+        for answer in self._suspects:
+            if answer.job.run.start_until < begun_by and not judged.is_full():
+                judged.add(answer, unread(answer.job, random()))  # noqa: S311  jitter
+            else:
+                kept.append(answer)
+        self._suspects = kept
         return judged
 
     def _judge_what_came(self) -> _Together:
