@@ -8,7 +8,7 @@ from django.db.models import F
 
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, claim, database_now
-from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, expire, running
+from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, expire, lost_process, running
 from workers.fetches.dispatch import dispatch
 from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.results import store
@@ -17,6 +17,9 @@ from workers.fetches.jobs import Outcome
 from workers.fetches.maintenance import sweep as sweeping
 from workers.fetches.maintenance.sweep import sweep
 from workers.fetches.models import Fetch, State
+from workers.processes.models import Process
+
+__all__ = ["lost_process"]  # a fixture
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("messages", "long_lookahead")]
 
@@ -39,6 +42,26 @@ def test_a_lost_fetcher_costs_an_attempt_of_what_it_had_in_hand() -> None:
         assert "died" in fetch.error
         assert timedelta(0) < fetch.not_before - now <= timedelta(seconds=1)
     assert Slot.objects.filter(finished_at__isnull=False).count() == 3
+
+
+def test_what_is_beside_a_fetch_in_hand_is_not_charged_for_it(
+    lost_process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many fetches kill fetchers beside it. Also what is taken back in another batch, or in a later sweep."""
+    monkeypatch.setattr(sweeping, "BATCH", 2)
+    in_hand, *beside, waits, elsewhere = running(6, max_attempts=3)
+    Fetch.objects.update(losses=UNCOUNTED_LOSSES)
+    Fetch.objects.filter(pk=elsewhere).update(claimed_by=lost_process.pk + 1)
+    take_in_hand(Fetch.objects.get(pk=in_hand))
+    Fetch.objects.exclude(pk=waits).update(lease_until=database_now() - HOUR)
+    assert sweep() == len(beside) + 1, "it waits for what its fetcher still holds"
+    Fetch.objects.filter(lease_until__isnull=False).update(lease_until=database_now() - HOUR)
+    assert sweep() == 2
+    rows = Fetch.objects.values_list("pk", "losses", "attempts")
+    assert {losses for _, losses, _ in rows} == {UNCOUNTED_LOSSES + 1}
+    assert {pk for pk, _, attempts in rows if attempts} == {in_hand, elsewhere}
+    assert set(Fetch.objects.values_list("state", "in_hand")) == {(State.QUEUED, False)}
+    assert Slot.objects.filter(finished_at__isnull=False).count() == 6
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:
@@ -91,7 +114,7 @@ def test_what_is_in_hand_has_the_time_for_storing(left_s: int) -> None:
 
 
 def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
-    """A sweep of an older version takes back what a fetcher had in hand, and leaves the mark, which it does not know."""
+    """A sweep of an older version takes back what a fetcher had in hand, and leaves the mark that it does not know."""
     [fetch_id] = running()
     take_in_hand(Fetch.objects.get())
     Fetch.objects.update(state=State.QUEUED, slot_id=None, lease_until=None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ratelimit.pacing import Confirmation, Run
 from workers.backoff import backoff_s
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_LOSSES, lost
+from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_EXPLAINED, UNCOUNTED_LOSSES, lost
 from workers.fetches.fetcher.results.outcomes import judge as judge_with
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
@@ -143,6 +143,7 @@ def lost_with(
     max_attempts: int = 3,
     losses: int = 0,
     in_hand: bool = False,
+    is_explained: bool = False,
     chance: float = CHANCE,
 ) -> Outcome:
     return lost(
@@ -153,6 +154,7 @@ def lost_with(
         max_attempts=max_attempts,
         losses=losses,
         in_hand=in_hand,
+        is_explained=is_explained,
         chance=chance,
     )
 
@@ -165,38 +167,54 @@ def test_a_lost_message_counts_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize("losses", [0, 1, 2, UNCOUNTED_LOSSES - 1])
-def test_what_a_dead_fetcher_held_counts_nothing(losses: int) -> None:
+@pytest.mark.parametrize(
+    ("losses", "is_explained"),
+    [(0, False), (1, False), (2, False), (UNCOUNTED_LOSSES - 1, False), (0, True), (UNCOUNTED_EXPLAINED - 1, True)],
+)
+def test_what_a_dead_fetcher_held_counts_nothing(losses: int, is_explained: bool) -> None:
     """The fetch may have been sent: its slot counts. It waits for longer each time, but for no robots.txt."""
-    outcome = lost_with(attempts=2, losses=losses)
+    outcome = lost_with(attempts=2, losses=losses, is_explained=is_explained)
     assert (outcome.state, outcome.attempted, outcome.slot_used) == (State.QUEUED, False, True)
     assert outcome.delay_s == backoff_s(losses + 1, CHANCE)
     assert "died" in outcome.error
 
 
 @pytest.mark.parametrize(("attempts", "state"), [(1, State.QUEUED), (2, State.FAILED)])
-@pytest.mark.parametrize(("losses", "in_hand"), [(0, True), (2, True), (UNCOUNTED_LOSSES, False)])
+@pytest.mark.parametrize(
+    ("losses", "in_hand", "is_explained"),
+    [(0, True, False), (2, True, False), (UNCOUNTED_LOSSES, False, False), (UNCOUNTED_EXPLAINED, False, True)],
+)
 def test_what_a_dead_fetcher_had_in_hand_costs_an_attempt(
-    losses: int, in_hand: bool, attempts: int, state: State
+    losses: int, in_hand: bool, is_explained: bool, attempts: int, state: State
 ) -> None:
     """It may have died of it. So does a fetch that was lost too often. The last attempt is final."""
-    outcome = lost_with(attempts=attempts, losses=losses, in_hand=in_hand)
+    outcome = lost_with(attempts=attempts, losses=losses, in_hand=in_hand, is_explained=is_explained)
     assert (outcome.state, outcome.attempted, outcome.slot_used) == (state, True, True)
     assert outcome.delay_s == (backoff_s(2, CHANCE) if state == State.QUEUED else 0)
     assert "died" in outcome.error
 
 
+@pytest.mark.parametrize(("is_explained", "uncounted"), [(False, UNCOUNTED_LOSSES), (True, UNCOUNTED_EXPLAINED)])
 @given(deaths=st.lists(st.booleans()), max_attempts=st.integers(1, 20), chance=st.floats(0, 1, exclude_max=True))
-def test_a_fetch_that_is_lost_each_time_ends(deaths: list[bool], max_attempts: int, chance: float) -> None:
-    """Whether in hand or not: after `max_attempts` losses that count, and UNCOUNTED_LOSSES others at most."""
-    attempts, in_hand = 0, iter([*deaths, *[False] * (UNCOUNTED_LOSSES + max_attempts)])
+def test_a_fetch_that_is_lost_each_time_ends(
+    is_explained: bool, uncounted: int, deaths: list[bool], max_attempts: int, chance: float
+) -> None:
+    """Whether in hand or not: after `max_attempts` losses that count, and so many others at most."""
+    attempts, in_hand = 0, iter([*deaths, *[False] * (uncounted + max_attempts)])
     for losses, had in enumerate(in_hand):
-        outcome = lost_with(attempts=attempts, max_attempts=max_attempts, losses=losses, in_hand=had, chance=chance)
+        outcome = lost_with(
+            attempts=attempts,
+            max_attempts=max_attempts,
+            losses=losses,
+            in_hand=had,
+            is_explained=is_explained,
+            chance=chance,
+        )
         attempts += outcome.attempted
         if outcome.state == State.FAILED:
             break
     assert attempts == max_attempts
-    assert losses < UNCOUNTED_LOSSES + max_attempts
+    assert losses < uncounted + max_attempts
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -41,6 +41,7 @@ class LostFetch(NamedTuple):
     max_attempts: int
     losses: int
     in_hand: bool
+    is_explained: bool
 
 
 class LostProcess(NamedTuple):
@@ -70,6 +71,7 @@ def sweep() -> int:
                     max_attempts=row.max_attempts,
                     losses=row.losses,
                     in_hand=row.in_hand,
+                    is_explained=row.is_explained,
                     chance=random(),  # noqa: S311  jitter
                 )
                 for row in rows

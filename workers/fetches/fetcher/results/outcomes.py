@@ -26,6 +26,9 @@ NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
 UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: those beyond count as attempts, so that it ends
+UNCOUNTED_EXPLAINED = (
+    100  # the same, where the fetcher had another one in hand: that one may have been there by accident
+)
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -78,18 +81,20 @@ def lost(
     max_attempts: int,
     losses: int,
     in_hand: bool,
+    is_explained: bool,
     chance: float,
 ) -> Outcome:
     """Decide what becomes of a fetch whose lease ran out, and that was lost with so many fetchers before.
 
-    It used up an attempt if its fetcher had it in hand, as it may have died of it; or if it was lost too often.
+    It used up an attempt if its fetcher had it in hand, as it may have died of it; or if it was lost too often. That is
+    ten times as often where the loss is explained: its fetcher had another fetch in hand.
     """
     outcome = Outcome(fetch_id=fetch_id, slot_id=slot_id, state=State.QUEUED, is_lost=True)
     if not was_running:
         return replace(outcome, attempted=False, slot_used=False)
     error = "its fetcher died, or could not store the result, before the lease ran out"
     outcome = replace(outcome, error=error)
-    if in_hand or losses >= UNCOUNTED_LOSSES:
+    if in_hand or losses >= (UNCOUNTED_EXPLAINED if is_explained else UNCOUNTED_LOSSES):
         return _again(outcome, attempts, max_attempts, chance)
     return replace(outcome, attempted=False, delay_s=backoff_s(losses + 1, chance))
 

@@ -1,13 +1,33 @@
 -- Find held fetches whose lease ran out: their message was lost, or their fetcher died. Reads only.
--- Of those that a fetcher had in hand, that is noted (fetcher/results/sql/take_in_hand.sql).
+-- Of those that a fetcher had in hand, that is noted (fetcher/results/sql/take_in_hand.sql). What was beside one is
+-- explained by it, and lost for no fault of its own. So that this is known of all that the fetcher held, what it had in
+-- hand is found last.
 -- By the index fetch_held (index order, one clock: docs/explanation/sql.md); returned in the order of the ids, in which
 -- store.sql locks them.
-SELECT *
-FROM (
-    SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand
+--
+-- lost     those whose lease ran out
+-- holders  what each process holds; not read where nothing is lost
+WITH lost AS MATERIALIZED (
+    SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand, claimed_by
     FROM fetches_fetch
     WHERE state IN ('reserved', 'running') AND lease_until < (SELECT clock_timestamp())
     ORDER BY site_id, lease_until
     LIMIT %(batch)s
-) AS lost
+), holders AS MATERIALIZED (
+    SELECT claimed_by, bool_or(in_hand) AS has_one_in_hand, bool_or(NOT in_hand) AS has_others
+    FROM (
+        SELECT claimed_by, in_hand
+        FROM fetches_fetch
+        WHERE state = 'running' AND EXISTS (SELECT FROM lost)
+        ORDER BY site_id, lease_until
+        OFFSET 0
+    ) AS held
+    GROUP BY claimed_by
+)
+SELECT
+    id, slot_id, state, attempts, max_attempts, losses, in_hand,
+    NOT in_hand AND coalesce(has_one_in_hand, false) AS is_explained
+FROM lost
+LEFT JOIN holders USING (claimed_by)
+WHERE NOT in_hand OR NOT coalesce(has_others, false)
 ORDER BY id
