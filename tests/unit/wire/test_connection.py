@@ -12,6 +12,7 @@ import trustme
 import uvloop
 
 from tests.unit.wire.pairs import pair, until
+from workers.fetches.fetcher.wire import channel
 from workers.fetches.fetcher.wire import connection as wire
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import (
@@ -154,6 +155,35 @@ def test_how_a_connection_ends_tells_whether_the_answer_is_whole(what: str) -> N
             with pytest.raises(error):
                 await reading
         assert connection.state is State.CLOSED
+        assert bytes(reader.body) == answer.partition(b"\r\n\r\n")[2]
+
+    run(act)
+
+
+RESETS: dict[str, tuple[bytes, type[Exception] | None]] = {
+    "a whole body": (b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20_000, None),
+    "a part of a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 20001\r\n\r\n" + b"x" * 20_000, ConnectionResetError),
+    "a body until the end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000, ConnectionResetError),
+    "few bytes": (PAGE[:-1], ConnectionResetError),
+}
+
+
+@pytest.mark.parametrize("what", RESETS)
+def test_what_came_before_a_reset_is_read_and_then_the_reset(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are there when the loop looks: it tells of a reset once, however many reads lie before it."""
+    monkeypatch.setattr(channel, "_buffer", memoryview(bytearray(1_000)))
+    answer, error = RESETS[what]
+
+    async def act(connection: Connection, site: socket.socket) -> None:
+        reader = request(connection, Unbounded(), 50_000)
+        site.recv(1_000)
+        site.sendall(answer)
+        reset(site)
+        if error is None:
+            await connection.answer()
+        else:
+            with pytest.raises(error):
+                await connection.answer()
         assert bytes(reader.body) == answer.partition(b"\r\n\r\n")[2]
 
     run(act)

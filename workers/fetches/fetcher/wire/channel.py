@@ -1,7 +1,7 @@
 """Channels: the bytes of one socket, with or without TLS. What they mean is the connection's (connection.py).
 
 A read is one system call, of READ bytes at most, and so is a write, unless the kernel does not take all of it, which is
-rare. An error of the socket is told as it is. On the loop's thread only.
+rare. An error of the socket is told as it is, behind all bytes that came before it. On the loop's thread only.
 """
 
 import asyncio
@@ -100,7 +100,7 @@ class Channel:
         """Read what comes, and what has come."""
         if not self.is_watched:
             self.is_watched = True
-            self._loop.add_reader(self._socket, self.read)
+            self._loop.add_reader(self._socket, self._readable)
         self._drain()
 
     def unwatch(self) -> None:
@@ -115,15 +115,15 @@ class Channel:
             self._loop.remove_writer(self._socket)
         self._socket.close()
 
-    def read(self) -> None:
-        """Read what has come, if anything has."""
+    def read(self) -> bool:
+        """Read what has come; tell whether anything has."""
         try:
             size = self._socket.recv_into(_buffer)
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError as error:
             self._ended(error)
-            return
+            return True
         self._came += size
         if not size:
             self._ended(None)
@@ -134,6 +134,16 @@ class Channel:
             self._drain()
         if self._came > self._most and self.is_watched:
             self._ended(TooManyBytes())
+        return True
+
+    def _readable(self) -> None:
+        """Read what has come, and look whether more lies behind it.
+
+        uvloop tells of a reset once, and watches the socket no more, though there may be bytes to read before it.
+        """
+        if self.read() and self.is_watched and self.read() and self.is_watched:
+            self._loop.remove_reader(self._socket)
+            self._loop.add_reader(self._socket, self._readable)
 
     def _drain(self) -> None:
         """Hand over what TLS has received."""
