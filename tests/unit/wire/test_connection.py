@@ -13,7 +13,6 @@ import uvloop
 
 from tests.unit.wire.pairs import pair, until
 from workers.fetches.fetcher.wire import channel
-from workers.fetches.fetcher.wire import connection as wire
 from workers.fetches.fetcher.wire.answers import AnswerReader
 from workers.fetches.fetcher.wire.connection import (
     FOLLOWING,
@@ -240,7 +239,7 @@ def test_its_state_follows_what_has_come_of_the_answer() -> None:
 
 def test_small_pieces_are_gathered_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that writes byte by byte costs a bounded number of turns of the loop a second."""
-    monkeypatch.setattr(wire, "MANY_READS", 10)
+    monkeypatch.setattr(channel, "MANY_READS", 10)
     reads = []
     feed = AnswerReader.feed
 

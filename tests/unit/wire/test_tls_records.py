@@ -1,6 +1,7 @@
 """Records of TLS: however a site cuts its answer into them, and whatever else it sends, reading takes little time."""
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import uvloop
 from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
 from tests.unit.wire.tls_sites import HANDSHAKE, TEXT, TICKET, Records, secured_pair
+from workers.fetches.fetcher.wire import channel
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
 from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
 from workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
@@ -149,6 +151,66 @@ def test_an_answer_before_the_request_closes_the_connection_by_tls_as_well() -> 
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(act())
+
+
+@pytest.fixture
+def received(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many bytes each read brings, of which few are many."""
+    sizes: list[int] = []
+    receive = Tls.receive
+
+    def counted(tls: Tls, data: memoryview) -> None:
+        sizes.append(len(data))
+        receive(tls, data)
+
+    monkeypatch.setattr(channel, "MANY_READS", 10)
+    monkeypatch.setattr(Tls, "receive", counted)
+    return sizes
+
+
+async def _byte_by_byte(site: socket.socket, data: bytes) -> None:
+    site.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    site.setblocking(True)
+    for byte in data:
+        site.sendall(bytes([byte]))
+        await asyncio.sleep(0)
+
+
+def test_a_record_that_comes_byte_by_byte_is_gathered_by_the_kernel(received: list[int]) -> None:
+    """Its bytes say nothing before the last one has come, and are read in a bounded number of turns all the same."""
+
+    async def act() -> None:
+        connection, site, records = await secured_pair()
+        received.clear()
+        reader = request(connection, Unbounded(), 10_000)
+        reading = asyncio.ensure_future(connection.answer())
+        await _byte_by_byte(site, records.record(HEAD % 3_000 + b"x" * 3_000))
+        await reading
+        assert len(reader.body) == 3_000
+        connection.close()
+        site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(act(), 20))
+    assert len(received) < 500
+
+
+def test_a_handshake_that_comes_byte_by_byte_is_gathered_by_the_kernel(received: list[int]) -> None:
+    """However long it is, and though no answer has begun."""
+
+    async def act() -> None:
+        connection, site = pair(opens=False)
+        shaking = asyncio.ensure_future(connection.secure(Tls(context(), "127.0.0.1")))
+        await _byte_by_byte(site, b"\x16\x03\x03\x40\x00" + bytes(3_000))
+        site.shutdown(socket.SHUT_WR)
+        with pytest.raises(ConnectionResetError, match="closed the connection"):
+            await shaking
+        connection.close()
+        site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(act(), 20))
+    assert 0 < len(received) < 500
 
 
 def test_a_handshake_has_an_end() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
+MANY_READS = 1_000  # of a handshake, or of an answer: after each further one, the kernel gathers what comes
+GATHERING_S = 0.01
 MOST_OF_HANDSHAKE = 2**18  # bytes
 MOST_SILENT = 16  # records of TLS without text, while one answer or none comes: a thousand tickets fit into each
 MOST_REPLY = 2**12  # bytes by which TLS answers what one read brought: a record may ask 4,000 times for new keys
@@ -46,7 +48,10 @@ class Channel:
         self._ended = ended
         self._tls: Tls | None = None
         self._unsent = b""
-        self._texts = 0  # records that said something, since `expect` was called
+        # Since `expect` was called:
+        self._texts = 0  # records that said something
+        self._reads = 0  # that brought something
+        self._gathering: asyncio.TimerHandle | None = None  # until the loop looks again
 
     @property
     def is_clean(self) -> bool:
@@ -65,7 +70,7 @@ class Channel:
 
     def expect(self, most: int) -> None:
         """Take no more than so many bytes from now on; what brings more ends it with TooManyBytes."""
-        self._came, self._most, self._texts = 0, most, 0
+        self._came, self._most, self._texts, self._reads = 0, most, 0, 0
         if self._tls is not None:
             self._tls.records = 0
 
@@ -83,6 +88,9 @@ class Channel:
                 if not data:
                     raise ConnectionResetError("the site closed the connection in the TLS handshake")
                 self._came += len(data)
+                self._reads += 1
+                if self._reads > MANY_READS:
+                    await asyncio.sleep(GATHERING_S)
                 if self._came > MOST_OF_HANDSHAKE:
                     raise ConnectionResetError("the site sends too much for a TLS handshake")
                 tls.receive(memoryview(data))
@@ -100,17 +108,21 @@ class Channel:
         """Read what comes, and what has come."""
         if not self.is_watched:
             self.is_watched = True
-            self._loop.add_reader(self._socket, self._readable)
+            if self._gathering is None:
+                self._loop.add_reader(self._socket, self._readable)
         self._drain()
 
     def unwatch(self) -> None:
         """Read no more, until `watch` is called."""
         if self.is_watched:
             self.is_watched = False
-            self._loop.remove_reader(self._socket)
+            if self._gathering is None:
+                self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
         self.unwatch()
+        if self._gathering:
+            self._gathering.cancel()
         if self._unsent:
             self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -125,6 +137,7 @@ class Channel:
             self._ended(error)
             return True
         self._came += size
+        self._reads += 1
         if not size:
             self._ended(None)
         elif self._tls is None:
@@ -141,8 +154,18 @@ class Channel:
 
         uvloop tells of a reset once, and watches the socket no more, though there may be bytes to read before it.
         """
-        if self.read() and self.is_watched and self.read() and self.is_watched:
+        if not self.read() or not self.is_watched:
+            return
+        if self._reads > MANY_READS:
             self._loop.remove_reader(self._socket)
+            self._gathering = self._loop.call_later(GATHERING_S, self._gathered)
+        elif self.read() and self.is_watched:
+            self._loop.remove_reader(self._socket)
+            self._loop.add_reader(self._socket, self._readable)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        if self.is_watched:
             self._loop.add_reader(self._socket, self._readable)
 
     def _drain(self) -> None:

@@ -23,8 +23,6 @@ from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
 
-MANY_READS = 1_000  # of one answer: after each further one, the kernel gathers what comes for GATHERING_S
-GATHERING_S = 0.01
 MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
 MOST_UNASKED = 2**15  # bytes by which TLS may speak for itself while no request is written
 
@@ -87,7 +85,6 @@ class Connection:
         self._reader: AnswerReader | None = None
         self._holder: Holder | None = None
         self._whole: asyncio.Future[None] | None = None  # ends with the answer
-        self._reads = 0
 
     # --- until the request is written ---
 
@@ -136,7 +133,6 @@ class Connection:
             raise ConnectionClosedEarly from error
         self._become(State.WRITTEN)
         self.has_carried = True
-        self._reads = 0
         self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
         self._reader, self._holder, self._whole = reader, holder, self._loop.create_future()
 
@@ -179,15 +175,11 @@ class Connection:
             _settle(self._whole)
             return
         self._become(State.BODY if reader.has_head else State.INTERIM if reader.is_between else State.HEAD)
-        self._reads += 1
         if self._holder and not self._holder.may_go_on(reader, self._go_on):
             channel.unwatch()
         elif reader.is_costly() or channel.is_costly:
             channel.unwatch()
             self._slow_reads.enter(self._go_on)
-        elif self._reads > MANY_READS:
-            channel.unwatch()
-            self._loop.call_later(GATHERING_S, self._go_on)
 
     def _go_on(self) -> None:
         if self._channel:
