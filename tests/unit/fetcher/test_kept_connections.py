@@ -15,9 +15,13 @@ from ratelimit.pacing import Confirmation, Run
 from workers.fetches.addresses import Allowed
 from workers.fetches.fetcher.http.session import CLOSINGS, Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
+from workers.fetches.fetcher.wire import pool as pools
+from workers.fetches.fetcher.wire.connection import Connection, State
+from workers.fetches.fetcher.wire.pool import Pool
 from workers.fetches.jobs import Answer, Event, Job, Snoozed
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+NOTHING = b""  # the site closes the connection
 WAITED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -49,6 +53,8 @@ class Site:
             while accepted.recv(10_000):
                 answer = script[min(self.requests[place], len(script) - 1)]
                 self.requests[place] += 1
+                if answer == NOTHING:
+                    return
                 accepted.sendall(answer)
 
 
@@ -62,7 +68,11 @@ def site_of(*scripts: Sequence[bytes]) -> Iterator[Site]:
 
 
 def events_of(
-    site: Site, number: int, answered: list[int] | None = None, ids: Sequence[int] | None = None
+    site: Site,
+    number: int,
+    answered: list[int] | None = None,
+    ids: Sequence[int] | None = None,
+    ahead_s: float = 0.0,
 ) -> list[Event]:
     """Have one session request the site's page so often, for fetches of these ids, one request after the other."""
 
@@ -74,7 +84,7 @@ def events_of(
             lambda *_: None,
         )
         try:
-            return [await session.fetch(held(site.url, fetch_id)) for fetch_id in ids or [1] * number]
+            return [await session.fetch(held(site.url, fetch_id, ahead_s)) for fetch_id in ids or [1] * number]
         finally:
             session.close()
 
@@ -82,8 +92,8 @@ def events_of(
         return runner.run(asyncio.wait_for(act(), 20))
 
 
-def held(url: str, fetch_id: int) -> HeldJob:
-    first = clock.now()
+def held(url: str, fetch_id: int, ahead_s: float) -> HeldJob:
+    first = clock.now() + ahead_s
     confirmation = Confirmation(asked_at=first + 60)
     job = Job(
         fetch_id=fetch_id,
@@ -169,6 +179,38 @@ def test_a_fetch_whose_kept_connections_are_always_given_up_gets_a_new_one() -> 
         events = events_of(site, 2 * CLOSINGS + 3, ids=[1, *[2, 1] * CLOSINGS, 2, 1])
     assert [type(event) for event in events] == [Answer, *[Snoozed, Answer] * CLOSINGS, Answer, Snoozed]
     assert site.requests == [*[2] * CLOSINGS, 1, 2], "the last one but one waits"
+
+
+@pytest.mark.parametrize("answer", [NOTHING, WAITED])
+def test_no_request_is_sent_on_what_has_waited_as_long_as_one_that_was_given_up(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every second slot would be lost at a site that waits just as long as requests are apart."""
+    monkeypatch.setattr(pools, "SHORTEST_S", 0.0)
+    monkeypatch.setattr(pools, "SAFE", 0.0)
+    with site_of([PAGE, answer]) as site:
+        events = events_of(site, 5)
+    assert [type(event) for event in events] == [Answer, Snoozed, Answer, Answer, Answer]
+    assert site.requests == [2, 1, 1, 1]
+
+
+def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request gets another connection, and may come too late: the next one is not to wait as long."""
+    given_up: list[Connection] = []
+    monkeypatch.setattr(Pool, "gave_up", lambda _pool, _origin, connection: given_up.append(connection))
+    sleep = Connection.sleep
+
+    async def slept(connection: Connection, seconds: float) -> None:
+        if connection.has_carried and not given_up:
+            connection.close()  # as what comes from the site does
+        await sleep(connection, min(seconds, 0.01))
+
+    monkeypatch.setattr(Connection, "sleep", slept)
+    with site_of([PAGE]) as site:
+        events = events_of(site, 2, ahead_s=0.1)
+    assert [type(event) for event in events] == [Answer, Answer]
+    assert site.requests == [1, 1]
+    assert [connection.state for connection in given_up] == [State.CLOSED]
 
 
 def test_a_408_on_a_new_connection_is_an_answer() -> None:

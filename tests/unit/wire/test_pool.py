@@ -79,6 +79,59 @@ def test_a_connection_waits_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None
     run(act)
 
 
+def waiting_since(pool: Pool, connection: Connection, seconds: float) -> None:
+    """Have it wait in the pool, as if its last answer had come so long ago."""
+    pool.give_back(ORIGIN, connection)
+    connection.since -= seconds
+
+
+def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
+    """Nor half as long, by the time of the request; those of other origins do, and all do again after a while."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        first, second, third = connections
+        waiting_since(pool, first, 60)
+        assert pool.take(ORIGIN) is first
+        pool.gave_up(ORIGIN, first)
+        for seconds, ahead_s, is_taken in ((10, 10, True), (20, 15, False)):
+            waiting_since(pool, second, seconds)
+            assert pool.take(ORIGIN, ahead_s) is (second if is_taken else None)
+        assert second.state is State.CLOSED
+        waiting_since(pool, third, 60)
+        pool._learned.note("http://other.example", pool._learned.pop(ORIGIN))
+        assert pool.take(ORIGIN) is third
+        waiting_since(pool, third, 60)
+        pool._learned.note(ORIGIN, (asyncio.get_running_loop().time(), 0.0))
+        assert pool.take(ORIGIN) is third
+
+    run(act)
+
+
+def test_one_that_was_given_up_soon_tells_nothing_of_others() -> None:
+    """It was not its waiting: the site may have ended, or lets a connection carry so many requests."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        waiting_since(pool, connections[0], pools.SHORTEST_S / 10)
+        assert pool.take(ORIGIN) is connections[0]
+        pool.gave_up(ORIGIN, connections[0])
+        waiting_since(pool, connections[1], 60)
+        assert pool.take(ORIGIN) is connections[1]
+
+    run(act)
+
+
+def test_a_connection_that_was_taken_in_vain_has_waited_since_its_last_answer() -> None:
+    """The site counts from there, and not from when the request was given up."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        waiting_since(pool, connections[0], 60)
+        assert pool.take(ORIGIN) is connections[0]
+        pool.give_back(ORIGIN, connections[0])
+        assert connections[0].since < asyncio.get_running_loop().time() - 50
+
+    run(act)
+
+
 def test_one_look_at_a_time_is_taken_for_old_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are given back; and none where there are none, or the pool is closed, which it may be twice."""
     monkeypatch.setattr(pools, "KEPT_S", 0.03)

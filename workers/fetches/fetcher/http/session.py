@@ -160,17 +160,25 @@ class Session:
         origin, to = origin_of(attempt.job.url), parts_of(attempt.job.url)
         is_last = self._descriptors_used > descriptors.SCARCE  # on its connection
         request = self._request(attempt.job, to, is_last=is_last)
-        kept = self._pool.take(origin) if self._closed_on.get(attempt.job.fetch_id, 0) < CLOSINGS else None
-        connection = kept or await self._connector.open(to, attempt.tried)
+        connection = self._kept(attempt.job, origin) or await self._connector.open(to, attempt.tried)
         try:
             attempt.note_connection(connection)
             reader = AnswerReader(MAX_RAW_BYTES if attempt.job.is_robots else settings.WEIR_FETCH_MAX_BODY)
             await attempt.write_in_turn(connection, request, reader)
             return await self._answer(attempt, connection, reader)
+        except ConnectionClosedEarly:
+            if attempt.is_reused:
+                self._pool.gave_up(origin, connection)
+            raise
         finally:
             if is_last:
                 connection.close()
             self._pool.give_back(origin, connection)
+
+    def _kept(self, job: Job, origin: str) -> Connection | None:
+        if self._closed_on.get(job.fetch_id, 0) >= CLOSINGS:
+            return None
+        return self._pool.take(origin, max(0.0, job.start_at - clock.now()))
 
     async def _answer(self, attempt: Attempt, connection: Connection, reader: AnswerReader) -> Event:
         """Wait for the answer, and return the event in which that ends."""
@@ -181,13 +189,13 @@ class Session:
                 connection.close()
         except (NotHttp, AnswerTooLarge, ConnectionEnded, MemoryError, OSError) as error:
             if isinstance(error, ENDED_BY_SITE) and not reader.has_begun:
-                return self._no_answer(attempt)
+                return self._no_answer(attempt, connection)
             if not reader.has_head:
                 return await self._failure(attempt, error)
             cut = error
         self._shared.reachability.reached(Respect.ANSWER)
         self._answered(attempt.job, reader.status_code, reader.headers)
-        if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt):
+        if reader.status_code == TIMED_OUT and not reader.keeps_alive and self._is_spared_closing(attempt, connection):
             return Snoozed(job=attempt.job, slot_used=True)
         if cut is not None:
             return await self._cut(attempt, reader, cut)
@@ -200,19 +208,21 @@ class Session:
         event = await self._failure(attempt, error)
         return attempt.as_answer(reader, Flaw.CUT, event.error) if isinstance(event, Failure) else event
 
-    def _no_answer(self, attempt: Attempt) -> Event:
+    def _no_answer(self, attempt: Attempt, connection: Connection) -> Event:
         """Return the event of an attempt whose request was written, and got no answer at all.
 
         Where that is nobody's fault, it counts nothing.
         """
-        is_spared = self._is_spared_closing(attempt)
+        is_spared = self._is_spared_closing(attempt, connection)
         return Snoozed(job=attempt.job, slot_used=True) if is_spared else attempt.as_failure(NO_ANSWER)
 
-    def _is_spared_closing(self, attempt: Attempt) -> bool:
+    def _is_spared_closing(self, attempt: Attempt, connection: Connection) -> bool:
         """Note that the site gave up the connection as the request came; tell whether that counts nothing.
 
         So it is where the connection had been kept, CLOSINGS times at most. Then a new connection is tried.
         """
+        if attempt.is_reused:
+            self._pool.gave_up(origin_of(attempt.job.url), connection)
         closings = self._closed_on.get(attempt.job.fetch_id, 0)
         if not attempt.is_reused or closings >= CLOSINGS:
             return False

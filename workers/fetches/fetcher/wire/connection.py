@@ -76,6 +76,7 @@ class Connection:
     def __init__(self, opened: socket.socket, loop: asyncio.AbstractEventLoop, slow_reads: SlowReads) -> None:
         self.state = State.OPENING
         self.has_carried = False  # a request: the site may be just closing it
+        self.since = loop.time()  # when it was opened, or its last answer was whole
         self.peer, self.port = opened.getpeername()[:2]
         self._loop = loop
         self._slow_reads = slow_reads
@@ -207,6 +208,8 @@ class Connection:
 
     def keep(self, on_end: Callable[[], None]) -> None:
         """Have it wait in the pool; `on_end` is called where it ends there."""
+        if self.state is State.DONE:
+            self.since = self._loop.time()
         self._on_end = on_end
         self._open_channel.expect(MOST_UNASKED)
         self._become(State.IDLE)

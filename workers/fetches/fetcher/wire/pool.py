@@ -1,15 +1,24 @@
 """The pool: connections that have carried a request, or were opened in vain, and wait for the next one of their origin.
 
+A site closes a connection that has waited for some seconds. Where requests come as seldom, each would reach the site
+just behind that, and its slot would be lost. So the pool learns of each origin how long is too long.
+
 On the loop's thread only.
 """
 
 import asyncio
 from collections import defaultdict
 from functools import partial
+from math import inf
 
+from workers.fetches.fetcher.remembered import Remembered
 from workers.fetches.fetcher.wire.connection import Connection, State
 
 KEPT_S = 15.0  # for which a connection waits for the next request
+SAFE = 0.5  # the part of the time after which a site gave up a connection, for which others of its origin may wait
+SHORTEST_S = 0.5  # a site that gives up a connection sooner has another reason than that it waited
+LEARNED_FOR_S = 600.0  # then the site may have changed, or had another reason as well
+MOST_ORIGINS = 10_000  # whose sites have given up connections, and are remembered
 
 
 class Pool:
@@ -19,17 +28,33 @@ class Pool:
         self._loop = loop
         self._idle: defaultdict[str, dict[Connection, float]] = defaultdict(dict)  # each with when it began to wait
         self._sweeping: asyncio.TimerHandle | None = None
+        # By origin, for how long its connections may wait, each with its end on the loop's clock.
+        self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
 
-    def take(self, origin: str) -> Connection | None:
-        """Return a connection that waits for a request to this origin; None where there is none."""
+    def take(self, origin: str, ahead_s: float = 0.0) -> Connection | None:
+        """Return a connection that waits for a request to this origin, which is written so many seconds from now.
+
+        None where there is none. Those that will have waited for too long are closed.
+        """
         if origin not in self._idle:
             return None
         idle = self._idle[origin]
-        connection, _ = idle.popitem()
-        if not idle:
-            del self._idle[origin]
-        connection.take()
-        return connection
+        oldest = self._loop.time() + ahead_s - self._may_wait_s(origin)
+        while idle:
+            connection = next(reversed(idle))
+            if connection.since <= oldest:
+                connection.close()
+                continue
+            self._ended(origin, connection)
+            connection.take()
+            return connection
+        return None
+
+    def gave_up(self, origin: str, connection: Connection) -> None:
+        """Note that the site has given up this connection, which was kept: no other is to wait for as long."""
+        now = self._loop.time()
+        if (waited_s := now - connection.since) >= SHORTEST_S:
+            self._learned.note(origin, (now + LEARNED_FOR_S, SAFE * waited_s))
 
     def give_back(self, origin: str, connection: Connection) -> None:
         """Keep the connection for the next request, if it can carry one; else close it."""
@@ -48,6 +73,10 @@ class Pool:
         for idle in list(self._idle.values()):
             for connection in list(idle):
                 connection.close()
+
+    def _may_wait_s(self, origin: str) -> float:
+        until, seconds = self._learned.get(origin, (0.0, inf))
+        return seconds if self._loop.time() < until else inf
 
     def _ended(self, origin: str, connection: Connection) -> None:
         idle = self._idle[origin]
