@@ -273,6 +273,15 @@ def test_the_answers_of_a_name_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     assert resolve(monkeypatch, answers) == answers[1 : 1 + resolver.MOST_ADDRESSES]
 
 
+def test_of_many_answers_both_families_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many come first of a family that this host may not reach; those of each stay in their order."""
+    first = [f"2606:4700::{number:x}" for number in range(1, 100)]
+    other = ["93.184.215.14", "93.184.215.15"]
+    tried = resolve(monkeypatch, [*first, *other])
+    assert tried[:4] == [first[0], other[0], first[1], other[1]]
+    assert tried[4:] == first[2 : resolver.MOST_ADDRESSES - 2]
+
+
 def test_a_look_up_leaves_nothing_to_the_garbage_collector(
     name_server: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

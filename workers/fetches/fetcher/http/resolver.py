@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from typing import cast
 
 from workers.fetches.addresses import AddressRefused, Allowed
@@ -92,7 +93,7 @@ class GuardedResolver:
         self._asks_controls = False
 
     async def resolve(self, host: str, port: int) -> list[AddrInfo]:
-        """Return the permitted addresses of both families, in the system's order, as `socket.getaddrinfo` does.
+        """Return the permitted addresses of both families in turn, those of each in the system's order.
 
         Raises AddressRefused when there are only others, OSError when none, LookupTimedOut at the deadline, or at once
         where the name servers of the host's zone are known not to answer, and NotLookedUp when no thread was free for
@@ -243,7 +244,11 @@ class GuardedResolver:
 
 
 def _ask(host: str) -> Answers:
-    return cast("Answers", socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+    """Look the host up. Of many answers a few are used: the families take turns, as one may be out of reach."""
+    of_families: dict[int, Answers] = {}
+    for answer in cast("Answers", socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)):
+        of_families.setdefault(answer[0], []).append(answer)
+    return [answer for rank in zip_longest(*of_families.values()) for answer in rank if answer is not None]
 
 
 def _ending(error: BaseException | None) -> Ending:
