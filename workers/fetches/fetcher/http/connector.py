@@ -1,7 +1,8 @@
 """The connector: opens connections to sites, to addresses that the guard permits only (workers.fetches.addresses).
 
 1. The host is looked up (resolver.py). A host that is an address is checked instead.
-2. The addresses are tried, each a little after the one before it (RFC 8305, by aiohappyeyeballs), until one connects.
+2. The addresses are tried, each a little after the one before it (RFC 8305, by aiohappyeyeballs), until one connects:
+   TOGETHER at once at most, or one after the other where other fetches have the descriptors that are set aside for it.
 3. TLS shakes hands, with the certificate checked for the host.
 
 On the loop's thread only.
@@ -19,6 +20,7 @@ from aiohappyeyeballs import start_connection
 from django.conf import settings
 
 from workers.fetches.addresses import AddressRefused, Allowed
+from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.faults import LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
@@ -27,6 +29,8 @@ from workers.fetches.fetcher.wire.tls import Tls, context
 from workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
+TOGETHER = 4  # addresses of one host: each has a socket
+PATIENCE_S = 1.0  # after which others are tried instead of those that were begun together, if there are more
 
 
 class Connector:
@@ -37,9 +41,11 @@ class Connector:
         self._resolver = resolver
         self._context = context()
         self._slow_reads = SlowReads(asyncio.get_running_loop())
+        self._beside = 0  # sockets that are set aside for addresses beside the first of a host
+        self._most_beside = descriptors.most_beside()
 
     async def open(self, to: UrlParts, tried: MutableSet[SocketAddress]) -> Connection:
-        """Return a connection to the host of a URL, which waits for a request; adds the addresses tried to `tried`.
+        """Return a connection to the host of a URL, which waits for a request; `tried` gets the addresses tried last.
 
         Raises AddressRefused, LookupFailed, NotLookedUp, TimeoutError after WEIR_FETCH_CONNECT_TIMEOUT, OSError, and
         MemoryError.
@@ -47,12 +53,7 @@ class Connector:
         addresses = await self._addresses(to)
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(settings.WEIR_FETCH_CONNECT_TIMEOUT):
-            opened = await start_connection(
-                addresses,
-                happy_eyeballs_delay=NEXT_ADDRESS_AFTER_S,
-                interleave=1,
-                socket_factory=partial(_noted_socket, tried),
-            )
+            opened = await self._connected(addresses, tried)
             try:
                 opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 connection = Connection(opened, loop, self._slow_reads)
@@ -73,6 +74,28 @@ class Connector:
     def close(self) -> None:
         """Begin no more look-ups."""
         self._resolver.close()
+
+    async def _connected(self, addresses: list[AddrInfo], tried: MutableSet[SocketAddress]) -> socket.socket:
+        """Return a socket that is connected to one of the addresses; where none is, the error is that of the last."""
+        while True:
+            together = TOGETHER if self._beside + TOGETHER - 1 <= self._most_beside else 1
+            now, addresses = addresses[:together], addresses[together:]
+            patience_s = PATIENCE_S + NEXT_ADDRESS_AFTER_S * (len(now) - 1) if addresses else None
+            tried.clear()
+            self._beside += len(now) - 1
+            try:
+                async with asyncio.timeout(patience_s):
+                    return await start_connection(
+                        now,
+                        happy_eyeballs_delay=NEXT_ADDRESS_AFTER_S,
+                        interleave=1,
+                        socket_factory=partial(_noted_socket, tried),
+                    )
+            except OSError:
+                if not addresses:
+                    raise
+            finally:
+                self._beside -= len(now) - 1
 
     async def _addresses(self, to: UrlParts) -> list[AddrInfo]:
         if address := _as_address(to.host):

@@ -10,6 +10,7 @@ SCARCE = 0.6  # the part of the limit from which on connections are closed after
 SHORT = 0.9  # the part from which on no messages are taken
 IN_FLIGHT = 0.6  # the part of the limit that fetches may use: each has a connection at most
 LOOKUPS = 0.25  # the part that look-ups may use: each has a socket
+BESIDE = 0.1  # the part that fetches may use while they try several addresses at once
 
 
 def raise_limit() -> None:
@@ -26,6 +27,11 @@ def most_in_flight() -> int:
 def most_lookups(wanted: int) -> int:
     """Return how many look-ups may go on at once: as many as wanted, or what the descriptors of this process allow."""
     return max(1, min(wanted, int(LOOKUPS * _limit())))
+
+
+def most_beside() -> int:
+    """Return how many sockets fetches may have together, beside one each, while they connect."""
+    return int(BESIDE * _limit())
 
 
 def used_part() -> float:
