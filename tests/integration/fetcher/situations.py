@@ -389,7 +389,7 @@ TABLE: dict[str, list[Situation]] = {
         _site("the chunks of a body are broken", "the body is broken: …"),
         _site(
             "the site speaks before a request can be sent",
-            "the site closes connections, or speaks, before a request can be sent",
+            "the site closes connections, or speaks, before a request can be sent: it says …",
             Slot.FREE,
         ),
         _site("the answer is not HTTP", "not an answer in HTTP: it begins with …"),

@@ -31,6 +31,7 @@ REASONS = {
     "the site closed the connection without an answer": "connection",
     "the site closed the connection in the middle of its answer": "connection",
     "the site closes connections, or speaks, before a request can be sent": "connection",
+    "the site closes connections, or speaks, before a request can be sent: TLS failed: ALERT": "connection",
     "not an answer in HTTP: it begins with b'220 mail'": "bad answer",
     "the site answers 101, which is no answer to a GET": "bad answer",
     "the body is broken: Invalid character in chunk size": "bad answer",

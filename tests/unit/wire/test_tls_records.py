@@ -12,7 +12,7 @@ import uvloop
 
 from tests.unit.wire.pairs import pair, until
 from tests.unit.wire.test_connection import Unbounded, request
-from tests.unit.wire.tls_sites import HANDSHAKE, TEXT, TICKET, Records, secured_pair
+from tests.unit.wire.tls_sites import ALERT, HANDSHAKE, TEXT, TICKET, Records, secured_pair
 from workers.fetches.fetcher.wire import channel
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
 from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
@@ -137,6 +137,20 @@ def test_before_the_request_too_much_that_says_nothing_closes_the_connection(wha
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(asyncio.wait_for(act(), 20))
+
+
+def test_an_alert_before_the_request_is_told() -> None:
+    """A site that wants a certificate of ours says so when the handshake is over, by TLS 1.3."""
+
+    async def act() -> None:
+        connection, site, records = await secured_pair()
+        site.sendall(records.record(b"\x02\x74", ALERT))
+        with pytest.raises(ConnectionClosedEarly, match=r"TLS failed: .*CERTIFICATE_REQUIRED"):
+            await connection.sleep(10)
+        site.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(act())
 
 
 def test_an_answer_before_the_request_closes_the_connection_by_tls_as_well() -> None:

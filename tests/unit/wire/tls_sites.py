@@ -17,7 +17,7 @@ from tests.unit.wire.pairs import pair
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.fetcher.wire.tls import Tls, context
 
-HANDSHAKE, TEXT = 22, 23  # kinds of records
+ALERT, HANDSHAKE, TEXT = 21, 22, 23  # kinds of records
 KEY_UPDATE = b"\x18\x00\x00\x01\x00"  # a message: new keys from now on, and no answer asked
 TICKET = b"\x04\x00\x00\x0e" + b"\x00\x00\x0e\x10" + b"aaaa" + b"\x00" + b"\x00\x01t" + b"\x00\x00"  # the shortest
 

@@ -55,6 +55,7 @@ SAY_EVERY_S = 60.0  # seconds between two lines in the log about the same kind o
 # For so long, a fetch is given back without an attempt because sites cannot be reached, or other answers have all
 # memory. That may never change: it has an end.
 OUTAGE_S = 3_600.0
+CLOSED_EARLY = "the site closes connections, or speaks, before a request can be sent"
 NO_ANSWER = "the site closed the connection without an answer"
 MOST_REMEMBERED = 10_000  # fetches, of each kind
 TIMED_OUT = 408  # the site has waited for a request in vain, and closes the connection (RFC 9110, 15.5.9)
@@ -137,12 +138,13 @@ class Session:
         job = held.job
         if job.run.is_over(clock.now()):  # the message was late, or the loop is
             return Snoozed(job=job)
+        said = ""
         for _ in range(1 + REOPENINGS):
             attempt = Attempt(held, self._shared)
             try:
                 return await self._exchange(attempt)
-            except ConnectionClosedEarly:
-                continue
+            except ConnectionClosedEarly as early:
+                said = f": {early}" if str(early) else said
             except UnsendableRequest as error:
                 return attempt.as_failure(str(error), permanent=True)
             except (NotLookedUp, RunOver) as error:
@@ -153,7 +155,7 @@ class Session:
                 return await self._failure(attempt, error)
             finally:
                 attempt.end()
-        return Failure(job=job, error="the site closes connections, or speaks, before a request can be sent")
+        return Failure(job=job, error=f"{CLOSED_EARLY}{said}")
 
     async def _exchange(self, attempt: Attempt) -> Event:
         """Send the request over a connection of its origin, and return what came of it."""

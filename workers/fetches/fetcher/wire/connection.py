@@ -14,6 +14,7 @@ On the loop's thread only.
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
@@ -24,11 +25,15 @@ from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
 
 MOST_BESIDE = 2**20  # bytes of an answer beyond twice its body: what heads, framing and TLS add
+SHOWN = 20  # bytes of what a site says unasked
 MOST_UNASKED = 2**15  # bytes by which TLS may speak for itself while no request is written
 
 
 class ConnectionClosedEarly(Exception):
-    """The site closed the connection, or said something, before the request was written: nothing was sent."""
+    """The site closed the connection, or said something, before the request was written: nothing was sent.
+
+    The message says what it was, where that is more than an end.
+    """
 
 
 class ConnectionEnded(Exception):
@@ -86,6 +91,7 @@ class Connection:
         self._reader: AnswerReader | None = None
         self._holder: Holder | None = None
         self._whole: asyncio.Future[None] | None = None  # ends with the answer
+        self._early = ""  # what closed it before a request was written
 
     # --- until the request is written ---
 
@@ -110,7 +116,7 @@ class Connection:
                 timer.cancel()
                 self._waiter = None
         if self.state is not State.WAITING:
-            raise ConnectionClosedEarly
+            raise ConnectionClosedEarly(self._early)
 
     def prepare(self, request: bytes) -> bytes:
         """Return the bytes to `send` for the request; raises ConnectionClosedEarly where anything has come.
@@ -122,7 +128,7 @@ class Connection:
         if self.state is State.WAITING and not self._open_channel.is_clean:
             self.close()
         if self.state is not State.WAITING:
-            raise ConnectionClosedEarly
+            raise ConnectionClosedEarly(self._early)
         return self._open_channel.encrypted(request)
 
     def send(self, prepared: bytes, reader: AnswerReader, holder: Holder) -> None:
@@ -131,7 +137,7 @@ class Connection:
             self._open_channel.send(prepared)
         except OSError as error:
             self.close()
-            raise ConnectionClosedEarly from error
+            raise ConnectionClosedEarly(str(error)) from error
         self._become(State.WRITTEN)
         self.has_carried = True
         self._open_channel.expect(MOST_BESIDE + 2 * reader.most_body)
@@ -163,6 +169,7 @@ class Connection:
     def _received(self, data: memoryview) -> None:
         reader, channel = self._reader, self._open_channel
         if self.state not in ASKED or reader is None or self._whole is None:
+            self._early = f"it says {bytes(data[:SHOWN])!r}"
             self.close()
             return
         try:
@@ -190,6 +197,7 @@ class Connection:
         """Note that the site has ended the connection, or that it is lost by this error."""
         reader, whole = self._reader, self._whole
         if self.state not in ASKED or reader is None or whole is None:
+            self._early = _early_text(error)
             self.close()
         elif isinstance(error, TooManyBytes):
             self.fail(AnswerTooLarge("the answer has more than its body by far, as it is sent"))
@@ -236,13 +244,22 @@ class Connection:
     @property
     def _open_channel(self) -> Channel:
         if self._channel is None:
-            raise ConnectionClosedEarly
+            raise ConnectionClosedEarly(self._early)
         return self._channel
 
     def _become(self, state: State) -> None:
         if state not in FOLLOWING[self.state]:
             raise RuntimeError(f"a connection that is {self.state.value} cannot be {state.value}")
         self.state = state
+
+
+def _early_text(error: Exception | None) -> str:
+    """Say what ended a connection on which no request was written: nothing, where it just ended."""
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
+    if isinstance(error, TooManyBytes):
+        return "TLS brings much that says nothing"
+    return str(error or "")
 
 
 def _settle(future: asyncio.Future[None]) -> None:
