@@ -157,6 +157,9 @@ MADE: dict[str, Callable[[SituationSites], Made]] = {
     "the site speaks no TLS": lambda sites: Made(url=https(sites.served(at.speak_at_once))),
     "the site's certificate is not valid": lambda sites: Made(url=sites.served(at.saying(OK), tls=True)),
     "the site does not answer in time, others do": lambda sites: Made(url=sites.silent()),
+    "the site does not end the TLS handshake in time, others do": lambda sites: Made(
+        url=https(sites.served(at.saying(b"", then="wait")))
+    ),
     "its host is unreachable (EHOSTUNREACH), others are not": lambda sites: refusing(sites, errno.EHOSTUNREACH),
     "this host has no route for the site's kind of address (ENETUNREACH), but one for the other kind": lambda sites: (
         refusing(sites, errno.ENETUNREACH)

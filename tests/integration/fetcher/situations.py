@@ -175,6 +175,11 @@ TABLE: dict[str, list[Situation]] = {
         _site("the site's certificate is not valid", "the site's certificate is not valid: …", Slot.FREE),
         _site("the site does not answer in time, others do", NOT_CONNECTED, Slot.FREE),
         _site(
+            "the site does not end the TLS handshake in time, others do",
+            f"{NOT_CONNECTED}: its handshake of TLS did not end",
+            Slot.FREE,
+        ),
+        _site(
             "its host is unreachable (EHOSTUNREACH), others are not",
             "not connected to … port …: No route to host",
             Slot.FREE,

@@ -19,6 +19,7 @@ REASONS = {
     "the site answered 529 (attempt 5 of 5)": "server error",
     "no complete answer within 30 s (attempt 5 of 5)": "timeout",
     "no connection within 10 s": "timeout",
+    "no connection within 10 s: its handshake of TLS did not end": "timeout",
     "the connection took 3.2 s to open, longer than its slot could wait": "timeout",
     "gaierror: [Errno -2] Name or service not known": "dns",
     "LookupTimedOut: no answer from DNS for a.example within 5 s": "dns",

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from workers.fetches.addresses import AddressRefused, Allowed
 from workers.fetches.fetcher.http import descriptors
-from workers.fetches.fetcher.http.faults import LookupFailed, SocketAddress
+from workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
@@ -52,23 +52,24 @@ class Connector:
         """
         addresses = await self._addresses(to)
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(settings.WEIR_FETCH_CONNECT_TIMEOUT):
+        until = loop.time() + settings.WEIR_FETCH_CONNECT_TIMEOUT
+        async with asyncio.timeout_at(until):
             opened = await self._connected(addresses, tried)
-            try:
-                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connection = Connection(opened, loop, self._slow_reads)
-            except BaseException as error:
-                opened.close()
-                if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now
-                    raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
-                raise
-            try:
-                if to.scheme == "https":
-                    await connection.secure(Tls(self._context, to.host))
-                connection.open()
-            except BaseException:
-                connection.close()
-                raise
+        try:
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(opened, loop, self._slow_reads)
+        except BaseException as error:
+            opened.close()
+            if isinstance(error, OSError) and error.errno == errno.ENOTCONN:  # it had a peer just now
+                raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
+            raise
+        try:
+            if to.scheme == "https":
+                await self._secure(connection, to.host, until)
+            connection.open()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def close(self) -> None:
@@ -96,6 +97,15 @@ class Connector:
                     raise
             finally:
                 self._beside -= len(now) - 1
+
+    async def _secure(self, connection: Connection, host: str, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await connection.secure(Tls(self._context, host))
+        except TimeoutError as error:
+            if error.errno is not None:  # the kernel's
+                raise
+            raise HandshakeTimedOut from error
 
     async def _addresses(self, to: UrlParts) -> list[AddrInfo]:
         if address := _as_address(to.host):

@@ -38,6 +38,10 @@ class NoRoomInTime(MemoryError):
     """The answer waited so long for memory that is held by others that it could no longer be stored in time."""
 
 
+class HandshakeTimedOut(TimeoutError):
+    """The site was connected to, and its handshake of TLS did not end in time."""
+
+
 class LookupTimedOut(OSError):
     """The name servers did not answer in time."""
 
@@ -92,7 +96,7 @@ def fault_of(
         return _lookup_fault(error.error)
     respect = Respect.ANSWER if written else Respect.CONNECTION
     if isinstance(error, TimeoutError) and error.errno is None:  # ours, not the kernel's
-        return Fault(error=_time_out(written=written), party=Party.UNCLEAR, respect=respect)
+        return Fault(error=_time_out(error, written=written), party=Party.UNCLEAR, respect=respect)
     if isinstance(error, (NotHttp, ConnectionEnded)):
         return Fault(error=str(error), respect=respect)
     party = _party(error, written=written, tried=tried, has_route=has_route)
@@ -163,7 +167,8 @@ def _places(tried: Collection[SocketAddress]) -> str:
     return " and ".join(sorted(f"{address[0]} port {address[1]}" for _, address in tried)) or "the site"
 
 
-def _time_out(*, written: bool) -> str:
+def _time_out(error: Exception, *, written: bool) -> str:
     if written:
         return f"no complete answer within {settings.WEIR_FETCH_TIMEOUT:g} s"
-    return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s"
+    what = ": its handshake of TLS did not end" if isinstance(error, HandshakeTimedOut) else ""
+    return f"no connection within {settings.WEIR_FETCH_CONNECT_TIMEOUT:g} s{what}"
