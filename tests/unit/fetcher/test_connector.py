@@ -2,17 +2,20 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import pytest
+import trustme
 
 from tests.unit.wire.pairs import until
 from workers.fetches.addresses import Allowed, networks
 from workers.fetches.fetcher.http import connector, descriptors
 from workers.fetches.fetcher.http.connector import TOGETHER, Connector
 from workers.fetches.fetcher.http.faults import SocketAddress
+from workers.fetches.fetcher.wire.connection import State
 from workers.fetches.targets import parts_of
 
 MANY = 16
@@ -101,6 +104,30 @@ def test_hosts_of_many_addresses_that_hang_leave_descriptors_to_others(monkeypat
     asyncio.run(act())
     assert 50 < hanging.most <= 50 + 200 * descriptors.BESIDE
     assert {len(group) for group in hanging.groups} == {1, TOGETHER}
+
+
+def test_a_host_with_an_underscore_may_stand_behind_a_star() -> None:
+    """As browsers and curl have it; OpenSSL, by itself, does not."""
+    authority, theirs = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("*.site.example").configure_cert(theirs)
+
+    async def act(host: str) -> State:
+        server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0, ssl=theirs)
+        place = server.sockets[0].getsockname()
+        one = made(Resolver([place]))
+        for each in (one._context, one._without_names):
+            authority.configure_trust(each)
+        connection = await one.open(parts_of(f"https://{host}:{place[1]}/"), set())
+        try:
+            return connection.state
+        finally:
+            connection.close()
+            server.close()
+
+    for host in ("ab.site.example", "a_b.site.example"):
+        assert asyncio.run(act(host)) is State.WAITING
+    with pytest.raises(ssl.SSLCertVerificationError):
+        asyncio.run(act("a_b.other.example"))
 
 
 def test_where_none_connects_the_error_is_that_of_the_last_ones() -> None:

@@ -25,7 +25,7 @@ from workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed,
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
-from workers.fetches.fetcher.wire.tls import Tls, context
+from workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
 from workers.fetches.targets import UrlParts
 
 NEXT_ADDRESS_AFTER_S = 0.25
@@ -39,7 +39,7 @@ class Connector:
     def __init__(self, allowed: Allowed, resolver: GuardedResolver) -> None:
         self._allowed = allowed
         self._resolver = resolver
-        self._context = context()
+        self._context, self._without_names = context(), context_without_names()
         self._slow_reads = SlowReads(asyncio.get_running_loop())
         self._beside = 0  # sockets that are set aside for addresses beside the first of a host
         self._most_beside = descriptors.most_beside()
@@ -101,7 +101,7 @@ class Connector:
     async def _secure(self, connection: Connection, host: str, until: float) -> None:
         try:
             async with asyncio.timeout_at(until):
-                await connection.secure(Tls(self._context, host))
+                await connection.secure(Tls(self._without_names if "_" in host else self._context, host))
         except TimeoutError as error:
             if error.errno is not None:  # the kernel's
                 raise

@@ -4,6 +4,8 @@ What a server sends on its own, such as tickets of a session, is read here, and 
 """
 
 import ssl
+from collections.abc import Mapping
+from typing import Any
 
 RECORD = 2**14  # bytes of text that one record has at most
 HEADER = 5  # bytes of a record, the last two of which are its length
@@ -20,6 +22,28 @@ def context() -> ssl.SSLContext:
     return made
 
 
+def context_without_names() -> ssl.SSLContext:
+    """Return one that leaves it to Tls to see whom a certificate is for.
+
+    OpenSSL does not let a star stand for a label with an underscore, which no name of a host should have. Many have:
+    browsers and curl take it.
+    """
+    made = context()
+    made.check_hostname = False
+    return made
+
+
+def check_name(certificate: Mapping[str, Any], host: str) -> None:
+    """Raise SSLCertVerificationError unless the certificate names this host, or all beside it by a star."""
+    _, _, above = host.partition(".")
+    names = {name.lower() for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"}
+    if host in names or ("." in above and f"*.{above}" in names):
+        return
+    error = ssl.SSLCertVerificationError(f"certificate is not valid for {host!r}")
+    error.verify_message = f"Hostname mismatch, certificate is not valid for {host!r}."
+    raise error
+
+
 class Tls:
     """One connection's TLS. Methods raise ssl.SSLError; after it nothing more may be read or written."""
 
@@ -28,6 +52,7 @@ class Tls:
         self.records = 0  # that have begun to come
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
+        self._host = "" if context.check_hostname else host  # which is to be checked here
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._header = b""
         self._left = 0  # bytes of a record that are still to come
@@ -43,6 +68,8 @@ class Tls:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
+        if self._host:
+            check_name(self._tls.getpeercert() or {}, self._host)
         return True
 
     def to_send(self) -> bytes:
