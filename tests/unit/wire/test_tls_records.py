@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -74,6 +75,31 @@ def test_records_that_say_nothing_are_counted(what: str) -> None:
     _, error, took_s = answered(lambda records: with_silent(records, SILENT[what](records), 5_000))
     assert isinstance(error, AnswerTooLarge)
     assert took_s < LONGEST_S
+
+
+@pytest.mark.parametrize(
+    "behind", [lambda records: records.record(b"\x02\x50", ALERT), lambda _: b"\x17\x03\x03\x00\x20" + bytes(32)]
+)
+@pytest.mark.parametrize(("length", "error"), [(4, type(None)), (5, ssl.SSLError)])
+def test_what_came_before_an_error_of_tls_is_read(length: int, error: type, behind: Callable[[Records], bytes]) -> None:
+    """An alert, or a record that is none, may come with the end of an answer: that is whole, or has what came."""
+    reader, failed = asyncio.run(failing(lambda records: records.record(HEAD % length + b"page") + behind(records)))
+    assert (bytes(reader.body), type(failed)) == (b"page", error)
+
+
+async def failing(written: Callable[[Records], bytes]) -> tuple[AnswerReader, Exception | None]:
+    """Have a site write these records for an answer, at once; returns what came of it."""
+    connection, site, records = await secured_pair()
+    reader = request(connection, Unbounded())
+    site.sendall(written(records))
+    try:
+        await asyncio.wait_for(connection.answer(), 10)
+    except ssl.SSLError as error:
+        return reader, error
+    finally:
+        connection.close()
+        site.close()
+    return reader, None
 
 
 def test_an_answer_in_records_of_one_byte_is_read() -> None:

@@ -172,26 +172,35 @@ class Channel:
         """Hand over what TLS has received."""
         if self._tls is None:
             return
-        texts = []
+        texts: list[bytes] = []
         try:
             while text := self._tls.read():
                 texts.append(text)
-            self._texts += len(texts)
-            if texts:  # at once, as if they had come without TLS
-                self._received(memoryview(b"".join(texts)))
-            if self.is_watched and len(reply := self._tls.to_send()) > MOST_REPLY:
-                self._ended(TooManyBytes())
-            elif self.is_watched and reply:
-                self._send_later(reply)
         except ssl.SSLError as error:
+            self._hand_over(texts)
             self._ended(error)
-        else:
-            if self.is_watched and self._tls.is_ended:
-                self._ended(None)
-            elif self.is_watched and (
-                self._tls.records - self._texts > MOST_SILENT or self._small_records() > MOST_SMALL
-            ):
-                self._ended(TooManyBytes())
+            return
+        self._hand_over(texts)
+        if self.is_watched:
+            self._look_at_tls(self._tls)
+
+    def _hand_over(self, texts: list[bytes]) -> None:
+        """Hand these over at once, as if they had come without TLS."""
+        self._texts += len(texts)
+        if texts:
+            self._received(memoryview(b"".join(texts)))
+
+    def _look_at_tls(self, tls: Tls) -> None:
+        """See what TLS has to say beside text, and whether that is too much."""
+        if len(reply := tls.to_send()) > MOST_REPLY:
+            self._ended(TooManyBytes())
+            return
+        if reply:
+            self._send_later(reply)
+        if tls.is_ended:
+            self._ended(None)
+        elif tls.records - self._texts > MOST_SILENT or self._small_records() > MOST_SMALL:
+            self._ended(TooManyBytes())
 
     def _small_records(self) -> int:
         """Return how many records came beyond those that the length explains."""
