@@ -22,6 +22,7 @@ from workers.fetches.fetcher.wire.connection import (
     Holder,
     State,
 )
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.pool import Pool
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context
@@ -348,7 +349,7 @@ async def half_a_record(missing: int) -> None:
     loop = asyncio.get_running_loop()
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = theirs.wrap_bio(incoming, outgoing, server_side=True)
-    shaking = asyncio.ensure_future(connection.secure(Tls(ours, "127.0.0.1")))
+    shaking = asyncio.ensure_future(connection.secure(Tls(ours, "127.0.0.1"), Handshakes(asyncio.get_running_loop())))
     is_done = False
     while not is_done or not shaking.done():
         try:
@@ -393,7 +394,7 @@ def over_tls(end_well: bool) -> tuple[AnswerReader, Exception | None]:
         opened.setblocking(False)
         loop = asyncio.get_running_loop()
         connection, serving = Connection(opened, loop, SlowReads(loop)), loop.run_in_executor(None, serve, site)
-        await connection.secure(Tls(ours, "127.0.0.1"))
+        await connection.secure(Tls(ours, "127.0.0.1"), Handshakes(asyncio.get_running_loop()))
         connection.open()
         await connection.sleep(0.05)  # tickets of the session come meanwhile: they are no answer
         reader, error = request(connection, Unbounded()), None

@@ -18,6 +18,7 @@ from workers.fetches.fetcher.wire import channel
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge
 from workers.fetches.fetcher.wire.channel import MOST_OF_HANDSHAKE, MOST_REPLY, MOST_SILENT, MOST_SMALL
 from workers.fetches.fetcher.wire.connection import ConnectionClosedEarly, State
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.tls import RECORD, Tls, context
 
 LONGEST_S = 0.2  # of the processor, on a machine that is twice as slow as it should be
@@ -240,7 +241,9 @@ def test_a_handshake_that_comes_byte_by_byte_is_gathered_by_the_kernel(received:
 
     async def act() -> None:
         connection, site = pair(opens=False)
-        shaking = asyncio.ensure_future(connection.secure(Tls(context(), "127.0.0.1")))
+        shaking = asyncio.ensure_future(
+            connection.secure(Tls(context(), "127.0.0.1"), Handshakes(asyncio.get_running_loop()))
+        )
         await _byte_by_byte(site, b"\x16\x03\x03\x40\x00" + bytes(3_000))
         site.shutdown(socket.SHUT_WR)
         with pytest.raises(ConnectionResetError, match="closed the connection"):
@@ -265,7 +268,9 @@ def test_a_handshake_has_an_end() -> None:
     async def act() -> None:
         connection, site = pair(opens=False)
         site.setblocking(False)
-        shaking = asyncio.ensure_future(connection.secure(Endless(context(), "127.0.0.1")))
+        shaking = asyncio.ensure_future(
+            connection.secure(Endless(context(), "127.0.0.1"), Handshakes(asyncio.get_running_loop()))
+        )
         writing = asyncio.ensure_future(asyncio.get_running_loop().sock_sendall(site, bytes(100 * MOST_OF_HANDSHAKE)))
         with pytest.raises(ConnectionResetError, match="too much for a TLS handshake"):
             await shaking
@@ -300,7 +305,7 @@ def test_a_site_that_has_tls_answer_again_and_again_is_given_up() -> None:
     async def act() -> None:
         connection, site = pair(opens=False)
         tls = Talkative(context(), "127.0.0.1")
-        await connection.secure(tls)
+        await connection.secure(tls, Handshakes(asyncio.get_running_loop()))
         connection.open()
         request(connection, Unbounded())
         tls.talks = True

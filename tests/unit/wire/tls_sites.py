@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from tests.unit.wire.pairs import pair
 from workers.fetches.fetcher.wire.connection import Connection
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.tls import Tls, context
 
 ALERT, HANDSHAKE, TEXT = 21, 22, 23  # kinds of records
@@ -70,7 +71,7 @@ async def _shake(connection: Connection, site: socket.socket, theirs: ssl.SSLCon
     site.setblocking(False)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = theirs.wrap_bio(incoming, outgoing, server_side=True)
-    shaking = asyncio.ensure_future(connection.secure(tls))
+    shaking = asyncio.ensure_future(connection.secure(tls, Handshakes(asyncio.get_running_loop())))
     is_done = False
     while not is_done or not shaking.done():
         with suppress(ssl.SSLWantReadError):

@@ -24,6 +24,7 @@ from workers.fetches.fetcher.http import descriptors
 from workers.fetches.fetcher.http.faults import HandshakeTimedOut, LookupFailed, SocketAddress
 from workers.fetches.fetcher.http.resolver import AddrInfo, GuardedResolver
 from workers.fetches.fetcher.wire.connection import Connection
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls, context, context_without_names
 from workers.fetches.targets import UrlParts
@@ -40,7 +41,8 @@ class Connector:
         self._allowed = allowed
         self._resolver = resolver
         self._context, self._without_names = context(), context_without_names()
-        self._slow_reads = SlowReads(asyncio.get_running_loop())
+        self._slow_reads = SlowReads(loop := asyncio.get_running_loop())
+        self._handshakes = Handshakes(loop)
         self._beside = 0  # sockets that are set aside for addresses beside the first of a host
         self._most_beside = descriptors.most_beside()
 
@@ -101,7 +103,8 @@ class Connector:
     async def _secure(self, connection: Connection, host: str, until: float) -> None:
         try:
             async with asyncio.timeout_at(until):
-                await connection.secure(Tls(self._without_names if "_" in host else self._context, host))
+                tls = Tls(self._without_names if "_" in host else self._context, host)
+                await connection.secure(tls, self._handshakes)
         except TimeoutError as error:
             if error.errno is not None:  # the kernel's
                 raise

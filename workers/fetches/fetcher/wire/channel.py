@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.tls import Tls
 
 READ = 2**16
@@ -74,13 +75,13 @@ class Channel:
         if self._tls is not None:
             self._tls.records = 0
 
-    async def secure(self, tls: Tls) -> None:
+    async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
         """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
         self._tls = tls
         is_done = False
         while not is_done:
             try:
-                is_done = tls.shake()
+                is_done = await handshakes.shake(tls, self._came)
             finally:  # the server is told as well what is wrong
                 await self._loop.sock_sendall(self._socket, tls.to_send())
             if not is_done:

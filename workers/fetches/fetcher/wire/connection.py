@@ -21,6 +21,7 @@ from typing import Protocol
 
 from workers.fetches.fetcher.wire.answers import AnswerReader, AnswerTooLarge, Section
 from workers.fetches.fetcher.wire.channel import Channel, TooManyBytes
+from workers.fetches.fetcher.wire.handshakes import Handshakes
 from workers.fetches.fetcher.wire.slow_reads import SlowReads
 from workers.fetches.fetcher.wire.tls import Tls
 
@@ -95,9 +96,9 @@ class Connection:
 
     # --- until the request is written ---
 
-    async def secure(self, tls: Tls) -> None:
+    async def secure(self, tls: Tls, handshakes: Handshakes) -> None:
         """Shake hands; raises OSError, which ssl.SSLError is, where that fails."""
-        await self._open_channel.secure(tls)
+        await self._open_channel.secure(tls, handshakes)
 
     def open(self) -> None:
         """Have it wait for a request."""
