@@ -59,6 +59,7 @@ class Party(Enum):
 
     SITE = "site"
     OURS = "ours"
+    OTHERS = "others"  # answers that hold all memory
     UNCLEAR = "unclear"  # the site, or our resolver or uplink: what other sites do tells (reachability.py)
 
 
@@ -91,7 +92,8 @@ def fault_of(
     if isinstance(error, (AddressRefused, AnswerTooLarge)):
         return Fault(error=str(error), permanent=True)
     if isinstance(error, (ConnectionTooSlow, NoRoomInTime)):
-        return Fault(error=str(error), party=Party.OURS if _has_run_out(error) else Party.SITE)
+        at_fault = Party.OURS if _has_run_out(error) else Party.SITE
+        return Fault(error=str(error), party=Party.OTHERS if isinstance(error, NoRoomInTime) else at_fault)
     if isinstance(error, LookupFailed):
         return _lookup_fault(error.error)
     respect = Respect.ANSWER if written else Respect.CONNECTION

@@ -27,7 +27,6 @@ from workers.fetches.fetcher.http.faults import (
     ConnectionTooSlow,
     Fault,
     LookupFailed,
-    NoRoomInTime,
     Party,
     Respect,
     fault_of,
@@ -239,7 +238,7 @@ class Session:
         job, written = attempt.job, attempt.started_at is not None
         fault = fault_of(error, written=written, tried=attempt.tried, has_route=has_route)
         failure = attempt.as_failure(fault.error, fault.permanent)  # now: to wait for evidence is no part of its time
-        if isinstance(error, NoRoomInTime):  # no pause: sites whose answers have room need not wait for the others
+        if fault.party is Party.OTHERS:  # no pause: sites whose answers have room need not wait for the others
             self._say("fetcher_has_run_out", fault.error)
             return Snoozed(job=job, slot_used=written, reason=fault.error) if self._is_spared(job) else failure
         if fault.party is Party.OURS:
