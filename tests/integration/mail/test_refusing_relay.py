@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from demo.fakes.mail_server import MailServer
+from ratelimit.models import Site
 from tests.integration.mail.shipments import (
     MARKS,
     ConnectedTransport,
@@ -116,14 +117,31 @@ def test_a_refusal_counts_for_the_circuit_breaker_and_opens_it(settings: LazySet
     assert "could not be reached lately, or refused us" in runner.send_due().stopped_because
 
 
-def test_a_server_that_leaves_after_some_emails_costs_no_attempt(settings: LazySettings) -> None:
-    """421 in reply to MAIL on a connection that has carried one: the e-mail goes over the next connection, at once."""
+@pytest.mark.parametrize("before", [[], [OK], [OK, OK]])
+@pytest.mark.parametrize("said", [b"421 too many messages in this connection\r\n", b"421 4.7.0 Limit reached\r\n"])
+def test_a_server_that_leaves_after_some_emails_costs_no_attempt(
+    settings: LazySettings, before: list[bytes], said: bytes
+) -> None:
+    """421 on a connection that has carried one: the e-mail goes over the next one, at once, and slows no domain."""
     emails = [ship(), ship()]
-    first = [*HELLO, *GO_AHEAD, OK, b"421 too many messages in this connection\r\n"]
+    first = [*HELLO, *GO_AHEAD, OK, *before, said]
     with scripted_server(settings, first, [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]):
         report = runner.send_due()
     assert (report.sent, report.stopped_because) == (2, "")
     assert {state(email) for email in emails} == {(State.SENT, 1)}
+    assert not Site.objects.exists()
+
+
+@pytest.mark.parametrize("before", [[OK], [OK, OK]])
+def test_a_server_that_leaves_at_the_first_recipient_costs_that_one_an_attempt(
+    settings: LazySettings, before: list[bytes]
+) -> None:
+    """Some mean the recipient by 421; no other waits for it."""
+    email = ship()
+    with scripted_server(settings, [*HELLO, *before, b"421 4.7.0 Try again later\r\n"]):
+        assert runner.send_due().stopped_because == ""
+    assert state(email) == (State.PENDING, 1)
+    assert not Site.objects.exists()
 
 
 def test_a_server_that_leaves_at_once_costs_no_attempt(settings: LazySettings) -> None:

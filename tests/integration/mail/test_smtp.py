@@ -233,6 +233,11 @@ def test_a_server_that_takes_commands_in_a_row_gets_them_at_once(settings: LazyS
         ([b"250 OK\r\n", b"421 Bye\r\n"], Refused, "421 Bye"),
         ([b"250 OK\r\n", b"250 OK\r\n", b""], BrokenOff, "closed"),
         ([b"530 Who are you?\r\n", b"530\r\n", b"530\r\n", b"221 Bye\r\n"], RelayRefuses, "530 Who are you?"),
+        # The server closes the connection behind it: what was said counts.
+        ([b"250 OK\r\n", b"550 Who?\r\n"], Refused, "550 Who?"),
+        ([b"250 OK\r\n", b"450 Later\r\n"], Refused, "450 Later"),
+        ([b"550 5.7.1 Client host rejected\r\n"], RelayRefuses, "550 5.7.1 Client host rejected"),
+        ([b"250 OK\r\n"], BrokenOff, "closed"),
     ],
 )
 def test_what_is_refused_at_once_is_refused_as_if_one_by_one(

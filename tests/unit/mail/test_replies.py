@@ -33,9 +33,10 @@ GO_ON, LATER, DOMAIN_LATER, NEVER, HELD, AWAY, UNCLEAR = Verdict
         # 421 at each step.
         (MAIL, "421 4.3.2 Service shutting down", AWAY),
         (MAIL, "421 too many messages in this connection", AWAY),
-        (RCPT, "421 4.3.2 Service shutting down", LATER),
+        (RCPT, "421 4.3.2 Service shutting down", AWAY),
+        (RCPT, "421 4.7.0 Too many messages on this connection", AWAY),
         (RCPT, "421 4.7.28 Our system has detected an unusual rate of mail", DOMAIN_LATER),
-        (DATA, "421 4.4.2 Timeout exceeded", LATER),
+        (DATA, "421 4.4.2 Timeout exceeded", AWAY),
         (CONTENT, "421 4.3.2 Service shutting down", LATER),
         # MAIL: about us.
         (MAIL, "550 5.4.5 Daily user sending limit exceeded", HELD),

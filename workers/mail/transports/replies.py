@@ -89,9 +89,9 @@ TABLE = (
     Row((MAIL,), "421", "*", Verdict.AWAY),
     Row((MAIL,), "4?? 5??", "*", Verdict.HELD),
     # --- RCPT and DATA: the recipient, or we.
-    # RFC 5321, 3.8, though some servers mean the recipient: only this e-mail waits, and the next connection tells.
-    Row(AFTER_MAIL, "421", "*", Verdict.DOMAIN_LATER, RATE),
-    Row(AFTER_MAIL, "421", "*", Verdict.LATER),
+    # RFC 5321, 3.8: it leaves, perhaps as this connection has carried enough. RFC 5248: 7.28 is Gmail's, of its domain.
+    Row(AFTER_MAIL, "421", "7.28", Verdict.DOMAIN_LATER),
+    Row(AFTER_MAIL, "421", "*", Verdict.AWAY),
     # RFC 6647: greylisting, in whose replies some servers name the client.
     Row(AFTER_MAIL, "4??", "*", Verdict.LATER, r"\bgr[ea]y-?list"),
     # RFC 5321, 3.6.2: a server that does not relay for us, in its words, also where it calls that temporary.

@@ -175,12 +175,18 @@ class EmailBackend(smtp.EmailBackend):
         return reply
 
     def _say_at_once(self, commands: Sequence[str]) -> list[Reply]:
-        """Send the commands at once (RFC 2920), and return the replies."""
+        """Send the commands at once (RFC 2920), and return the replies, up to a refusal behind which nothing comes."""
         server, said = self.connection, []
         server.send("".join(f"{command}\r\n" for command in commands).encode())
         for _ in commands:
-            with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
-                said.append(server.getreply())
+            try:
+                with server.step(settings.WEIR_MAIL_COMMAND_TIMEOUT):
+                    said.append(server.getreply())
+            except OSError:
+                if all(code in ACCEPTED for code, _ in said):
+                    raise
+                self._abandon()  # the refusal is what counts (RFC 2920, 3.1): many servers close the connection behind it
+                return said
             if said[-1][0] == replies.CLOSING:
                 return said
         if said[-1][0] == GO_AHEAD and any(code not in ACCEPTED for code, _ in said[:-1]):
@@ -208,11 +214,15 @@ class EmailBackend(smtp.EmailBackend):
         self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
 
     def _raise_break(self, step: Step, text: str, *, is_away: bool) -> NoReturn:
-        """Raise what it means that the conversation is over."""
+        """Raise what it means that the conversation is over.
+
+        A server that leaves may do so as the connection has carried enough. If it has carried nothing, the server is
+        down for us, or means the recipient, if it knows that one.
+        """
         if step == Step.CONTENT:
             raise OutcomeUnknown(f"The mail server said: {text}", Phase.AFTER_DOT)
         if is_away and not self._has_carried:
-            raise Unreachable(text)
+            raise Unreachable(text) if step == Step.MAIL else Refused(text, Phase.NOT_BEGUN, is_permanent=False)
         raise BrokenOff(f"The mail server said: {text}", Phase.NOT_BEGUN)  # another connection may do
 
     def _put_in_step(self, code: int) -> None:
