@@ -1,5 +1,7 @@
 """Recipients' domains that take no more for now, or no more than so many."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -53,6 +55,44 @@ def test_a_domain_that_takes_no_more_is_left_alone_and_others_are_not(monkeypatc
     assert later.next_attempt_at > first.created_at
     assert {state(email) for email in (*others, another)} == {(State.SENT, 1)}
     assert Site.objects.get(name="busy.example:25").backed_off_until is not None
+
+
+@pytest.mark.parametrize("phase", [Phase.NOT_BEGUN, Phase.AFTER_DOT])
+def test_of_a_batch_one_email_is_refused_and_the_others_wait(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
+    """They were claimed before the domain was backed off. Each would be an attempt poorer, and transmitted in vain."""
+    asked: list[str] = []
+
+    class Busy(ConnectedTransport):
+        def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
+            asked.append(message.recipient.rpartition("@")[2])
+            begin()
+            if asked[-1] == "busy.example":
+                raise Refused("452 4.7.28 Too many", phase, is_permanent=False, slows_domain=True)
+            return Accepted("250 OK")
+
+    use(monkeypatch, Busy)
+    emails = shipped_to(*["busy.example"] * 5, "other.example")
+    runner.send_due()
+    assert asked == ["busy.example", "other.example"]
+    assert sorted(state(email) for email in emails) == [(State.PENDING, 0)] * 4 + [(State.PENDING, 1), (State.SENT, 1)]
+
+
+def test_a_domain_recovers_by_itself() -> None:
+    """Where no person has set its rate, and it has refused nothing for RECOVERED_AFTER; purge may take its site."""
+    recipient = "kim@busy.example"
+    domains.back_off(recipient)
+    sites = Site.objects.filter(name="busy.example:25")
+    assert not sites.get().is_kept
+    for age, is_paced in ((timedelta(0), True), (domains.RECOVERED_AFTER - timedelta(minutes=1), True)):
+        sites.update(backed_off_until=Now() - age)
+        assert bool(domains.paced([recipient])) is is_paced
+    sites.update(backed_off_until=Now() - domains.RECOVERED_AFTER)
+    assert domains.paced([recipient]) == {}
+    domains.back_off(recipient)
+    assert domains.paced([recipient]) == {recipient: "busy.example:25"}
+    sites.update(backed_off_until=Now() - domains.RECOVERED_AFTER)
+    site_settings.set_rate("busy.example:25", "1/s")
+    assert domains.paced([recipient]) == {recipient: "busy.example:25"}, "a person has set it"
 
 
 def test_a_domain_gets_no_more_than_its_rate(mail: MailServer, settings: LazySettings) -> None:

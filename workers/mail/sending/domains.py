@@ -1,21 +1,32 @@
 """Recipients' domains that take no more than so many e-mails: each is a site of `ratelimit`, named DOMAIN:25.
 
 A domain is one when WEIR_MAIL_DOMAIN_RATE is set, when somebody has set its rate (`manage.py sites set DOMAIN:25 5/m`),
-or once its mail server has said that it takes no more for now.
+or once its mail server has said that it takes no more for now, until it has not said so for RECOVERED_AFTER.
 """
 
+import time
 from collections.abc import Iterable
+from datetime import timedelta
+from threading import Lock
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from ratelimit import site_names, site_settings
+from ratelimit.models import Site
 from ratelimit.sites import known_sites
 
 # Of a domain that has refused, where no other is set: about what one sender may send to a large provider.
 RATE_AFTER_REFUSAL = "1/s"
+RECOVERED_AFTER = timedelta(hours=1)
 PATIENCE_S = 1.0  # for a site's row that others have locked
+CLAIMED_BEFORE_S = 60.0  # for which e-mails may have been claimed before their domain was backed off
+
+_backed_off: dict[str, float] = {}  # by this process, lately: the sites of domains, and when
+_lock = Lock()
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +41,16 @@ def paced(recipients: Iterable[str]) -> dict[str, str]:
         for name in set(names.values()) - known.keys():
             site_settings.set_rate(name, settings.WEIR_MAIL_DOMAIN_RATE)
         return names
-    return {recipient: name for recipient, name in names.items() if name in known}
+    counting = _counting(site.id for site in known.values()) if known else set()
+    return {recipient: name for recipient, name in names.items() if name in known and known[name].id in counting}
+
+
+def backed_off_since_claimed(recipient: str) -> str:
+    """Return the site of the recipient's domain if this process has just backed it off; empty if not."""
+    if not _backed_off or not (name := _site(recipient)):
+        return ""
+    with _lock:
+        return name if time.monotonic() - _backed_off.get(name, -CLAIMED_BEFORE_S) < CLAIMED_BEFORE_S else ""
 
 
 def back_off(recipient: str) -> None:
@@ -40,11 +60,22 @@ def back_off(recipient: str) -> None:
     try:
         if not known_sites({name}):
             site_settings.set_rate(name, settings.WEIR_MAIL_DOMAIN_RATE or RATE_AFTER_REFUSAL)
+            Site.objects.filter(name=name).update(is_kept=False)  # no person has set it
         waits_s = site_settings.back_off(name, patience_s=PATIENCE_S)
     except (DatabaseError, site_settings.SiteBusy) as error:  # the next refusal tries again
         log.warning("domain_not_backed_off", site=name, error=str(error))
     else:
         log.warning("domain_backed_off", site=name, seconds=waits_s)
+        with _lock:
+            for old in [site for site, at in _backed_off.items() if time.monotonic() - at >= CLAIMED_BEFORE_S]:
+                del _backed_off[old]
+            _backed_off[name] = time.monotonic()
+
+
+def _counting(ids: Iterable[int]) -> set[int]:
+    """Return those of these sites that a person has set, or that have refused lately."""
+    lately = Q(backed_off_until__gt=Now() - RECOVERED_AFTER)
+    return set(Site.objects.filter(lately | Q(is_kept=True), pk__in=list(ids)).values_list("pk", flat=True))
 
 
 def _site(recipient: str) -> str:

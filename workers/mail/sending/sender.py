@@ -101,8 +101,8 @@ class Sender:
         """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
         with ExitStack() as turn:
             try:
-                if held.domain_site:
-                    turn.enter_context(throttle(held.domain_site, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
+                if paced := held.domain_site or domains.backed_off_since_claimed(held.email.recipient):
+                    turn.enter_context(throttle(paced, LONGEST_DOMAIN_WAIT_S, shares_runs=False))
             except SlotTooFar as error:
                 again_in_s = min(error.retry_after, outcomes.LONGEST_RETRY_S)
                 retry_in_s = again_in_s * (1 + random.random())  # noqa: S311  spreads retries, protects nothing
