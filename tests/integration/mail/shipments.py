@@ -89,9 +89,9 @@ def sending_meanwhile() -> Iterator[None]:
     assert not thread.is_alive()
 
 
-def use(monkeypatch: pytest.MonkeyPatch, transport: Callable[[], Transport]) -> None:
-    """Have the settings name one relay, with transports of the test's own."""
-    relay = Relay(name="the test's", key_lifetime=None, place="", is_smtp=True, _make=transport)
+def use(monkeypatch: pytest.MonkeyPatch, transport: Callable[[], Transport], place: str = "") -> None:
+    """Have the settings name one relay, with transports of the test's own; one with a place has a rate."""
+    relay = Relay(name="the test's", key_lifetime=None, place=place, is_smtp=True, _make=transport)
     monkeypatch.setattr(relays, "relays", lambda: (relay,))
 
 

@@ -19,7 +19,7 @@ from workers.mail.phases import Phase, State
 from workers.mail.sending import leases, outcomes, routes, runner
 from workers.mail.suppression import suppress
 from workers.mail.transports import relays
-from workers.mail.transports.base import Accepted, OutcomeUnknown, RelayRefuses, Transport, Unreachable
+from workers.mail.transports.base import Accepted, CannotTake, OutcomeUnknown, RelayRefuses, Transport, Unreachable
 
 pytestmark = MARKS
 
@@ -101,6 +101,36 @@ def test_what_the_first_relay_cannot_take_goes_by_the_second(use: Callable[..., 
     assert runner.send_due().sent == 1
     assert len(first.keys) == 1
     assert not RelayHold.objects.exists()
+
+
+def small() -> Transport:
+    class Small(ConnectedTransport):
+        def submit(self, _message: Message, _begin: object) -> Accepted:
+            raise CannotTake("The e-mail has 9 bytes, and the mail server takes 8 at most.")
+
+    return Small()
+
+
+def test_what_the_first_relay_has_no_extension_for_goes_by_the_second(use: Callable[..., None]) -> None:
+    """Where none can take it, it fails; where one cannot be reached, it waits for that, and holds up no other."""
+    first, second = Fake("first", accept), Fake("second", accept)
+    first.new = small  # type: ignore[method-assign]
+    use(first, second)
+    email = ship()
+    assert runner.send_due().sent == 1
+    assert (state(email), email.relay) == ((State.SENT, 1), "second")
+    works, second.new = second.new, unreachable  # type: ignore[method-assign]
+    emails = [ship(), ship()]
+    report = runner.send_due()
+    assert (report.given_back, report.failed, report.stopped_because) == (2, 0, "")
+    second.new = works  # type: ignore[method-assign]
+    due_now()
+    assert runner.send_due().sent == 2
+    assert {state(email) for email in emails} == {(State.SENT, 1)}
+    second.new = small  # type: ignore[method-assign]
+    email = ship()
+    assert runner.send_due().failed == 1
+    assert "8 at most" in (state(email) and email.last_reply)
 
 
 def test_a_relay_that_refuses_us_costs_no_email_an_attempt(use: Callable[..., None]) -> None:

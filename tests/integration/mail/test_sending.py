@@ -200,7 +200,7 @@ def test_a_server_that_cannot_be_reached_costs_no_attempt_and_no_email(
 
 
 def test_a_server_that_wants_a_login_in_the_middle_is_as_one_that_cannot_be_reached(settings: LazySettings) -> None:
-    """No e-mail is to blame."""
+    """No e-mail is to blame. Of a kind, one is tried."""
     emails = [ship(), ship()]
     with scripted_server(settings, [*GREETING, b"530 5.7.0 Authentication required\r\n"]):
         report = runner.send_due()

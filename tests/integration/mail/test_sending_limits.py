@@ -1,16 +1,22 @@
 """send_due within bounds: a number, a time, the mail server's rate."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from django.conf import LazySettings
+from django.db.models.functions import Now
 
 from demo.fakes.mail_server import MailServer
-from tests.integration.mail.shipments import MARKS, ship, state
+from ratelimit.models import Slot
+from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
+from workers.mail.message import Message
 from workers.mail.phases import State
 from workers.mail.sending import runner, sender
+from workers.mail.transports.base import Accepted
 
 pytestmark = MARKS
+OK = b"250 OK\r\n"
 
 
 def test_no_more_are_taken_than_asked_for() -> None:
@@ -56,3 +62,42 @@ def test_an_email_whose_turn_is_far_away_is_given_back(settings: LazySettings) -
     assert (report.sent, report.given_back) == (1, 1)  # and one was never claimed
     assert "away" in report.stopped_because
     assert [state(email) for email in emails] == [(State.SENT, 1), (State.PENDING, 0), (State.PENDING, 0)]
+
+
+def test_a_connection_that_has_waited_long_for_a_turn_is_replaced(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers end connections that idle, with a reply that may look as if they refused us."""
+    monkeypatch.setattr(sender, "LONGEST_IDLE_S", 0.1)
+    settings.WEIR_MAIL_RATE = "3/s"
+    sender.site.cache_clear()
+    emails = [ship(), ship()]
+    one = [b"220 mail.example\r\n", b"250 mail.example\r\n", OK, OK, b"354 Go ahead\r\n", OK]
+    with scripted_server(settings, [*one, b"451 4.4.2 Timeout waiting for data\r\n"], [*one, b"221 Bye\r\n"]) as heard:
+        runner.send_due()
+    assert [state(email) for email in emails] == [(State.SENT, 1)] * 2
+    assert [line.split()[0] for line in heard if line[:4] in (b"quit", b"QUIT", b"ehlo")].count(b"ehlo") == 2
+
+
+def test_the_turn_is_waited_for_before_the_connection_is_opened(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WEIR_MAIL_RATE = "2/s"
+    sender.site.cache_clear()
+    connected: list[int] = []
+
+    class Slow(ConnectedTransport):
+        is_connected = False
+
+        def connect(self) -> None:
+            connected.append(Slot.objects.filter(start_time__lte=Now()).count())
+
+        def submit(self, _message: Message, begin: Callable[[], None]) -> Accepted:
+            begin()
+            return Accepted("250 OK")
+
+    use(monkeypatch, Slow, place="mail.example:25")
+    for _ in range(3):
+        ship()
+    assert runner.send_due().sent == 3
+    assert connected == [1, 2, 3]

@@ -13,7 +13,7 @@ sending becomes `unknown` after WEIR_MAIL_UNKNOWN_AFTER, and is never sent again
 import os
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 class IdRow(NamedTuple):
-    """One row of `claim`."""
+    """One row of `claim` and `put_off`."""
 
     id: int
 
@@ -132,6 +132,15 @@ def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> 
     if only is not None:
         claimed = claimed.filter(pk__in=only)
     return _patiently(lambda: claimed.update(state=State.PENDING, claim_token=None, claimed_until=None))
+
+
+def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
+    """Make pending again, each for so many seconds, what was claimed with this token and not tried; returns how many.
+
+    They are due one after the other, within twice that time.
+    """
+    parameters = {"token": token, "emails": list(waits_s), "seconds": list(waits_s.values())}
+    return _patiently(lambda: len(_query("put_off", parameters, row=IdRow)))
 
 
 def take_back_abandoned() -> int:

@@ -2,24 +2,36 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
+from typing import TypeGuard
 
 from django.utils import timezone
 
 from workers.mail.models import Email
 from workers.mail.sending import holds
 from workers.mail.sending.circuit_breaker import CircuitBreaker
+from workers.mail.sending.refusals import Refusals
 from workers.mail.transports.base import BrokenOff, RelayRefuses, Transport, Unreachable
 from workers.mail.transports.relays import Relay
 
+WORKS_FOR_S = 60.0  # after an e-mail was accepted: a refusal since may well be another's fault
 _breakers: dict[str, CircuitBreaker] = {}  # of this process, by the names of relays
+_refusals: dict[str, Refusals] = {}
 _accepted_at: dict[str, datetime] = {}  # when a relay last accepted an e-mail of this process, by its name
 _lock = Lock()
 
 
 class NotLately(Unreachable):
     """The relay could not be used lately, and is left alone for a while."""
+
+
+class RefusedLately(Unreachable):
+    """The relay has refused e-mails like this one lately, which is to wait for so many seconds."""
+
+    def __init__(self, said: str, wait_s: float) -> None:
+        super().__init__(said)
+        self.wait_s = wait_s
 
 
 class RelayIsGone(LookupError):
@@ -34,16 +46,53 @@ def breaker(relay: str) -> CircuitBreaker:
         return _breakers[relay]
 
 
+def refusals(relay: str) -> Refusals:
+    """Return what the relay has refused of this process' e-mails."""
+    with _lock:
+        return _refusals.setdefault(relay, Refusals())
+
+
 def forget_failures() -> None:
     """Close all circuit breakers of this process, and know nothing of its relays."""
     with _lock:
         _breakers.clear()
+        _refusals.clear()
         _accepted_at.clear()
 
 
 def open_for_s(relays: Sequence[Relay]) -> float:
     """Return for how long no relay may be tried; 0 if one may."""
-    return min(breaker(relay.name).open_for_s(time.monotonic()) for relay in relays)
+    return min(_alone_for_s(relay.name) for relay in relays)
+
+
+def waits_s(relays: Sequence[Relay], email: Email) -> float:
+    """Return for how long the e-mail is to wait, as all relays have refused such e-mails; 0 where one has not.
+
+    One that may have been accepted waits for nothing but its own relay.
+    """
+    if email.ask_until is not None:
+        return 0.0
+    now, is_new = time.monotonic(), not email.last_reply
+    return min(refusals(relay.name).waits_s(email.kind, _domain(email), now, is_new=is_new) for relay in relays)
+
+
+def all_refuse_because(relays: Sequence[Relay]) -> str:
+    """Return what a relay said last, where each has refused us, or e-mails of ours, since it accepted one; or ""."""
+    said = [refusals(relay.name).said for relay in relays]
+    return said[-1] if all(said) else ""
+
+
+def _alone_for_s(relay: str) -> float:
+    now = time.monotonic()
+    return max(breaker(relay).open_for_s(now), refusals(relay).pause_s(now))
+
+
+def _may_mean_the_email(error: Unreachable) -> TypeGuard[RelayRefuses]:
+    return isinstance(error, RelayRefuses) and error.knows_sender and not error.retry_after_s
+
+
+def _domain(email: Email) -> str:
+    return email.recipient.rpartition("@")[2].lower()
 
 
 class Route:
@@ -53,6 +102,15 @@ class Route:
         self.relay = relay
         self.served = 0  # e-mails over this connection
         self.transport: Transport = relay.new()
+
+    def enter(self, email: Email) -> None:
+        """Raise NotLately or RefusedLately where the relay is not to be asked to take this e-mail now."""
+        now = time.monotonic()
+        if breaker(self.relay.name).open_for_s(now) and not self.transport.is_connected:
+            raise NotLately(f"{self.relay.name} is left alone for a while")
+        wait_s = refusals(self.relay.name).enter(email.kind, _domain(email), now, is_new=not email.last_reply)
+        if wait_s:
+            raise RefusedLately(refusals(self.relay.name).said, wait_s)
 
     def connect(self) -> None:
         """Connect, unless there is a connection. Raises Unreachable, also while the circuit breaker is open."""
@@ -73,6 +131,23 @@ class Route:
         breaker(self.relay.name).failed(time.monotonic(), at_least_s)
         holds.note(self.relay.name, f"{'It refuses us' if isinstance(error, RelayRefuses) else 'Unreachable'}: {error}")
 
+    def refused(self, email: Email, error: Unreachable) -> None:
+        """Note that the relay, which was asked to take this e-mail, refuses us, or leaves."""
+        if not _may_mean_the_email(error):
+            self.failed(error)
+            return
+        breaker(self.relay.name).succeeded()  # it talks to us
+        domain = _domain(email) if error.knows_recipient else ""
+        refusals(self.relay.name).refused(email.kind, domain, str(error), time.monotonic())
+        accepted_at = _accepted_at.get(self.relay.name)
+        if accepted_at is None or timezone.now() - accepted_at > timedelta(seconds=WORKS_FOR_S):
+            holds.note(self.relay.name, f"It refuses us, or these e-mails: {error}")
+
+    def may_take_others(self, error: Unreachable) -> bool:
+        """Tell whether others may be tried though this is what became of an e-mail."""
+        is_others = isinstance(error, RefusedLately) or _may_mean_the_email(error)
+        return is_others and not _alone_for_s(self.relay.name)
+
     def lost(self, error: Exception) -> None:
         """Note that the relay broke off, or did not say what became of an e-mail.
 
@@ -91,6 +166,8 @@ class Route:
     def accepted(self) -> None:
         """Note that the relay has accepted an e-mail."""
         self.works()
+        if refusals(self.relay.name).accepted():
+            holds.clear(self.relay.name)
         self.served += 1
         _accepted_at[self.relay.name] = timezone.now()
 

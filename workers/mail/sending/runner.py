@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import structlog
@@ -43,7 +44,7 @@ class SendReport:
     failed: int = 0
     suppressed: int = 0  # to recipients on the suppression list
     unknown: int = 0  # those of this call, and those that dead workers left behind
-    given_back: int = 0  # not tried
+    given_back: int = 0  # not tried, or refused though they are not to blame
     stopped_because: str = ""  # set if e-mails that are due were not tried
     is_out_of_time: bool = False  # more may be due
 
@@ -84,7 +85,7 @@ class _Round:
         self._relays = relays
         self._end_at = None if at_most_s is None else time.monotonic() + at_most_s
         self._lock = Lock()  # of all that follows
-        self._source = Source(limit)
+        self._source = Source(limit, partial(routes.waits_s, relays))
         self._senders: list[Sender] = []
         self._ended: Counter[str] = Counter()
         self._is_one_enough = False
@@ -107,7 +108,7 @@ class _Round:
             suppressed=self._ended[State.SUPPRESSED],
             unknown=self._ended[State.UNKNOWN] + unknown,
             given_back=self._given_back,
-            stopped_because=self._stopped_because,
+            stopped_because=self._stopped_because or self._why_refused(),
             is_out_of_time=self._is_out_of_time,
         )
 
@@ -157,7 +158,10 @@ class _Round:
             while held := self._next():
                 if outcome := sender.deliver(held):
                     with self._lock:
-                        self._ended[outcome.state] += 1
+                        if outcome.state == State.PENDING and not outcome.attempts:
+                            self._given_back += 1
+                        else:
+                            self._ended[outcome.state] += 1
         except SlotTooFar as error:
             self._stop(f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
@@ -179,6 +183,10 @@ class _Round:
             self._is_one_enough = True
             return any(not other.is_stalled for other in self._senders if other is not sender)
 
+    def _why_refused(self) -> str:
+        said = "" if self._ended[State.SENT] else routes.all_refuse_because(self._relays)
+        return said and _why_stopped(self._relays, RelayRefuses(said))
+
     def _stop(self, because: str) -> None:
         with self._lock:
             self._stopped_because = self._stopped_because or because
@@ -198,6 +206,6 @@ def _names(relays: tuple[Relay, ...]) -> str:
 
 
 def _why_stopped(relays: tuple[Relay, ...], error: Unreachable) -> str:
-    if isinstance(error, RelayRefuses):
-        return f"{_names(relays)} refuses us, whatever the e-mail: {error}"
+    if isinstance(error, (RelayRefuses, routes.RefusedLately)):
+        return f"{_names(relays)} refuses us, or what is due: {error}"
     return f"{_names(relays)} cannot be reached ({error}): check the EMAIL_* settings and WEIR_MAIL_RELAYS."

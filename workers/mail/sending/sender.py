@@ -3,33 +3,34 @@
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 
 import structlog
 from django.conf import settings
-from django.db import Error, transaction
+from django.db import Error
 from django.utils import timezone
 
 from ratelimit import site_settings
 from ratelimit.slots import SlotTooFar
 from ratelimit.throttle import throttle
-from workers.mail import renderings, suppression
-from workers.mail.addresses import CannotBeWritten
+from workers.mail import suppression
 from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase, State
-from workers.mail.rendering import render
 from workers.mail.sending import domains, leases, outcomes
+from workers.mail.sending.contents import content_of
 from workers.mail.sending.outcomes import History, Outcome
-from workers.mail.sending.routes import NotLately, RelayIsGone, Route, Routes
+from workers.mail.sending.routes import NotLately, RefusedLately, RelayIsGone, Route, Routes
 from workers.mail.sending.source import Held
-from workers.mail.transports.base import BrokenOff, OutcomeUnknown, Refused, Unreachable
+from workers.mail.transports.base import BrokenOff, CannotTake, OutcomeUnknown, Refused, Unreachable
 from workers.mail.transports.relays import Relay
 from workers.tracing import correlation, spans
 
 PATIENCE_S = 0.5  # after which the next e-mails do not wait for the one that a sender is busy with
 LONGEST_TURN_WAIT_S = 15.0
+LONGEST_IDLE_S = 2.0  # for which a connection waits for a turn; servers under load allow ten seconds or less
 LONGEST_DOMAIN_WAIT_S = 0.2  # for a slot of a recipient's domain: others are not held up for longer
 FORGOTTEN_AT_ONCE = 500  # e-mails to a recipient who was forgotten
 
@@ -63,8 +64,11 @@ class Sender:
                 return None
 
     def _delivered(self, held: Held) -> Outcome | None:
-        with self._busy():
-            ready = self._message(held)
+        try:
+            with self._busy():
+                ready = content_of(held)
+        except BrokenOff as error:
+            ready = _failed(held.email, error)
         if isinstance(ready, Outcome):
             return _ended(held.email, ready)
         return self._in_its_turn(held, ready)
@@ -81,22 +85,6 @@ class Sender:
         finally:
             self._busy_since = None
 
-    def _message(self, held: Held) -> Message | Outcome:
-        """Return what is to be transmitted, or why nothing is."""
-        email = held.email
-        if email.ask_until is not None:
-            return _question(held)
-        if held.suppressed_because:
-            return outcomes.suppressed(held.suppressed_because)
-        if held.rendering is not None:
-            return renderings.message(email, held.rendering)
-        try:
-            return _rendered(email)
-        except CannotBeWritten as error:
-            return outcomes.cannot_be_written(str(error))
-        except Error as error:  # of a kind, or of a template
-            return _failed(email, BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN))
-
     def _in_its_turn(self, held: Held, message: Message) -> Outcome | None:
         """Submit it in a slot of its recipient's domain, if that is paced; one that is far away holds up no others."""
         with ExitStack() as turn:
@@ -112,37 +100,43 @@ class Sender:
     def _by_some_route(self, email: Email, message: Message) -> Outcome | None:
         """Submit it to the first relay that can be used.
 
-        Raises Unreachable if there is none; an e-mail that only one relay may have waits for that one, and holds up no
-        others. Nor does one that is refused while others are accepted.
+        Raises Unreachable if there is none. An e-mail that is refused while others may be accepted holds up no others;
+        nor does one that only one relay may have, or can take: it waits for that one.
         """
-        failure = Unreachable("no relay")
-        was_refused, is_to_blame = False, True
+        tried = _Tried()
         try:
             for route in self._routes.of(email):
                 try:
-                    route.connect()
-                    was_refused = True
-                    return self._by(route, email, message)
+                    with _turn(route, email):
+                        tried.was_asked = True
+                        with self._busy():
+                            return _recorded(email, self._submit(route, email, message))
+                except CannotTake as error:
+                    tried.cannot, tried.goes_on = str(error), True
                 except Unreachable as error:
-                    failure = error
-                    is_to_blame = is_to_blame and route.refuses_only(email, error)
-                    if not isinstance(error, NotLately):
-                        log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
+                    tried.note(route, email, error)
                     if email.state == State.PENDING:  # given back, as it had begun
                         break
         except RelayIsGone as error:
             return _recorded(email, outcomes.stays_unknown(str(error)))
+        return self._not_taken(email, tried)
+
+    def _not_taken(self, email: Email, tried: "_Tried") -> Outcome | None:
+        """Record that no relay has taken the e-mail. Raises Unreachable where no other is to be tried either."""
+        failure = tried.failure
+        if failure is None:
+            return _recorded(email, _failed(email, Refused(tried.cannot, Phase.NOT_BEGUN, is_permanent=True)))
         if email.ask_until is not None:
             return _recorded(email, outcomes.asked_in_vain(f"{email.relay}: {failure}"))
-        if was_refused and email.state == State.CLAIMED:
-            if is_to_blame:
-                return _recorded(email, _failed(email, _of_it(failure, Phase.NOT_BEGUN)))
+        if tried.was_asked and tried.is_to_blame and email.state == State.CLAIMED:
+            return _recorded(email, _failed(email, _of_it(failure, Phase.NOT_BEGUN)))
+        if email.state == State.CLAIMED and tried.was_asked:
             _give_back(email, failure)  # behind all that is due, should it be to blame
-        raise failure
-
-    def _by(self, route: Route, email: Email, message: Message) -> Outcome | None:
-        with _turn(route.relay.place), self._busy():
-            return _recorded(email, self._submit(route, email, message))
+        elif email.state == State.CLAIMED and tried.goes_on:
+            _put_off(email, failure)
+        if not tried.goes_on:
+            raise failure
+        return outcomes.given_back(str(failure))
 
     def _submit(self, route: Route, email: Email, message: Message) -> Outcome:
         lifetime = route.transport.key_lifetime
@@ -156,7 +150,7 @@ class Sender:
         try:
             reply = route.transport.submit(message, begin)
         except Unreachable as error:  # the relay refuses us, or leaves, whatever the e-mail
-            route.failed(error)
+            route.refused(email, error)
             if has_begun and (outcome := _refused_at_its_end(route, email, error)):
                 return outcome
             raise
@@ -167,7 +161,7 @@ class Sender:
                 return self._submit(route, email, message)
             _note(route, email, error)
             return _failed(email, error, route)
-        except leases.ClaimLost:
+        except (CannotTake, leases.ClaimLost):
             raise
         except Exception as error:  # noqa: BLE001  a transport must not end the round, whatever it raises
             route.transport.close()
@@ -176,6 +170,24 @@ class Sender:
             return _unforeseen(email, error, route if has_begun else None)
         route.accepted()
         return outcomes.accepted(reply)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Tried:
+    """What came of the relays that were tried with one e-mail, none of which has taken it."""
+
+    failure: Unreachable | None = None  # of the last one that could not be used
+    is_to_blame: bool = True  # the e-mail, whatever they said
+    was_asked: bool = False
+    goes_on: bool = False  # one of them may take others
+    cannot: str = ""  # why one cannot take it
+
+    def note(self, route: Route, email: Email, error: Unreachable) -> None:
+        self.failure = error
+        self.is_to_blame = self.is_to_blame and route.refuses_only(email, error)
+        self.goes_on = self.goes_on or route.may_take_others(error)
+        if not isinstance(error, (NotLately, RefusedLately)):
+            log.warning("relay_unreachable", relay=route.relay.name, error=str(error))
 
 
 def _shown(email: Email) -> dict[str, str | int]:
@@ -204,30 +216,17 @@ def _note(route: Route, email: Email, error: Exception) -> None:
             domains.back_off(email.recipient)
 
 
-def _question(held: Held) -> Message | Outcome:
-    """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
-    if not leases.may_be_asked_about(held.email):
-        reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
-        return outcomes.stays_unknown(reason)
-    if held.rendering is None:
-        return outcomes.stays_unknown("What was transmitted is not kept any more, so that nobody can be asked.")
-    return renderings.message(held.email, held.rendering)
-
-
-def _rendered(email: Email) -> Message:
-    """Render the e-mail, and store that before it is transmitted. Raises ClaimLost and CannotBeWritten."""
-    rendered = render(email)
-    with transaction.atomic():
-        if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():
-            raise leases.ClaimLost
-        renderings.note(email, rendered)
-        email.save(update_fields=renderings.NOTED)
-        return renderings.message(email, renderings.store(email, rendered))
-
-
 def _give_back(email: Email, error: Unreachable) -> None:
     """Record that it was certainly not accepted and that it is not to blame, so that nobody gives it back again."""
     leases.record(email, outcomes.given_back(str(error)))
+    email.state = State.PENDING
+
+
+def _put_off(email: Email, error: Unreachable) -> None:
+    """Have it wait: it was not tried."""
+    wait_s = error.wait_s if isinstance(error, RefusedLately) else 0.0
+    if email.claim_token:
+        leases.put_off({email.pk: wait_s}, email.claim_token)
     email.state = State.PENDING
 
 
@@ -276,10 +275,20 @@ def _unforeseen(email: Email, error: Exception, begun: Route | None) -> Outcome:
     return _failed(email, BrokenOff(reason, Phase.NOT_BEGUN))
 
 
-def _turn(place: str) -> AbstractContextManager[object]:
-    """Return what waits until the relay's rate allows one more e-mail. Raises slots.SlotTooFar on entering."""
-    rate = settings.WEIR_MAIL_RATE
-    return throttle(site(place, rate), LONGEST_TURN_WAIT_S) if rate and place else nullcontext()
+@contextmanager
+def _turn(route: Route, email: Email) -> Iterator[None]:
+    """Wait until the relay's rate allows one more e-mail, and only then connect: servers end connections that idle.
+
+    Raises Unreachable, and slots.SlotTooFar.
+    """
+    route.enter(email)
+    place, rate = route.relay.place, settings.WEIR_MAIL_RATE
+    asked_at = time.monotonic()
+    with throttle(site(place, rate), LONGEST_TURN_WAIT_S, shares_runs=False) if rate and place else nullcontext():
+        if time.monotonic() - asked_at > LONGEST_IDLE_S:
+            route.transport.close()
+        route.connect()
+        yield
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -29,8 +30,10 @@ class Held:
 class Source:
     """For one round. Not for several threads at once: the round locks."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int | None, waits_s: Callable[[Email], float]) -> None:
+        """`waits_s` tells for how long an e-mail is to wait without being tried; 0: it may be."""
         self._left = limit
+        self._waits_s = waits_s
         self._tokens: list[UUID] = []
         self._waiting: deque[Held] = deque()
         self._read: deque[Held] = deque()  # whose contents are in memory; before the others
@@ -39,9 +42,10 @@ class Source:
 
     def has_next(self) -> bool:
         """Tell whether there is an e-mail to hand out, after claiming some if there was none."""
-        if not self._waiting and not self._read:
-            self._claim()
-        return bool(self._waiting or self._read)
+        while not self._waiting and not self._read:
+            if not self._claim():
+                return False
+        return True
 
     def next(self) -> Held | None:
         """Hand out an e-mail; None if nothing is due."""
@@ -72,17 +76,18 @@ class Source:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
             leases.renew(self._tokens)
 
-    def _claim(self) -> None:
-        """Claim a batch; if e-mails are paced only one, as it may have to wait for its turn."""
+    def _claim(self) -> bool:
+        """Claim a batch; if e-mails are paced only one, as it may have to wait for its turn. False: nothing is due."""
         batch = 1 if settings.WEIR_MAIL_RATE else BATCH
         if self._left is not None:
             batch = min(batch, self._left)
         if not batch:
-            return
+            return False
         if not self._tokens:
             self._renew_at = time.monotonic() + RENEWED * settings.WEIR_MAIL_LEASE
         self._tokens.append(uuid4())  # before, so that whatever is claimed is given back
-        claimed = leases.claim(batch, self._tokens[-1])
+        found = leases.claim(batch, self._tokens[-1])
+        claimed = self._without_waiting(found)
         if not claimed:
             self._tokens.pop()
         recipients = {email.recipient for email in claimed}
@@ -95,9 +100,17 @@ class Source:
             )
             for email in claimed
         )
-        self.are_many = len(claimed) == BATCH
+        self.are_many = len(found) == BATCH
         if self._left is not None:
             self._left -= len(claimed)
+        return bool(found)
+
+    def _without_waiting(self, claimed: list[Email]) -> list[Email]:
+        """Put off those that are to wait, all at once: there may be very many. Returns the others."""
+        waiting = {email.pk: wait_s for email in claimed if (wait_s := self._waits_s(email))}
+        if waiting:
+            leases.put_off(waiting, self._tokens[-1])
+        return [email for email in claimed if email.pk not in waiting]
 
     def _read_contents(self) -> None:
         """Read what the next e-mails transmit, of as many as memory is meant for, and of one at least."""

@@ -22,13 +22,17 @@ class Unreachable(Exception):
 class RelayRefuses(Unreachable):
     """The relay answers, and refuses us whatever the e-mail is: our login, our sender, our address, our rate.
 
-    All e-mails wait, `retry_after_s` at least where the relay said so. `knows_recipient` where it had been told to whom
-    the e-mail is: if it accepts others, the recipient is what it refuses, whatever it says.
+    All e-mails wait, `retry_after_s` at least where the relay said so. But where it had been told from whom the e-mail
+    is (`knows_sender`), or also to whom (`knows_recipient`), it may accept others: then that is what it refuses,
+    whatever it says.
     """
 
-    def __init__(self, reply: str, retry_after_s: float = 0.0, *, knows_recipient: bool = False) -> None:
+    def __init__(
+        self, reply: str, retry_after_s: float = 0.0, *, knows_sender: bool = False, knows_recipient: bool = False
+    ) -> None:
         super().__init__(reply)
         self.retry_after_s = retry_after_s
+        self.knows_sender = knows_sender or knows_recipient
         self.knows_recipient = knows_recipient
 
 
@@ -40,6 +44,10 @@ class Refused(Exception):
         self.is_permanent = is_permanent
         self.phase = phase
         self.slows_domain = slows_domain  # the recipient's domain takes no more for now, whatever the e-mail
+
+
+class CannotTake(Exception):
+    """This relay cannot take the e-mail, as it says before it is asked: certainly not accepted. Another one may."""
 
 
 class BrokenOff(Exception):

@@ -21,7 +21,15 @@ from django.utils.module_loading import import_string
 from workers.mail.message import Message
 from workers.mail.phases import Phase
 from workers.mail.transports import extensions, replies
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from workers.mail.transports.base import (
+    Accepted,
+    BrokenOff,
+    CannotTake,
+    OutcomeUnknown,
+    Refused,
+    RelayRefuses,
+    Unreachable,
+)
 from workers.mail.transports.connection import Connection, Reply, TlsConnection, as_bytes
 from workers.mail.transports.replies import Step, Verdict
 
@@ -115,7 +123,7 @@ class EmailBackend(smtp.EmailBackend):
         try:
             self._ask_to_send(message)
             begin()
-        except (Refused, Unreachable):
+        except (CannotTake, Refused, Unreachable):
             raise
         except OSError as error:
             self._abandon()
@@ -154,13 +162,13 @@ class EmailBackend(smtp.EmailBackend):
     def _ask_to_send(self, message: Message) -> None:
         """Go as far as the server's 354, after which it waits for the content.
 
-        Raises Refused, BrokenOff, Unreachable and RelayRefuses.
+        Raises CannotTake, Refused, BrokenOff, Unreachable and RelayRefuses.
         """
         server = self.connection
         try:
             parameters = extensions.parameters(message, server.esmtp_features)
         except extensions.CannotBeTaken as error:  # the server is not asked what it has answered
-            raise Refused(str(error), Phase.NOT_BEGUN, is_permanent=True) from error
+            raise CannotTake(str(error)) from error
         server.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the dot must not wait for an ACK
         commands = (f"mail FROM:<{message.from_address}>{parameters}", f"rcpt TO:<{message.recipient}>", "data")
         said = self._say_at_once(commands) if server.has_extn("pipelining") else map(self._say, commands)
@@ -185,7 +193,7 @@ class EmailBackend(smtp.EmailBackend):
             except OSError:
                 if all(code in ACCEPTED for code, _ in said):
                     raise
-                self._abandon()  # the refusal is what counts (RFC 2920, 3.1): many servers close the connection behind it
+                self._abandon()  # the refusal counts (RFC 2920, 3.1): many servers close the connection behind it
                 return said
             if said[-1][0] == replies.CLOSING:
                 return said
@@ -209,7 +217,7 @@ class EmailBackend(smtp.EmailBackend):
             )
         if verdict == Verdict.HELD:
             self.close()
-            raise RelayRefuses(text, knows_recipient=step != Step.MAIL)
+            raise RelayRefuses(text, knows_sender=True, knows_recipient=step != Step.MAIL)
         self._abandon()
         self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
 

@@ -1,0 +1,68 @@
+"""What a relay refuses in words about us: whom else it is asked about, and when."""
+
+from itertools import pairwise
+
+import pytest
+
+from workers.mail.sending.refusals import FEW, LONGEST_PAUSE_S, PAUSE_S, Budget, Refusals
+
+
+def test_a_budget_is_twice_as_large_after_each_pause() -> None:
+    budget, now = Budget(), 100.0
+    for number in (FEW, 2 * FEW, 4 * FEW):
+        for _ in range(number):
+            assert budget.pause_s(now) == 0.0
+            budget.spend(now)
+        assert budget.pause_s(now) == PAUSE_S
+        now += PAUSE_S
+
+
+@pytest.mark.parametrize("domains", [1, 10_000], ids=["one domain", "many domains"])
+def test_all_of_ten_thousand_are_tried_within_a_minute(domains: int) -> None:
+    """By the pauses; and those behind a minute's worth of pauses are a dozen times as many as those behind none."""
+    refusals, now, tried = Refusals(), 0.0, 0
+    while tried < 10_000:
+        domain = f"d{tried % domains}"
+        if wait_s := refusals.enter("order", domain, now, is_new=True):
+            now += wait_s
+        else:
+            refusals.refused("order", domain, "554 no", now)
+            tried += 1
+    assert now <= 60.0
+
+
+def test_what_was_refused_is_tried_again_one_at_a_time_and_ever_more_seldom() -> None:
+    """However many wait; a new one goes beside them."""
+    refusals, now, tried = Refusals(), 0.0, []
+    refusals.refused("order", "a", "554 no", now)
+    while now < 600:
+        for _ in range(100):
+            if not refusals.enter("order", "a", now, is_new=False):
+                tried.append(now)
+                refusals.refused("order", "a", "554 no", now)
+        now += 1
+    assert tried[:5] == [5, 15, 35, 75, 135]
+    assert {later - earlier for earlier, later in pairwise(tried[4:])} == {LONGEST_PAUSE_S}
+    assert refusals.waits_s("order", "b", now, is_new=True) == 0.0
+
+
+def test_a_kind_that_is_refused_before_the_recipient_is_known_waits_whatever_its_recipient() -> None:
+    refusals = Refusals()
+    refusals.refused("order", "", "553 no", 0.0)
+    assert refusals.enter("order", "a", 1.0, is_new=True) == PAUSE_S - 1
+    assert refusals.enter("note", "a", 1.0, is_new=True) == 0.0
+    assert refusals.enter("order", "a", PAUSE_S, is_new=True) == 0.0
+    assert refusals.enter("order", "b", PAUSE_S, is_new=True) == 2 * PAUSE_S
+
+
+def test_a_relay_that_accepts_one_is_tried_with_all() -> None:
+    """To look whether one waits is no try."""
+    refusals = Refusals()
+    assert not refusals.accepted()
+    for number in range(FEW):
+        refusals.refused("order", f"d{number}", "554 no", 0.0)
+    assert (refusals.pause_s(1.0), refusals.said) == (PAUSE_S - 1, "554 no")
+    assert refusals.accepted()
+    assert (refusals.pause_s(1.0), refusals.said) == (0.0, "")
+    for _ in range(2):
+        assert refusals.waits_s("order", "d0", 1.0, is_new=False) == 0.0

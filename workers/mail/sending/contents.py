@@ -1,0 +1,55 @@
+"""Contents: what is transmitted of an e-mail that was claimed, or why nothing is."""
+
+from django.db import Error, transaction
+
+from workers.mail import renderings
+from workers.mail.addresses import CannotBeWritten
+from workers.mail.message import Message
+from workers.mail.models import Email
+from workers.mail.phases import Phase
+from workers.mail.rendering import render
+from workers.mail.sending import leases, outcomes
+from workers.mail.sending.outcomes import Outcome
+from workers.mail.sending.source import Held
+from workers.mail.transports.base import BrokenOff
+
+
+def content_of(held: Held) -> Message | Outcome:
+    """Return what is to be transmitted, or why nothing is.
+
+    Raises BrokenOff where PostgreSQL fails in the middle of it, in a kind or in a template, and leases.ClaimLost.
+    """
+    email = held.email
+    if email.ask_until is not None:
+        return _question(held)
+    if held.suppressed_because:
+        return outcomes.suppressed(held.suppressed_because)
+    if held.rendering is not None:
+        return renderings.message(email, held.rendering)
+    try:
+        return _rendered(email)
+    except CannotBeWritten as error:
+        return outcomes.cannot_be_written(str(error))
+    except Error as error:
+        raise BrokenOff(f"PostgreSQL: {error}", Phase.NOT_BEGUN) from error
+
+
+def _question(held: Held) -> Message | Outcome:
+    """Return what was transmitted already, to ask the relay what became of it, or why it cannot be asked."""
+    if not leases.may_be_asked_about(held.email):
+        reason = f"{held.email.relay} does not know the e-mail's key any more. {held.email.last_reply}"
+        return outcomes.stays_unknown(reason)
+    if held.rendering is None:
+        return outcomes.stays_unknown("What was transmitted is not kept any more, so that nobody can be asked.")
+    return renderings.message(held.email, held.rendering)
+
+
+def _rendered(email: Email) -> Message:
+    """Render the e-mail, and store that before it is transmitted. Raises ClaimLost and CannotBeWritten."""
+    rendered = render(email)
+    with transaction.atomic():
+        if not Email.objects.select_for_update().filter(pk=email.pk, claim_token=email.claim_token).exists():
+            raise leases.ClaimLost
+        renderings.note(email, rendered)
+        email.save(update_fields=renderings.NOTED)
+        return renderings.message(email, renderings.store(email, rendered))

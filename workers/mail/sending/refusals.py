@@ -1,0 +1,110 @@
+"""Refusals: what a relay refuses in words about us may be this recipient, its domain, or the sender of this kind.
+
+No words tell which: whether it takes others does. So others are tried before it counts as about us:
+
+1. Where it did not know the recipient yet, it may mean the sender: other kinds of e-mails are tried.
+2. Else other recipients are. When FEW of a kind to one domain were refused, those wait for PAUSE_S, then twice as many
+   may be tried, and so on. When such was the end of FEW kinds and domains, so does all of the relay.
+3. What was refused once is tried again one at a time, after PAUSE_S, and then after twice as long each time, up to
+   LONGEST_PAUSE_S.
+4. An e-mail that is accepted ends all that: the relay takes e-mails of ours.
+
+So what a relay takes leaves within a minute, behind thousands that it does not take; and one that takes nothing is not
+asked for all at once, and then once a minute.
+
+For the threads of one process, with time, in seconds of a monotonic clock, as an argument.
+"""
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final
+
+FEW: Final = 3
+PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 60.0
+MOST_DOMAINS: Final = 10_000  # that are remembered; the oldest are forgotten
+
+
+@dataclass(kw_only=True, slots=True)
+class Budget:
+    """How many may be refused before a pause: FEW, and twice as many after each."""
+
+    _most: int = FEW
+    _left: int = FEW
+    _over_at: float = 0.0
+
+    def spend(self, now: float) -> None:
+        """Note a refusal."""
+        self._left -= 1
+        if self._left <= 0:
+            self._most *= 2
+            self._left = self._most
+            self._over_at = now + PAUSE_S
+
+    def pause_s(self, now: float) -> float:
+        """Return what is left of the pause; 0 without one."""
+        return max(0.0, self._over_at - now)
+
+
+@dataclass(kw_only=True)
+class Refusals:
+    """What one relay has refused since it last accepted an e-mail of this process."""
+
+    _kinds: set[str] = field(default_factory=set)  # before it knew the recipient
+    _domains: dict[tuple[str, str], Budget] = field(default_factory=dict)  # of a kind, and a domain; the oldest first
+    _budget: Budget = field(default_factory=Budget)
+    _again_at: float = 0.0  # when one of those that were refused may be tried again
+    _pause_s: float = PAUSE_S
+    said: str = ""  # the last one; empty where there is none
+    _lock: Lock = field(default_factory=Lock)
+
+    def pause_s(self, now: float) -> float:
+        """Return for how long nothing may be tried; 0 if something may."""
+        return self._budget.pause_s(now)
+
+    def waits_s(self, kind: str, domain: str, now: float, *, is_new: bool) -> float:
+        """Return for how long such an e-mail is to wait, if something may be tried; `is_new` if it never was."""
+        with self._lock:
+            if not self._kinds and not self._domains:
+                return 0.0
+            of_domain = self._domains.get((kind, domain))
+            if is_new and kind not in self._kinds:
+                return of_domain.pause_s(now) if of_domain else 0.0
+            is_refused = of_domain is not None or kind in self._kinds
+            return max(0.0, self._again_at - now) if is_refused else 0.0
+
+    def enter(self, kind: str, domain: str, now: float, *, is_new: bool) -> float:
+        """Return the same of an e-mail that is tried if that is 0: others that were refused wait on from then."""
+        if wait_s := self.pause_s(now) or self.waits_s(kind, domain, now, is_new=is_new):
+            return wait_s
+        with self._lock:
+            if kind in self._kinds or (not is_new and (kind, domain) in self._domains):
+                self._pause_s = min(LONGEST_PAUSE_S, 2 * self._pause_s)
+                self._again_at = now + self._pause_s
+        return 0.0
+
+    def refused(self, kind: str, domain: str, said: str, now: float) -> None:
+        """Note a refusal; without a domain, one before the relay knew the recipient."""
+        with self._lock:
+            self.said = said
+            if not self._kinds and not self._domains:
+                self._again_at = now + self._pause_s
+            is_known = kind in self._kinds if not domain else (kind, domain) in self._domains
+            if domain:
+                self._domains.setdefault((kind, domain), Budget()).spend(now)
+            else:
+                self._kinds.add(kind)
+            if len(self._domains) > MOST_DOMAINS:
+                del self._domains[next(iter(self._domains))]
+            if not is_known:
+                self._budget.spend(now)
+
+    def accepted(self) -> bool:
+        """Forget all; tell whether there was anything."""
+        with self._lock:
+            had_refused = bool(self.said)
+            self.said = ""
+            self._kinds.clear()
+            self._domains.clear()
+            self._budget, self._pause_s = Budget(), PAUSE_S
+            return had_refused
