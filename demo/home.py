@@ -41,6 +41,7 @@ def environment(home: Path) -> dict[str, str]:
         "WEIR_MAIL_RATE": "",
         "WEIR_MAIL_LEASE": "4",
         "WEIR_MAIL_CA_FILE": "",
+        "WEIR_MAIL_EHLO_NAME": "",
         "WEIR_MAIL_XOAUTH2_TOKEN": "",
         "WEIR_MAIL_COMMAND_TIMEOUT": "1",
         "WEIR_MAIL_REPLY_TIMEOUT": "2",

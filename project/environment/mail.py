@@ -39,6 +39,12 @@ class Email(Group):
         description="The import path of a function `(user: str, host: str) -> str`, called for each connection, that "
         "returns an access token. With it, the login is `AUTH XOAUTH2` instead of a password.",
     )
+    WEIR_MAIL_EHLO_NAME: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._:\[\]-]*$",
+        description="What this host calls itself to mail servers (EHLO): a name that leads to it, such as "
+        "`out.shop.example`, which some servers demand. Empty: its own name, in a container that of the container.",
+    )
     EMAIL_FILE_PATH: str = Field(
         default="", description="The folder of `django.core.mail.backends.filebased.EmailBackend`."
     )

@@ -1,6 +1,7 @@
 """Logins: by password, and by an access token (XOAUTH2)."""
 
 import base64
+import hmac
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +10,13 @@ from typing import NoReturn
 import pytest
 from django.conf import LazySettings
 from django.core import mail as django_mail
+from django.core.mail.utils import DNS_NAME
 
 from tests.integration.mail import tls_servers
 from tests.integration.mail.shipments import scripted_server
 from tests.integration.mail.test_smtp_tls import submit
 from tests.integration.mail.tls_servers import HOST, Received
+from workers.mail.smtp import EmailBackend
 from workers.mail.transports.base import RelayRefuses, Unreachable
 
 HELLO = [b"220 mail.example\r\n", b"250-mail.example\r\n250 AUTH PLAIN XOAUTH2\r\n"]
@@ -135,8 +138,52 @@ def test_a_password_is_said_and_a_wrong_one_holds_all_emails(settings: LazySetti
         settings.EMAIL_HOST_PASSWORD = PASSWORD[::-1]
         with pytest.raises(RelayRefuses, match="535"):
             submit()
-        settings.EMAIL_HOST_PASSWORD = f"{PASSWORD}\N{SNOWMAN}"
-        with pytest.raises(Unreachable, match="UnicodeEncodeError"):
-            submit()
     assert received.logins[0][1:] == (b"shop", PASSWORD.encode())
     assert len(received.emails) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "LOGIN", "CRAM-MD5"])
+def test_a_password_beyond_ascii_is_said_in_utf_8(settings: LazySettings, mechanism: str) -> None:
+    """RFC 4616; and so is the user."""
+    user, password = "jörg", f"{PASSWORD}\N{SNOWMAN}"
+    settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "", user, password
+    challenge = base64.b64encode(b"<1@mail.example>")
+    hello = [HELLO[0], b"250-mail.example\r\n250 AUTH %b\r\n" % mechanism.encode()]
+    asks = [] if mechanism == "PLAIN" else [b"334 %b\r\n" % challenge]
+    with scripted_server(settings, [*hello, *asks, b"235 Hello\r\n", b"221 Bye\r\n"]) as heard:
+        mailer = EmailBackend()
+        mailer.connect()
+        mailer.close()
+    *_, last = [line for line in heard if line[:4] not in (b"ehlo", b"quit")]
+    digest = hmac.new(password.encode(), b"<1@mail.example>", "md5").hexdigest()
+    expected = {
+        "PLAIN": f"\0{user}\0{password}",
+        "LOGIN": password,
+        "CRAM-MD5": f"{user} {digest}",
+    }
+    assert base64.b64decode(last.split()[-1]) == expected[mechanism].encode()
+
+
+def test_no_sentence_has_a_character_of_a_password(settings: LazySettings) -> None:
+    """Half a character, as a URL may name one, can be sent in no way."""
+    settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", "shop"
+    settings.EMAIL_HOST_PASSWORD = "s\udcff3cret"  # noqa: S105  of the test's own server
+    hello = [HELLO[0], b"250-mail.example\r\n250 AUTH PLAIN\r\n"]
+    with scripted_server(settings, hello), pytest.raises(Unreachable) as raised:
+        submit()
+    assert str(raised.value) == "The user or the password has a character that cannot be sent (in UTF-8)."
+    causes = (raised.value.__cause__, raised.value.__context__)
+    assert not any(isinstance(cause, UnicodeError) for cause in causes)
+
+
+def test_the_name_that_ehlo_says_is_that_of_the_settings(settings: LazySettings) -> None:
+    """That of the host, as Django finds it, where they name none."""
+    settings.WEIR_MAIL_XOAUTH2_TOKEN, settings.EMAIL_HOST_USER = "", ""
+    for name, said in (("out.shop.example", b"out.shop.example"), ("", DNS_NAME.get_fqdn().encode())):
+        settings.WEIR_MAIL_EHLO_NAME = name
+        no_ehlo = [HELLO[0], b"502 What?\r\n", b"250 mail.example\r\n", b"221 Bye\r\n"]
+        with scripted_server(settings, no_ehlo) as heard:
+            mailer = EmailBackend()
+            mailer.connect()
+            mailer.close()
+        assert [line.split() for line in heard[:2]] == [[b"ehlo", said], [b"helo", said]]

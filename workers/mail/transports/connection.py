@@ -1,10 +1,12 @@
-"""smtplib's connections, each of whose steps ends in time, and with a login by an access token."""
+"""smtplib's connections: each step ends in time, and logins are in UTF-8, or by an access token."""
 
 import smtplib
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+from django.conf import settings
 
 LONGEST_REPLY = (
     65_536  # bytes, of all lines: RFC 5321 (4.5.3.1.5) allows 512 a line, and no server says more than a few
@@ -70,6 +72,34 @@ class Connection(smtplib.SMTP):
                 raise smtplib.SMTPException("More than the reply to STARTTLS came in the clear: it may be forged.")
         return reply
 
+    def ehlo(self, name: str = "") -> Reply:
+        """Say who we are: WEIR_MAIL_EHLO_NAME, or this host."""
+        return super().ehlo(name or settings.WEIR_MAIL_EHLO_NAME)
+
+    def helo(self, name: str = "") -> Reply:
+        """Do the same for a server that knows no EHLO."""
+        return super().helo(name or settings.WEIR_MAIL_EHLO_NAME)
+
+    def login(self, user: str, password: str, **options: Any) -> Reply:
+        """Log in by the best mechanism that the server offers. Raises what `auth` does, and SMTPException."""
+        return super().login(user, _Utf8(password), **options)  # of which CRAM-MD5 makes a digest
+
+    def auth(self, mechanism: str, authobject: Any, **options: Any) -> Reply:  # noqa: ANN401  as smtplib has them
+        """Log in by this mechanism; what is said is in UTF-8 (RFC 4616), which smtplib does not do by itself.
+
+        Raises LoginNotEncodable: the error of Python's would show a character of the password.
+        """
+
+        def answer(challenge: bytes | None = None) -> Any:  # noqa: ANN401  as smtplib has it
+            said = authobject(challenge)
+            return None if said is None else _Utf8(said)
+
+        try:
+            return super().auth(mechanism, answer, **options)
+        except UnicodeError:
+            pass
+        raise LoginNotEncodable
+
     def receive(self) -> bytes:
         """Return some bytes from the server, none at the end of the connection."""
         self._set_time_left()
@@ -108,6 +138,22 @@ class Connection(smtplib.SMTP):
 
 class TlsConnection(Connection, smtplib.SMTP_SSL):
     """The same with TLS from the first byte."""
+
+
+class LoginNotEncodable(smtplib.SMTPException):
+    """User or password have what is no character."""
+
+    def __init__(self) -> None:
+        super().__init__("The user or the password has a character that cannot be sent (in UTF-8).")
+
+
+class _Utf8(str):
+    """Text that is encoded in UTF-8, whatever smtplib asks for."""
+
+    __slots__ = ()
+
+    def encode(self, _encoding: str = "", errors: str = "strict") -> bytes:
+        return super().encode("utf-8", errors)
 
 
 class _Replies:

@@ -30,7 +30,7 @@ from workers.mail.transports.base import (
     RelayRefuses,
     Unreachable,
 )
-from workers.mail.transports.connection import Connection, Reply, TlsConnection, as_bytes
+from workers.mail.transports.connection import Connection, LoginNotEncodable, Reply, TlsConnection, as_bytes
 from workers.mail.transports.replies import Step, Verdict
 
 ENVELOPE = (Step.MAIL, Step.RCPT, Step.DATA)
@@ -105,6 +105,9 @@ class EmailBackend(smtp.EmailBackend):
                 f"The certificate of {self.host} is not accepted: {error.verify_message}. WEIR_MAIL_CA_FILE names the "
                 "authorities that are trusted, and EMAIL_HOST must be a name in the certificate."
             ) from error
+        except LoginNotEncodable as error:
+            self._abandon()
+            raise Unreachable(str(error)) from error
         except (OSError, ValueError) as error:  # smtplib's exceptions are OSErrors, and so are those of ssl and of DNS
             self._abandon()
             raise Unreachable(f"{type(error).__name__}: {error}") from error
