@@ -1,7 +1,9 @@
 """send_due within bounds: a number, a time, the mail server's rate."""
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
+from threading import Lock
 
 import pytest
 from django.conf import LazySettings
@@ -11,8 +13,9 @@ from demo.fakes.mail_server import MailServer
 from ratelimit.models import Slot
 from tests.integration.mail.shipments import MARKS, ConnectedTransport, scripted_server, ship, state, use
 from workers.mail.message import Message
+from workers.mail.models import Email
 from workers.mail.phases import State
-from workers.mail.sending import runner, sender
+from workers.mail.sending import policy, runner, sender
 from workers.mail.transports.base import Accepted
 
 pytestmark = MARKS
@@ -101,3 +104,30 @@ def test_the_turn_is_waited_for_before_the_connection_is_opened(
         ship()
     assert runner.send_due().sent == 3
     assert connected == [1, 2, 3]
+
+
+def test_a_process_transmits_few_large_emails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the relay is: each takes its size, some times over. Small ones go on, over ten connections."""
+    monkeypatch.setattr(sender, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(runner, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(policy, "MOST_IN_HAND", 100_000)
+    at_once, most, lock = 0, 0, Lock()
+
+    class Slow(ConnectedTransport):
+        def submit(self, _message: Message, begin: Callable[[], None]) -> Accepted:
+            nonlocal at_once, most
+            begin()
+            with lock:
+                at_once += 1
+                most = max(most, at_once)
+            time.sleep(0.1)
+            with lock:
+                at_once -= 1
+            return Accepted("250 OK")
+
+    use(monkeypatch, Slow)
+    for size, expected in ((60_000, range(1, 3)), (100, range(3, 11))):
+        most, emails = 0, [ship() for _ in range(8)]
+        Email.objects.filter(state=State.PENDING).update(content_size=size)
+        assert runner.send_due().sent == len(emails)
+        assert most in expected, size

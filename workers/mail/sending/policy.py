@@ -5,6 +5,7 @@ from enum import Enum
 
 ORDINARY_SENDERS = 2  # if much is due: while one waits for an answer, the other gets on
 MOST_SENDERS = 10  # connections of one process, in the worst case
+MOST_IN_HAND = 16 * 2**20  # bytes that other senders transmit, beyond which none begins a further e-mail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +18,7 @@ class Situation:
     has_ended: bool  # the outcome of some e-mail is known: the relays answer
     is_one_enough: bool  # a relay has refused a further connection
     is_stopped: bool
+    in_hand: int = 0  # bytes of the e-mails that they transmit
 
 
 class Another(Enum):
@@ -29,7 +31,7 @@ class Another(Enum):
 
 def another_sender(seen: Situation) -> Another:
     """Tell whether there is too much for one sender, or all have stalled."""
-    if seen.is_stopped or not seen.senders or seen.senders >= MOST_SENDERS:
+    if seen.is_stopped or not seen.senders or seen.senders >= MOST_SENDERS or seen.in_hand > MOST_IN_HAND:
         return Another.NO
     if seen.senders < ORDINARY_SENDERS and seen.are_many and seen.has_ended and not seen.is_one_enough:
         return Another.YES

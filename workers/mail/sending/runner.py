@@ -142,6 +142,7 @@ class _Round:
             has_ended=bool(self._ended),
             is_one_enough=self._is_one_enough,
             is_stopped=bool(self._stopped_because),
+            in_hand=self._in_hand(),
         )
         another = policy.another_sender(situation)
         return another == Another.YES or (another == Another.IF_ANY_IS_DUE and self._source.has_next())
@@ -149,19 +150,23 @@ class _Round:
     def _stalled(self) -> int:
         return sum(sender.is_stalled for sender in self._senders)
 
+    def _in_hand(self, but: Sender | None = None) -> int:
+        return sum(sender.in_hand for sender in self._senders if sender is not but)
+
     def _serve(self) -> None:
         """Be a sender until there is nothing left to do."""
         sender, held = Sender(self._relays), None
         with self._lock:
             self._senders.append(sender)
         try:
-            while held := self._next():
+            while held := self._next(sender):
                 if outcome := sender.deliver(held):
                     with self._lock:
                         if outcome.state == State.PENDING and not outcome.attempts:
                             self._given_back += 1
                         else:
                             self._ended[outcome.state] += 1
+                held = None  # an e-mail may be large
         except SlotTooFar as error:
             self._stop(f"{error} That is by WEIR_MAIL_RATE, or its site is paused: `manage.py sites` shows it.")
         except Unreachable as error:
@@ -191,10 +196,11 @@ class _Round:
         with self._lock:
             self._stopped_because = self._stopped_because or because
 
-    def _next(self) -> Held | None:
-        """Return the e-mail to deliver next; None if there is nothing left to do."""
+    def _next(self, sender: Sender) -> Held | None:
+        """Return the e-mail to deliver next; None if there is nothing left to do, or others have enough in hand."""
         with self._lock:
-            if self._stopped_because:
+            sender.in_hand = 0
+            if self._stopped_because or self._in_hand(but=sender) > policy.MOST_IN_HAND:
                 return None
             self._is_out_of_time = policy.is_over(now=time.monotonic(), end_at=self._end_at, stalled=self._stalled())
             return None if self._is_out_of_time else self._source.next()

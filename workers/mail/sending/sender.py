@@ -43,6 +43,7 @@ class Sender:
     def __init__(self, relays: Sequence[Relay]) -> None:
         self._routes = Routes(relays)
         self._busy_since: float | None = None
+        self.in_hand = 0  # bytes of the e-mail that is delivered
 
     @property
     def is_stalled(self) -> bool:
@@ -57,6 +58,7 @@ class Sender:
         others need not be tried either.
         """
         email = held.email
+        self.in_hand = email.content_size
         with correlation.bound(email.correlation_id), spans.span("send e-mail", _shown(email), link=email.traceparent):
             try:
                 return self._delivered(held)

@@ -14,7 +14,7 @@ class CannotBeTaken(ValueError):
 
 def needs_utf8(message: Message) -> bool:
     """Tell whether addresses or headers have letters beyond ASCII; headers inside of the body are not looked at."""
-    head, _, _ = message.content.partition(b"\r\n\r\n")
+    head = message.content[: message.content.find(b"\r\n\r\n")]  # without a copy of the body
     return not (message.recipient.isascii() and message.from_address.isascii() and head.isascii())
 
 
