@@ -110,6 +110,21 @@ def test_what_is_given_up_is_left_out(clock: Clock) -> None:
     assert not done
 
 
+@pytest.mark.parametrize("error", [ssl.SSLError, MemoryError, ValueError])
+def test_whatever_goes_wrong_in_a_step_the_others_go_on(error: type[Exception], clock: Clock) -> None:
+    """Memory may be short, and a certificate may hold what Python cannot read."""
+
+    async def act() -> None:
+        handshakes: Any = Handshakes(asyncio.get_running_loop())
+        steps = [Step([], clock, error), Step([], clock)]
+        told, other = (asyncio.ensure_future(handshakes.shake(step, 0)) for step in steps)
+        assert await other
+        with pytest.raises(error, match="broken"):
+            await told
+
+    run(act)
+
+
 class Broken(ssl.SSLError):
     """One that can be looked for."""
 

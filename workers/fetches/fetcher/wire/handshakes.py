@@ -6,7 +6,6 @@ On the loop's thread only.
 """
 
 import asyncio
-import ssl
 import time
 from collections import deque
 from collections.abc import Callable
@@ -30,7 +29,7 @@ class Handshakes:
     async def shake(self, tls: Tls, came: int) -> bool:
         """Go on with a handshake of which so many bytes came, in its turn; tell whether it has ended.
 
-        Raises ssl.SSLError.
+        Raises what Tls.shake raises.
         """
         return await self._entered(tls, came)  # which no name holds: its error would lead back to it
 
@@ -58,8 +57,7 @@ class _Turns:
     def _take_turn(self) -> None:
         until = time.perf_counter() + self._most_s
         while True:
-            self._waiting[0]()
-            self._waiting.popleft()
+            self._waiting.popleft()()
             if not self._waiting or time.perf_counter() >= until:
                 break
         self._next_at = self._loop.time() + self._every_s
@@ -72,6 +70,6 @@ def _shake(tls: Tls, shaken: "asyncio.Future[bool]") -> None:
         return
     try:
         shaken.set_result(tls.shake())
-    except ssl.SSLError as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, who waits is told, and the others go on
         shaken.set_exception(error.with_traceback(None))
         shaken.exception()  # retrieved, or asyncio logs it where nobody waits any more
