@@ -110,6 +110,25 @@ def test_what_is_given_up_is_left_out(clock: Clock) -> None:
     assert not done
 
 
+def test_what_is_given_up_takes_no_turn_of_those_behind_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else many long certificates, which are given up in time, would leave no turn to one that is not."""
+    monkeypatch.setattr(module, "LARGE_EVERY_S", 60.0)
+    done: list[Step] = []
+
+    async def act() -> None:
+        handshakes: Any = Handshakes(asyncio.get_running_loop())
+        shaking = [asyncio.ensure_future(handshakes.shake(Step(done, clock), USUAL + 1)) for _ in range(10)]
+        await shaking[0]
+        for each in shaking[1:-1]:
+            each.cancel()
+        await asyncio.sleep(0)
+        handshakes._large._take_turn()  # of which the next one would come in a minute
+        assert await shaking[-1]
+
+    run(act)
+    assert len(done) == 2
+
+
 @pytest.mark.parametrize("error", [ssl.SSLError, MemoryError, ValueError])
 def test_whatever_goes_wrong_in_a_step_the_others_go_on(error: type[Exception], clock: Clock) -> None:
     """Memory may be short, and a certificate may hold what Python cannot read."""

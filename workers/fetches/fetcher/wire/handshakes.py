@@ -8,8 +8,6 @@ On the loop's thread only.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
-from functools import partial
 
 from workers.fetches.fetcher.wire.tls import Tls
 
@@ -35,30 +33,33 @@ class Handshakes:
 
     def _entered(self, tls: Tls, came: int) -> "asyncio.Future[bool]":
         shaken: asyncio.Future[bool] = self._loop.create_future()
-        (self._large if came > USUAL else self._usual).enter(partial(_shake, tls, shaken))
+        (self._large if came > USUAL else self._usual).enter(tls, shaken)
         return shaken
 
 
 class _Turns:
-    """Work that is done for so long at once, or once if that is longer, and again after so many seconds."""
+    """Steps that wait for their turn: a turn has steps for `most_s`, one at least; the next comes after `every_s`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most_s: float, every_s: float) -> None:
         self._loop = loop
         self._most_s, self._every_s = most_s, every_s
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[Tls, asyncio.Future[bool]]] = deque()  # while any waits, a turn is to come
         self._next_at = 0.0
 
-    def enter(self, work: Callable[[], None]) -> None:
-        """Have this done in its turn."""
-        self._waiting.append(work)
+    def enter(self, tls: Tls, shaken: "asyncio.Future[bool]") -> None:
+        """Have this handshake go on in its turn; `shaken` gets what comes of it."""
+        self._waiting.append((tls, shaken))
         if len(self._waiting) == 1:
             self._loop.call_at(max(self._next_at, self._loop.time()), self._take_turn)
 
     def _take_turn(self) -> None:
         until = time.perf_counter() + self._most_s
-        while True:
-            self._waiting.popleft()()
-            if not self._waiting or time.perf_counter() >= until:
+        while self._waiting:
+            tls, shaken = self._waiting.popleft()
+            if shaken.done():  # it was given up meanwhile, and takes no time of those behind it
+                continue
+            _shake(tls, shaken)
+            if time.perf_counter() >= until:
                 break
         self._next_at = self._loop.time() + self._every_s
         if self._waiting:
@@ -66,8 +67,6 @@ class _Turns:
 
 
 def _shake(tls: Tls, shaken: "asyncio.Future[bool]") -> None:
-    if shaken.done():  # it was given up meanwhile
-        return
     try:
         shaken.set_result(tls.shake())
     except Exception as error:  # noqa: BLE001  whatever it is, who waits is told, and the others go on
