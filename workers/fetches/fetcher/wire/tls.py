@@ -36,7 +36,7 @@ def context_without_names() -> ssl.SSLContext:
 def check_name(certificate: Mapping[str, Any], host: str) -> None:
     """Raise SSLCertVerificationError unless the certificate names this host, or all beside it by a star."""
     _, _, above = host.partition(".")
-    names = {name.lower() for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"}
+    names = {name.lower() for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS" and name.isascii()}
     if host in names or ("." in above and f"*.{above}" in names):
         return
     error = ssl.SSLCertVerificationError(f"certificate is not valid for {host!r}")
@@ -69,8 +69,14 @@ class Tls:
         except ssl.SSLWantReadError:
             return False
         if self._host:
-            check_name(self._tls.getpeercert() or {}, self._host)
+            check_name(self._certificate(), self._host)
         return True
+
+    def _certificate(self) -> Mapping[str, Any]:
+        try:
+            return self._tls.getpeercert() or {}
+        except ValueError:  # it has a name that is no UTF-8
+            return {}
 
     def to_send(self) -> bytes:
         """Return the bytes that are to be sent to the server."""
