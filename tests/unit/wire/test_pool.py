@@ -128,6 +128,8 @@ def test_a_connection_that_was_taken_in_vain_has_waited_since_its_last_answer() 
         assert pool.take(ORIGIN) is connections[0]
         pool.give_back(ORIGIN, connections[0])
         assert connections[0].since < asyncio.get_running_loop().time() - 50
+        pool._sweep()
+        assert connections[0].state is State.CLOSED
 
     run(act)
 

@@ -26,7 +26,7 @@ class Pool:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._idle: defaultdict[str, dict[Connection, float]] = defaultdict(dict)  # each with when it began to wait
+        self._idle: defaultdict[str, dict[Connection, None]] = defaultdict(dict)  # the one that came last stands last
         self._sweeping: asyncio.TimerHandle | None = None
         # By origin, for how long its connections may wait, each with its end on the loop's clock.
         self._learned: Remembered[str, tuple[float, float]] = Remembered(MOST_ORIGINS)
@@ -62,7 +62,7 @@ class Pool:
             connection.close()
             return
         connection.keep(partial(self._ended, origin, connection))
-        self._idle[origin][connection] = self._loop.time()
+        self._idle[origin][connection] = None
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(KEPT_S / 3, self._sweep)
 
@@ -85,9 +85,9 @@ class Pool:
             del self._idle[origin]
 
     def _sweep(self) -> None:
-        """Close those that have waited for too long: they stand first."""
+        """Close those that have waited for too long."""
         before = self._loop.time() - KEPT_S
         for idle in list(self._idle.values()):
-            for connection in [one for one, since in idle.items() if since < before]:
+            for connection in [one for one in idle if one.since < before]:
                 connection.close()
         self._sweeping = self._loop.call_later(KEPT_S / 3, self._sweep) if self._idle else None
