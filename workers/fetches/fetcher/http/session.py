@@ -222,10 +222,11 @@ class Session:
 
         So it is where the connection had been kept, CLOSINGS times at most. Then a new connection is tried.
         """
-        if attempt.is_reused:
-            self._pool.gave_up(origin_of(attempt.job.url), connection)
+        if not attempt.is_reused:
+            return False
+        self._pool.gave_up(origin_of(attempt.job.url), connection)
         closings = self._closed_on.get(attempt.job.fetch_id, 0)
-        if not attempt.is_reused or closings >= CLOSINGS:
+        if closings >= CLOSINGS:
             return False
         self._closed_on.note(attempt.job.fetch_id, closings + 1)
         return True
