@@ -167,7 +167,7 @@ class Fetches(Group):
         default=256 * 2**20,
         description="The memory of one fetcher process for answers, from the first byte until they are stored. A site "
         "may have a quarter of it, and an eighth more in answers that wait. While it is used up, answers wait. While "
-        "half of it is, each site is asked for one answer at a time.",
+        "half of it is, only sites are asked that hold less than 32 KiB of it.",
     )
     WEIR_FETCH_MAX_PER_ADDRESS: PositiveCount = Field(
         default=100,
