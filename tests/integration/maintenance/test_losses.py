@@ -9,6 +9,7 @@ from django.db.models import F
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, claim, database_now
 from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, expire, lost_process, running
+from tests.integration.plans import rows_read
 from workers.fetches.dispatch import dispatch
 from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.results import store
@@ -62,6 +63,14 @@ def test_what_is_beside_a_fetch_in_hand_is_not_charged_for_it(
     assert {pk for pk, _, attempts in rows if attempts} == {in_hand, elsewhere}
     assert set(Fetch.objects.values_list("state", "in_hand")) == {(State.QUEUED, False)}
     assert Slot.objects.filter(finished_at__isnull=False).count() == 6
+
+
+@pytest.mark.parametrize(("state", "rows"), [(State.RESERVED, 1), (State.RUNNING, 1 + 60)])
+def test_what_fetchers_hold_is_looked_at_where_one_of_them_lost_something(state: State, rows: int) -> None:
+    """Not for lost messages, of which there are thousands where a broker is emptied: nobody had these in hand."""
+    lost, *_ = running(60)
+    Fetch.objects.filter(pk=lost).update(state=state, lease_until=database_now() - HOUR)
+    assert rows_read("workers.fetches.maintenance", "lost", {"batch": sweeping.BATCH}, "fetches_fetch") == rows
 
 
 def test_the_last_attempt_that_is_lost_is_a_stated_failure(messages: list[Message]) -> None:

@@ -6,7 +6,7 @@
 -- store.sql locks them.
 --
 -- lost     those whose lease ran out
--- holders  what each process holds; not read where nothing is lost
+-- holders  what each process holds; not read where only messages are lost, or nothing is
 WITH lost AS MATERIALIZED (
     SELECT id, slot_id, state, attempts, max_attempts, losses, in_hand, claimed_by
     FROM fetches_fetch
@@ -18,7 +18,7 @@ WITH lost AS MATERIALIZED (
     FROM (
         SELECT claimed_by, in_hand
         FROM fetches_fetch
-        WHERE state = 'running' AND EXISTS (SELECT FROM lost)
+        WHERE state = 'running' AND EXISTS (SELECT FROM lost WHERE state = 'running')
         ORDER BY site_id, lease_until
         OFFSET 0
     ) AS held
