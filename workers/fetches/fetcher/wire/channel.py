@@ -40,8 +40,6 @@ class Channel:
         received: Callable[[memoryview], None],
         ended: Callable[[Exception | None], None],
     ) -> None:
-        self._came = 0  # bytes, with those of TLS, since `expect` was called
-        self._most = 0
         self.is_watched = False  # the loop tells when there is something to read
         self._socket = opened
         self._loop = loop
@@ -49,10 +47,11 @@ class Channel:
         self._ended = ended
         self._tls: Tls | None = None
         self._unsent = b""
-        # Since `expect` was called:
-        self._texts = 0  # records that said something
-        self._reads = 0  # that brought something
         self._gathering: asyncio.TimerHandle | None = None  # until the loop looks again
+        self._most = 0  # bytes that may come; and since `expect` was called, which sets that:
+        self._came = 0  # bytes, with those of TLS
+        self._reads = 0  # that brought something
+        self._texts = 0  # records that said something
 
     @property
     def is_clean(self) -> bool:
