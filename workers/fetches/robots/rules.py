@@ -48,7 +48,7 @@ def text_of(content: bytes) -> str:
     mark, as some editors write it: whoever wrote `Disallow: /` in it means it.
     """
     is_cut, content = len(content) > MAX_BYTES, content[:MAX_BYTES]
-    coding = UTF_16.get(content[:2]) if b"\0" in content[2:4] else None
+    coding = UTF_16.get(content[:2]) if b"\0" in content[2:4] else None  # of ASCII, half of the bytes are NUL
     text = content[2:].decode(coding, "replace") if coding else _utf_8(content)
     if is_cut:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]  # half a line may mean the opposite

@@ -26,9 +26,7 @@ NOT_MODIFIED = 304
 WANTED = range(200, 300)  # statuses whose body is what was asked for
 SERVER_ERROR = 500
 UNCOUNTED_LOSSES = 10  # of a fetch that no fetcher had in hand: those beyond count as attempts, so that it ends
-UNCOUNTED_EXPLAINED = (
-    100  # the same, where the fetcher had another one in hand: that one may have been there by accident
-)
+UNCOUNTED_EXPLAINED = 100  # the same, where it had another one in hand, which may have been there by accident
 _JSON = json.JSONEncoder(ensure_ascii=False)
 
 

@@ -179,8 +179,11 @@ class Writer:
         return judged
 
     def _judge_first(self, event: Event, judged: _Together, *, budget_s: float) -> None:
-        """Judge an event; a suspect, and one that turns out to be costly, wait for their turn."""
-        if isinstance(event, Answer) and (event.job.losses >= SUSPECT_LOSSES or self._is_late):
+        """Judge an event; a suspect, and one that turns out to be costly, wait for their turn.
+
+        Once the writer is late, all answers wait, and go back unread.
+        """
+        if isinstance(event, Answer) and (self._is_late or event.job.losses >= SUSPECT_LOSSES):
             self._suspects.append(event)
             return
         now = time.monotonic()
