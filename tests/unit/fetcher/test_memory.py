@@ -90,7 +90,7 @@ def test_a_site_whose_answers_stand_still_leaves_others_their_part(newest_first:
             pass
         if reservation.wanted is None and memory._moving[1] > 2_100:  # the others stand still with as much
             memory.ask(reservation, 500, lambda: None)
-    assert memory._of_site[1] < 10_000 * FULL_FROM, "the others are still asked for more than one answer"
+    assert memory._of_site[1] < 10_000 * FULL_FROM, "requests to others are still written, whatever they hold"
     other = answers.ask("other", 2, 4_000)
     assert (answers.granted, memory._is_short) == (["other"], False)
     for reservation in [*asked, other]:
