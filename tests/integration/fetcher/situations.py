@@ -110,6 +110,19 @@ def _died(what: str, *, counts: bool = False, **more: Any) -> Situation:
     )
 
 
+def _unjudged(what: str, becomes: Becomes, error: str) -> Situation:
+    return Situation(
+        what=what,
+        blame=Blame.OURS,
+        becomes=becomes,
+        counts=True,
+        slot=Slot.USED,
+        error=f"the answer could not be judged: {error}",
+        log="event_not_judged",
+        proof="tests/integration/fetcher/test_writer.py::test_an_event_that_cannot_be_judged_fails_alone",
+    )
+
+
 def _ran_out(what: str, **more: Any) -> Situation:
     return _back(what, Blame.OURS, **{"log": "fetcher_has_run_out", "besides": "the fetcher pauses", **more})
 
@@ -433,8 +446,18 @@ TABLE: dict[str, list[Situation]] = {
         _died(
             "the fetcher is killed, after ten others that held it",
             counts=True,
+            besides="after a hundred others where they had another answer in hand",
             proof="tests/integration/maintenance/test_losses.py::test_a_fetch_that_is_lost_again_and_again_ends",
         ),
+        _back(
+            "its answer waits in vain to be read alone, as two fetchers had died while they held it",
+            Blame.OURS,
+            Slot.USED,
+            error="its answer waited too long for its turn to be read alone, …",
+            proof="tests/unit/fetcher/test_suspects.py::test_a_suspect_goes_back_before_its_lease_is_over",
+        ),
+        _unjudged("no memory is left to read its answer", Becomes.AGAIN, "MemoryError"),
+        _unjudged("reading its answer fails by another error of ours", Becomes.FAILED, "…"),
         _frozen(f"{FROZEN} before the request is written"),
         _frozen(f"{FROZEN} before the answer is stored"),
         Situation(
