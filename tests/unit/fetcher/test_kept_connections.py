@@ -13,12 +13,14 @@ import uvloop
 from ratelimit import clock
 from ratelimit.pacing import Confirmation, Run
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.http.session import CLOSINGS, Session
+from workers.fetches.fetcher.http.attempt import RunOver
+from workers.fetches.fetcher.http.openings import Openings
+from workers.fetches.fetcher.http.session import CLOSED_EARLY, CLOSINGS, Session
 from workers.fetches.fetcher.in_flight import Batch, HeldJob
 from workers.fetches.fetcher.wire import pool as pools
-from workers.fetches.fetcher.wire.connection import Connection, State
+from workers.fetches.fetcher.wire.connection import Connection, ConnectionClosedEarly, State
 from workers.fetches.fetcher.wire.pool import Pool
-from workers.fetches.jobs import Answer, Event, Job, Snoozed
+from workers.fetches.jobs import Answer, Event, Failure, Job, Snoozed
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 NOTHING = b""  # the site closes the connection
@@ -194,14 +196,21 @@ def test_no_request_is_sent_on_what_has_waited_as_long_as_one_that_was_given_up(
     assert site.requests == [2, 1, 1, 1]
 
 
-def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request gets another connection, and may come too late: the next one is not to wait as long."""
-    given_up: list[Connection] = []
+@pytest.mark.parametrize(("is_kept", "requests"), [(True, [1, 1]), (False, [0, 2])])
+def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(
+    is_kept: bool, requests: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request gets another connection, and may come too late: the next one is not to wait as long.
+
+    Of one that is new, the site has another reason.
+    """
+    closed, given_up = list[Connection](), list[Connection]()
     monkeypatch.setattr(Pool, "gave_up", lambda _pool, _origin, connection: given_up.append(connection))
     sleep = Connection.sleep
 
     async def slept(connection: Connection, seconds: float) -> None:
-        if connection.has_carried and not given_up:
+        if connection.has_carried is is_kept and not closed:
+            closed.append(connection)
             connection.close()  # as what comes from the site does
         await sleep(connection, min(seconds, 0.01))
 
@@ -209,8 +218,39 @@ def test_what_is_given_up_while_it_waits_for_its_slot_is_told_to_the_pool(monkey
     with site_of([PAGE]) as site:
         events = events_of(site, 2, ahead_s=0.1)
     assert [type(event) for event in events] == [Answer, Answer]
-    assert site.requests == [1, 1]
-    assert [connection.state for connection in given_up] == [State.CLOSED]
+    assert site.requests == requests
+    assert [connection.state for connection in closed] == [State.CLOSED]
+    assert given_up == (closed if is_kept else [])
+
+
+def test_where_each_connection_just_ends_before_the_request_that_is_all_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def ended(connection: Connection, _seconds: float) -> None:
+        connection.close()
+        raise ConnectionClosedEarly
+
+    monkeypatch.setattr(Connection, "sleep", ended)
+    with site_of([PAGE]) as site:
+        [event] = events_of(site, 1, ahead_s=0.1)
+    assert isinstance(event, Failure)
+    assert event.error == CLOSED_EARLY
+
+
+def test_a_kept_connection_has_to_last_until_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken ahead of that: what is too long by then is too long."""
+    ahead: list[float] = []
+
+    def noted(_pool: Pool, _origin: str, ahead_s: float = 0.0) -> Connection | None:
+        ahead.append(ahead_s)
+        raise RunOver
+
+    monkeypatch.setattr(Pool, "take", noted)
+    monkeypatch.setattr(Openings, "ahead_s", lambda *_: 60.0)
+    with site_of([PAGE]) as site:
+        events_of(site, 1, ahead_s=30)
+    [ahead_s] = ahead
+    assert 0 < ahead_s <= 30
 
 
 def test_a_408_on_a_new_connection_is_an_answer() -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ratelimit.pacing import Confirmation, Run
-from workers.backoff import backoff_s
+from workers.backoff import LONGEST_S, backoff_s
 from workers.fetches.addresses import Allowed
-from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_EXPLAINED, UNCOUNTED_LOSSES, lost
+from workers.fetches.fetcher.results.outcomes import MAX_REDIRECTS, UNCOUNTED_EXPLAINED, UNCOUNTED_LOSSES, lost, unread
 from workers.fetches.fetcher.results.outcomes import judge as judge_with
 from workers.fetches.jobs import Answer, Disallowed, Event, Failure, Job, Outcome, Snoozed
 from workers.fetches.models import State
@@ -215,6 +215,11 @@ def test_a_fetch_that_is_lost_each_time_ends(
             break
     assert attempts == max_attempts
     assert losses < uncounted + max_attempts
+
+
+def test_answers_that_nobody_read_go_back_over_some_minutes() -> None:
+    """Evenly: as many as can be read alone are to come each second."""
+    assert [unread(job(), chance).delay_s for chance in (0.0, 0.5, 0.75)] == [LONGEST_S, LONGEST_S / 2, LONGEST_S / 4]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

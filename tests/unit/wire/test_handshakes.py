@@ -124,6 +124,12 @@ def test_what_is_given_up_takes_no_turn_of_those_behind_it(clock: Clock, monkeyp
         await asyncio.sleep(0)
         handshakes._large._take_turn()  # of which the next one would come in a minute
         assert await shaking[-1]
+        late = asyncio.ensure_future(handshakes.shake(Step(done, clock), USUAL + 1))
+        await until(lambda: handshakes._large._waiting)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not late.done(), "the next turn is a minute later, though nothing waited for it"
+        late.cancel()
 
     run(act)
     assert len(done) == 2

@@ -93,7 +93,7 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
         waiting_since(pool, first, 60)
         assert pool.take(ORIGIN) is first
         pool.gave_up(ORIGIN, first)
-        for seconds, ahead_s, is_taken in ((10, 10, True), (20, 15, False)):
+        for seconds, ahead_s, is_taken in ((10, 10, True), (5, 20, False)):
             waiting_since(pool, second, seconds)
             assert pool.take(ORIGIN, ahead_s) is (second if is_taken else None)
         assert second.state is State.CLOSED
@@ -103,6 +103,19 @@ def test_none_waits_as_long_as_one_that_its_site_gave_up() -> None:
         waiting_since(pool, third, 60)
         pool._learned.note(ORIGIN, (asyncio.get_running_loop().time(), 0.0))
         assert pool.take(ORIGIN) is third
+
+    run(act)
+
+
+def test_one_that_has_waited_for_too_long_hides_no_other() -> None:
+    """It may have come back last, as it was taken in vain."""
+
+    async def act(pool: Pool, connections: list[Connection]) -> None:
+        pool._learned.note(ORIGIN, (asyncio.get_running_loop().time() + 60, 30.0))
+        for connection, seconds in zip(connections, (0, 60, 60), strict=True):
+            waiting_since(pool, connection, seconds)
+        assert pool.take(ORIGIN) is connections[0]
+        assert {connection.state for connection in connections[1:]} == {State.CLOSED}
 
     run(act)
 
