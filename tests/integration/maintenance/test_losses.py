@@ -8,9 +8,11 @@ from django.db.models import F
 
 from ratelimit.models import Site, Slot
 from tests.integration.conftest import InThreads, Message, claim, database_now
-from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, expire, lost_process, running
+from tests.integration.maintenance.test_sweep import ARRIVED, GRACE, HOUR, URL, expire, lost_process, running
 from tests.integration.plans import rows_read
+from workers.fetches.cancelling import cancel
 from workers.fetches.dispatch import dispatch
+from workers.fetches.enqueue import request_fetch
 from workers.fetches.fetcher.claim import STORING
 from workers.fetches.fetcher.results import store
 from workers.fetches.fetcher.results.outcomes import UNCOUNTED_LOSSES
@@ -134,6 +136,17 @@ def test_who_claims_a_fetch_does_not_have_it_in_hand_yet() -> None:
     expire()
     assert sweep() == 1
     assert (Fetch.objects.get().attempts, Fetch.objects.get().losses) == (0, 1)
+
+
+@pytest.mark.usefixtures("lost_process")
+def test_who_gets_the_slot_of_a_cancelled_fetch_is_not_in_hand_yet() -> None:
+    """By a mark that an older version left, it would wait for all else that its fetcher holds, and be charged."""
+    *_, last = running(20)  # whose slot lies two seconds ahead
+    successor = request_fetch(URL)
+    Fetch.objects.filter(pk=successor.pk).update(in_hand=True)
+    assert cancel(last)
+    successor.refresh_from_db()
+    assert (successor.state, successor.in_hand) == (State.RUNNING, False)
 
 
 def test_a_fetch_that_is_lost_again_and_again_ends() -> None:

@@ -41,7 +41,8 @@ WITH chosen AS MATERIALIZED (
     ) IS NULL
 ), successor AS (
     UPDATE fetches_fetch AS job
-    SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until, claimed_by = next.claimed_by
+    SET state = next.state, slot_id = next.slot_id, lease_until = next.lease_until, claimed_by = next.claimed_by,
+        in_hand = false  -- as in claim.sql
     FROM next
     WHERE job.id = next.id
     RETURNING job.slot_id
