@@ -1,24 +1,24 @@
 """Addresses of e-mail: read strictly, and written in the one form that mail servers take."""
 
 import re
-from email.utils import getaddresses, parseaddr
 from functools import lru_cache
-from unicodedata import category
 
 import idna
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-# What could end a header: all control characters, and the separators of lines and paragraphs; and halves of surrogate
-# pairs, which are no text.
-_CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
+from workers.mail.headers import words
+from workers.mail.headers.texts import CannotBeWritten, refuse_controls
+
+__all__ = ["CannotBeWritten"]  # who writes to addresses need not know more of headers
+
 LONGEST = 320  # characters: 64 before the @, 255 after it (RFC 5321, 4.5.3.1)
 LONGEST_NAME = 200
-
-
-class CannotBeWritten(ValueError):
-    """This e-mail cannot be written, whenever it is tried; the message says why."""
+_LONGEST_LIST = 2_000  # characters
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_PARTS_OF_LIST = re.compile(r'(?:"(?:[^"\\]|\\.)*"|<[^<>]*>|[^,])+')
+_ENDS_AN_ADDRESS = re.compile(r"[\s<>]")  # also in quotes, where many servers and programs do not look for them
 
 
 def canonical(text: str) -> str:
@@ -31,10 +31,14 @@ def canonical(text: str) -> str:
     local, _, domain = text.rpartition("@")
     if not local.isprintable():
         raise CannotBeWritten(f"There is an invisible character before the @ of the address {text!r}.")
+    if words.BEGIN in local:  # of which some readers make another address
+        raise CannotBeWritten(f"{text!r} is no e-mail address: it has {words.BEGIN}, as encoded words begin.")
     try:
         validate_email(text if local.isascii() else f"{_in_ascii(local)}@{domain}")
     except ValidationError as error:
         raise CannotBeWritten(f"{text!r} is no e-mail address.") from error
+    if _ENDS_AN_ADDRESS.search(text):
+        raise CannotBeWritten(f"{text!r} is no e-mail address that a mail server takes: it has a space, < or >.")
     try:
         ascii_domain = domain if domain.isascii() else idna.encode(domain, uts46=True).decode()
     except idna.IDNAError as error:
@@ -51,19 +55,38 @@ def as_stored(text: str) -> str:
 
 
 def split(text: str) -> tuple[str, str]:
-    """Return name and canonical address of `Name <address>`, or of an address alone. Raises CannotBeWritten."""
+    """Return name and canonical address of `Name <address>`, or of an address alone. Raises CannotBeWritten.
+
+    A name is text, with any letters and signs, such as `Shop: Ltd`; it may be in quotes. Where it is encoded words, as
+    `email.utils.formataddr` writes them, these are decoded.
+    """
     refuse_controls(text, "the address")
-    if "<" not in text:
-        return "", canonical(text.strip())
-    (name, address), *others = getaddresses([text])
-    if not address or others or len(name) > LONGEST_NAME:
+    stripped = text.strip()
+    if not stripped.endswith(">") or len(stripped) > _LONGEST_LIST:
+        return "", canonical(stripped)
+    given, _, address = stripped[:-1].rpartition("<")
+    name = _name(given.strip())
+    if name is None or len(name) > LONGEST_NAME:
         raise CannotBeWritten(f"{text!r} is no e-mail address: write address, or Name <address>.")
+    refuse_controls(name, "the name of the address")
     return name, canonical(address)
+
+
+def split_list(text: str) -> list[tuple[str, str]]:
+    """Return names and canonical addresses of a list with commas. Raises CannotBeWritten."""
+    if len(text) > _LONGEST_LIST:
+        raise CannotBeWritten(f"A list of addresses has {_LONGEST_LIST} characters at most, but is {text[:100]!r}...")
+    return [split(part) for part in _PARTS_OF_LIST.findall(text) if part.strip()] or [split(text)]
 
 
 def from_address() -> str:
     """Return the bare address of DEFAULT_FROM_EMAIL, such as `Name <name@example.com>`. Raises CannotBeWritten."""
-    return _bare(settings.DEFAULT_FROM_EMAIL)
+    return sender()[1]
+
+
+def sender() -> tuple[str, str]:
+    """Return name and address of DEFAULT_FROM_EMAIL. Raises CannotBeWritten."""
+    return _sender(settings.DEFAULT_FROM_EMAIL)
 
 
 def redacted(text: str, address: str) -> str:
@@ -73,16 +96,28 @@ def redacted(text: str, address: str) -> str:
     return re.sub(re.escape(address), "<recipient>", text, flags=re.IGNORECASE)
 
 
-def refuse_controls(text: str, where: str) -> None:
-    """Raise CannotBeWritten if there is a line break or another control character, which could end a header."""
-    if any(category(character) in _CONTROLS for character in text):
-        raise CannotBeWritten(f"There is a line break or a control character in {where}: {text!r}.")
+def _name(given: str) -> str | None:
+    """Return the name that is meant, with single blanks; None where there seem to be several addresses."""
+    if found := _QUOTED.fullmatch(given):
+        name = re.sub(r"\\(.)", r"\1", found[1])
+    elif words.are_all(given):
+        name = words.decoded(given)
+    elif set(given) & set("<>@"):
+        return None
+    else:
+        name = given
+    return " ".join(filter(None, name.split(" ")))
 
 
 @lru_cache(maxsize=10)
-def _bare(sender: str) -> str:
-    refuse_controls(sender, "DEFAULT_FROM_EMAIL")
-    return canonical(parseaddr(sender)[1])
+def _sender(setting: str) -> tuple[str, str]:
+    refuse_controls(setting, "DEFAULT_FROM_EMAIL")
+    name, address = split(setting)
+    if not address.isascii():
+        raise CannotBeWritten(
+            f"{address!r} has letters beyond ASCII before the @: most mail servers take no e-mail from such an address."
+        )
+    return name, address
 
 
 def _in_ascii(local: str) -> str:

@@ -73,7 +73,7 @@ def unknown_is_what_cannot_be_in_flight(**_kwargs: Any) -> list[CheckMessage]:
 
 @register
 def from_address_is_an_address(**_kwargs: Any) -> list[CheckMessage]:
-    """weir.E009: DEFAULT_FROM_EMAIL must be an address."""
+    """weir.E009: DEFAULT_FROM_EMAIL must be an address that mail servers take."""
     try:
         from_address()
     except CannotBeWritten as error:

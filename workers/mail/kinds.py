@@ -31,16 +31,17 @@ class Attachment(NamedTuple):
 
     name: str
     content: bytes
-    content_type: str = "application/octet-stream"
+    content_type: str = "application/octet-stream"  # with parameters, if need be: text/calendar; method=REQUEST
     content_id: str = ""  # makes it part of the HTML, as <img src="cid:CONTENT_ID">
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What an e-mail says. The text and the HTML say the same.
+    """What an e-mail says. The text and the HTML say the same. All of it is text as people read it: nothing is decoded.
 
     `headers` are such as Reply-To, or From: another name and address than DEFAULT_FROM_EMAIL's, which stays the one
-    that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): it must accept a POST.
+    that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a
+    POST.
     """
 
     subject: str

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, cast
 import django
 from django.core.mail import EmailMultiAlternatives
 
+from workers.mail.headers import lines, reading
+
 # What an API takes from a field instead of from the headers, or must write itself. Cc and Bcc would add recipients.
 _OF_ITS_OWN = frozenset(
     {"subject", "from", "to", "cc", "bcc", "reply-to", "mime-version", "content-type", "content-transfer-encoding"}
@@ -59,21 +61,22 @@ class Message:
         return message_from_bytes(self.content, policy=_AS_WRITTEN)
 
     def parts(self) -> Parts:
-        """Return its headers and parts for an API that needs them one by one."""
+        """Return its headers and parts for an API that needs them one by one. Raises texts.CannotBeWritten."""
         parsed = self.parsed()
+        headers = [(name, str(value)) for name, value in parsed.raw_items()]
         leaves = [*_leaves(parsed)]
         text, html = (next((leaf for leaf in leaves if leaf.is_body(kind)), None) for kind in ("plain", "html"))
         others = [leaf for leaf in leaves if leaf is not text and leaf is not html]
         forms = [leaf for leaf in others if leaf.is_further_form]
         return Parts(
-            sender=", ".join(_addresses(parsed, "From")),
-            reply_to=_addresses(parsed, "Reply-To"),
-            subject=str(parsed.get("Subject", "")),
+            sender=", ".join(_addresses(headers, "From")),
+            reply_to=_addresses(headers, "Reply-To"),
+            subject=next((reading.text(value, name) for name, value in headers if name.lower() == "subject"), ""),
             text=_text(text.part) if text else None,
             html=_text(html.part) if html else None,
             alternatives=[(_text(leaf.part), leaf.content_type) for leaf in forms],
             attachments=[_attachment(leaf) for leaf in others if leaf not in forms],
-            headers={name: str(value) for name, value in parsed.items() if name.lower() not in _OF_ITS_OWN},
+            headers={name: reading.text(value, name) for name, value in headers if name.lower() not in _OF_ITS_OWN},
         )
 
     def as_django(self) -> EmailMultiAlternatives:
@@ -149,10 +152,10 @@ def _leaves(part: MIMEPart, above: str = "") -> Iterator[_Leaf]:
         yield from _leaves(below, content_type)
 
 
-def _addresses(parsed: ParsedMessage, header: str) -> list[str]:
+def _addresses(headers: list[tuple[str, str]], header: str) -> list[str]:
     """Return the addresses of a header, with their names quoted where they must be."""
-    found = parsed[header]
-    return [str(address) for address in found.addresses] if found else []
+    values = (value for name, value in headers if name.lower() == header.lower())
+    return [lines.mailbox(*found) for value in values for found in reading.mailboxes(value, header)]
 
 
 def _text(part: MIMEPart) -> str:
@@ -165,10 +168,12 @@ def _attachment(leaf: _Leaf) -> Attachment:
     content = part.get_payload(decode=True)
     if not isinstance(content, bytes):  # an attached e-mail, which is parsed, too
         content = b"".join(below.as_bytes() for below in part.iter_parts())
-    name = str(part.get("Content-ID", "")).strip().removeprefix("<").removesuffix(">")
+    headers = {name.lower(): str(value) for name, value in part.raw_items()}
+    name = reading.text(headers.get("content-id", ""), "Content-ID").removeprefix("<").removesuffix(">")
     # Python's add_related calls an attachment what has a filename, but its place says that the HTML shows it.
     is_shown = leaf.disposition != "attachment" or leaf.above == "multipart/related"
-    return Attachment(part, part.get_filename(), content, leaf.content_type, name if is_shown else "")
+    filename = reading.file_name(headers.get("content-disposition", "")) or None
+    return Attachment(part, filename, content, leaf.content_type, name if is_shown else "")
 
 
 def _attach(message: _Written, attachment: Attachment) -> None:
@@ -182,7 +187,8 @@ def _attach(message: _Written, attachment: Attachment) -> None:
 def _inline_part(attachment: Attachment) -> MIMEPart:
     part = deepcopy(attachment.part)
     del part["Content-Disposition"]
-    _call_inline(part, attachment)
+    name = lines.file_name(attachment.filename) if attachment.filename else []
+    part["Content-Disposition"] = "; ".join(["inline", *name])
     return part
 
 
@@ -191,10 +197,6 @@ def _inline_mime(attachment: Attachment) -> MIMEBase:
     mime.set_payload(attachment.content)
     encoders.encode_base64(mime)
     mime["Content-ID"] = f"<{attachment.content_id}>"
-    _call_inline(mime, attachment)
-    return mime
-
-
-def _call_inline(part: MIMEPart | MIMEBase, attachment: Attachment) -> None:
     name = {"filename": attachment.filename} if attachment.filename else {}
-    part.add_header("Content-Disposition", "inline", **name)
+    mime.add_header("Content-Disposition", "inline", **name)
+    return mime

@@ -2,69 +2,26 @@
 
 import hashlib
 import re
-from base64 import encodebytes
-from collections.abc import Iterator
-from datetime import datetime
-from email import message_from_bytes
-from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import EmailPolicy
-from email.utils import format_datetime, parseaddr
-from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 from uuid import uuid4
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.utils import timezone, translation
+from django.utils import translation
 
 from workers.mail import kinds
-from workers.mail.addresses import CannotBeWritten, canonical, from_address, refuse_controls
-from workers.mail.kinds import Attachment, Content
+from workers.mail.addresses import CannotBeWritten, canonical, from_address
+from workers.mail.kinds import Content
 from workers.mail.models import Email
+from workers.mail.writing import fields
+from workers.mail.writing.attachments import attach
+from workers.mail.writing.policy import POLICY
 
-_LONGEST_WORD = 60  # characters in a header that Python folds well
-_LONGEST_LINE = 998  # RFC 5322, 2.1.1
-_LONGEST_FOLDED = 78  # likewise
 _NOT_IN_MESSAGE_ID = re.compile(r"[^A-Za-z0-9_-]")  # more would be allowed (RFC 5322, 3.2.3)
-_HEADER_NAME = re.compile(r"[!-9;-~]+")  # RFC 5322, 3.6.8
-# Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.
-_OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
-_MADE_OF_PARTS = frozenset({"message", "multipart"})  # types that must not be in base64 (RFC 2046, 5.1 and 5.2)
-_LINE_END = re.compile(rb"\r\n|\r|\n")
+_NOT_IN_7BIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # NUL (RFC 2045, 2.7), and what a server may take away
+_HALVES = re.compile("[\ud800-\udfff]")
 _LONGEST_SUBJECT: int = Email._meta.get_field("subject").max_length or 0  # noqa: SLF001  documented, in spite of its name
-
-
-class _Policy(EmailPolicy):
-    """In seven bits, which each relay takes: what was written once is never written anew for one that takes no more.
-
-    Python breaks a long word of ASCII, such as the URL of List-Unsubscribe or a Message-ID, into encoded words, which
-    nobody decodes there: a header with such a word is not folded.
-    """
-
-    def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:
-        """Keep a header that fits one line: Python would parse it, and write the same, in ten times the time."""
-        text = str(value)
-        fits = text.isascii() and text.isprintable() and len(name) + len(text) + 2 <= _LONGEST_FOLDED
-        if fits and not name.lower().startswith("content-"):  # of these, Python adds parameters
-            return name, text
-        return super().header_store_parse(name, value)
-
-    def fold(self, name: str, value: str) -> str:
-        """Return the header with its lines ended."""
-        is_long = any(len(word) > _LONGEST_WORD for word in value.split())
-        if is_long and value.isascii() and len(name) + len(value) + 2 <= _LONGEST_LINE:
-            return f"{name}: {value}{self.linesep}"
-        folded: str = super().fold(name, value)
-        return folded
-
-    def fold_binary(self, name: str, value: str) -> bytes:
-        """Return the header as bytes."""
-        return self.fold(name, value).encode("utf-8" if self.utf8 else "ascii")
-
-
-# The headers of an attached e-mail stay as they are: they may be signed.
-_POLICY = _Policy(linesep="\r\n", cte_type="7bit", refold_source="none")
 
 
 class Rendered(NamedTuple):
@@ -93,7 +50,7 @@ def render(email: Email) -> Rendered:
         with translation.override(email.language or None):
             content = kinds.get(email.kind)(**email.context)
         message = _message(email, recipient, content)
-        return Rendered(recipient, message.as_bytes(), content.subject[:_LONGEST_SUBJECT])
+        return Rendered(recipient, message.as_bytes(), str(content.subject)[:_LONGEST_SUBJECT])
     except (CannotBeWritten, OperationalError, InterfaceError):
         raise
     except kinds.UnknownKind as error:
@@ -128,85 +85,21 @@ def message_id(kind: str, key: str) -> str:
 
 
 def _message(email: Email, recipient: str, content: Content) -> EmailMessage:
-    refuse_controls(content.subject, "the subject")
-    message = EmailMessage(_POLICY if recipient.isascii() else _POLICY.clone(utf8=True))
-    for name, value in _headers(email, content):
-        refuse_controls(value, f"the header {name}")
-        message[name] = value
-    local, _, domain = recipient.rpartition("@")
-    message["To"] = Address(email.recipient_name, local, domain)
-    message.set_content(content.text)
+    message = EmailMessage(POLICY)
+    for name, line in fields.of(email, recipient, content):
+        message[name] = line
+    message.set_content(content.text, cte=_encoding(content.text))
     if content.html:
-        message.add_alternative(content.html, subtype="html")
+        message.add_alternative(content.html, subtype="html", cte=_encoding(content.html))
         html = cast("EmailMessage", message.get_payload(1))
     for attachment in content.attachments:
-        if attachment.content_id and content.html:
-            _attach(html, attachment, inline=True)
-        else:
-            _attach(message, attachment, inline=False)
+        is_shown = bool(attachment.content_id and content.html)
+        attach(html if is_shown else message, attachment, inline=is_shown)
     return message
 
 
-def _headers(email: Email, content: Content) -> Iterator[tuple[str, str]]:
-    own = {name.lower(): name for name in content.headers}
-    for lower, name in own.items():
-        if lower in _OURS or lower.startswith("content-") or not _HEADER_NAME.fullmatch(name):
-            raise CannotBeWritten(f"A kind of e-mail cannot set the header {name!r}.")
-    if "from" not in own:
-        yield "From", _named(settings.DEFAULT_FROM_EMAIL, from_address())
-    yield "Subject", content.subject
-    yield "Date", format_datetime(_date(email))
-    yield "Message-ID", email.message_id
-    yield "Auto-Submitted", "auto-generated"  # RFC 3834: nobody's holiday notice need answer
-    if content.unsubscribe_url:
-        yield "List-Unsubscribe", f"<{content.unsubscribe_url}>"
-        yield "List-Unsubscribe-Post", "List-Unsubscribe=One-Click"
-    yield from content.headers.items()
-
-
-@lru_cache(maxsize=10)
-def _named(sender: str, address: str) -> str:
-    name, _ = parseaddr(sender)
-    return str(Address(display_name=name, addr_spec=address))
-
-
-def _date(email: Email) -> datetime:
-    """Return when it is sent, as far as that is known: an e-mail of last week looks strange today."""
-    now = timezone.now()
-    return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
-
-
-def _attach(message: EmailMessage, attachment: Attachment, *, inline: bool) -> None:
-    refuse_controls(attachment.name, "the name of an attachment")
-    options: dict[str, Any] = {"filename": attachment.name}
-    if inline:
-        refuse_controls(attachment.content_id, "the id of an attachment")
-        options["cid"] = f"<{attachment.content_id}>"
-    attach = message.add_related if inline else message.add_attachment
-    main, _, sub = attachment.content_type.partition("/")
-    if main.lower() not in _MADE_OF_PARTS:
-        attach(attachment.content, main, sub, **options)
-    elif sub.lower() == "rfc822":
-        attach(_attached(attachment), cte="7bit", **options)
-    else:
-        raise CannotBeWritten(
-            f"{attachment.name!r} cannot be attached as {attachment.content_type}: give an e-mail the type "
-            f"message/rfc822, and any other file application/octet-stream."
-        )
-
-
-def _attached(attachment: Attachment) -> EmailMessage:
-    """Return an attached e-mail in seven bits. Its parts may be in base64, but not the whole (RFC 2046, 5.2.1)."""
-    email = cast("EmailMessage", message_from_bytes(_LINE_END.sub(b"\r\n", attachment.content), policy=_POLICY))
-    if not email.keys():
-        raise CannotBeWritten(
-            f"{attachment.name!r} has no headers, so it is no e-mail: give it the type application/octet-stream."
-        )
-    for part in email.walk():
-        text = part.get_payload()
-        if isinstance(text, str) and not (text.isascii() and max(map(len, text.split("\r\n"))) <= _LONGEST_LINE):
-            encoded = encodebytes(cast("bytes", part.get_payload(decode=True))).decode()
-            del part["Content-Transfer-Encoding"]
-            part["Content-Transfer-Encoding"] = "base64"
-            part.set_payload(encoded)
-    return email
+def _encoding(text: str) -> str | None:
+    """Return how a text must be encoded; None where Python sees that by its letters and the length of its lines."""
+    if _HALVES.search(text):
+        raise CannotBeWritten("There is half of a surrogate pair in a text, which is no letter.")
+    return "quoted-printable" if _NOT_IN_7BIT.search(text) else None

@@ -82,6 +82,8 @@ def test_the_settings_as_they_come_are_in_order() -> None:
         ("DEFAULT_FROM_EMAIL", "the shop", "weir.E009", "no e-mail address"),
         ("DEFAULT_FROM_EMAIL", "shop@example.com\nBcc: all@example.com", "weir.E009", "line break"),
         ("DEFAULT_FROM_EMAIL", "shop@\N{SNOWMAN}.example", "weir.E009", "Codepoint"),
+        ("DEFAULT_FROM_EMAIL", "j\N{LATIN SMALL LETTER O WITH DIAERESIS}rg@shop.example", "weir.E009", "beyond ASCII"),
+        ("DEFAULT_FROM_EMAIL", "=?utf-8?q?Shop=0D=0ABcc:?= <a@shop.example>", "weir.E009", "control character"),
         ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\r\nX-Other: 1", "weir.E013", r"1.0\r\nX"),
         ("WEIR_FETCH_USER_AGENT", "ShopBot/1.0\x7f", "weir.E013", r"\x7f"),
         ("WEIR_FETCH_USER_AGENT", "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cherBot/1.0", "weir.E013", r"\xfc"),

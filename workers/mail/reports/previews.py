@@ -7,6 +7,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from workers.mail import rendering
+from workers.mail.headers import reading
 from workers.mail.models import Email, Rendering
 from workers.mail.phases import State
 
@@ -69,7 +70,7 @@ def read(content: bytes, *, is_stored: bool) -> Preview:
     text, html = (message.get_body((kind,)) for kind in ("plain", "html"))
     return Preview(
         content=content,
-        headers=tuple((name, str(value)) for name, value in message.items()),
+        headers=tuple((name, reading.shown(str(value))) for name, value in message.raw_items()),
         text=text.get_content() if text else "",
         html=_with_pictures(html.get_content(), message) if html else "",
         attachments=tuple(_part(part) for part in message.iter_attachments()),

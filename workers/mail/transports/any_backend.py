@@ -8,9 +8,10 @@ import structlog
 from django.core.mail import EmailMessage
 from django.core.mail.backends.base import BaseEmailBackend
 
+from workers.mail.headers.texts import CannotBeWritten
 from workers.mail.message import Message
 from workers.mail.phases import Phase
-from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, RelayRefuses, Unreachable
+from workers.mail.transports.base import Accepted, BrokenOff, OutcomeUnknown, Refused, RelayRefuses, Unreachable
 from workers.mail.transports.foreign_errors import reason, verdict
 
 log = structlog.get_logger(__name__)
@@ -49,7 +50,10 @@ class AnyBackend:
 
     def submit(self, message: Message, begin: Callable[[], None]) -> Accepted:
         """Hand the e-mail to the backend; see `base.Transport`."""
-        written = message.as_django()
+        try:
+            written = message.as_django()
+        except CannotBeWritten as error:
+            raise Refused(str(error), Phase.NOT_BEGUN, is_permanent=True) from error
         try:
             self._ask_whether_connected()
             begin()

@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 from pydantic import SecretStr
 
+from workers.mail.headers.texts import CannotBeWritten
 from workers.mail.message import LONGEST_KEY, Attachment, Message
 from workers.mail.phases import Phase
 from workers.mail.transports.base import Accepted, OutcomeUnknown, Refused, RelayRefuses
@@ -73,7 +74,10 @@ class Resend:
             "Idempotency-Key": key,
             "User-Agent": "Weir",  # requests without one are refused
         }
-        body = json.dumps(_request(message)).encode()
+        try:
+            body = json.dumps(_request(message)).encode()
+        except CannotBeWritten as error:
+            raise Refused(str(error), Phase.NOT_BEGUN, is_permanent=True) from error
         timeout_s = settings.WEIR_MAIL_REPLY_TIMEOUT
         reply = self._connection.post(PATH, headers, body, begin, reply_timeout_s=timeout_s)
         try:

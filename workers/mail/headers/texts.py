@@ -1,0 +1,17 @@
+"""What must not be in a text that stands in a header, whoever gives it and whatever way it takes."""
+
+import re
+
+# What could end a header: all control characters, and the separators of lines and paragraphs; and halves of surrogate
+# pairs, which are no text.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class CannotBeWritten(ValueError):
+    """This e-mail cannot be written, whenever it is tried; the message says why."""
+
+
+def refuse_controls(text: str, where: str) -> None:
+    """Raise CannotBeWritten if there is a line break or another control character, which could end a header."""
+    if _CONTROLS.search(text):
+        raise CannotBeWritten(f"There is a line break or a control character in {where}: {text!r}.")

@@ -1,0 +1,78 @@
+"""Encoded words (RFC 2047): text of any letters, in ASCII.
+
+Python's e-mail package is not asked for them: its versions write some texts otherwise than they were meant, and decode
+what a text has by chance, or what somebody has put there, such as `=?utf-8?q?=0D=0ABcc:...?=` (cpython#121650, #128110,
+#144156).
+"""
+
+import re
+from binascii import a2b_base64, a2b_qp, b2a_base64
+from collections.abc import Callable
+from string import ascii_letters, digits
+
+LONGEST = 75  # RFC 2047, 2
+BEGIN, END = "=?", "?="
+_AROUND = len("=?utf-8?q??=")
+_LEAST_ROOM = 32  # which one letter needs, in any alphabet
+_WORTH_READING = 4  # characters more, as a person can read what is not in base64
+_AS_THEY_ARE = frozenset(f"{ascii_letters}{digits}!*+-/")  # also in a name (RFC 2047, 5 (3))
+_WORD = r"=\?([!#-'*+\-0-9A-Z^_`a-z{|}~]+)\?([BQbq])\?([!->@-~]*)\?="
+_ONE = re.compile(_WORD)
+_SOME = re.compile(rf"(?<!\S){_WORD}(?:\s+{_WORD})*(?!\S)")
+
+
+def encoded(text: str, room: int = LONGEST) -> list[str]:
+    """Return words that mean this text, exactly: what separates them means nothing. The first has `room` characters."""
+    in_q = {letter: _in_q(letter) for letter in set(text)}
+    size = len(text.encode())
+    if sum(len(in_q[letter]) for letter in text) <= (size + 2) // 3 * 4 + _WORTH_READING:
+        pieces = _pieces(text, room, lambda letter: len(in_q[letter]), lambda within: within)
+        return [f"=?utf-8?q?{''.join(in_q[letter] for letter in piece)}?=" for piece in pieces]
+    pieces = _pieces(text, room, lambda letter: len(letter.encode()), lambda within: within // 4 * 3)
+    return [f"=?utf-8?b?{b2a_base64(piece.encode(), newline=False).decode()}?=" for piece in pieces]
+
+
+def decoded(text: str) -> str:
+    """Return the text with its encoded words decoded; what cannot be, stays as it is."""
+    return _SOME.sub(lambda found: "".join(map(_decoded, _ONE.finditer(found[0]))), text) if BEGIN in text else text
+
+
+def could_be_there(text: str) -> bool:
+    """Tell whether somebody may find an encoded word, also one who takes blanks for a part of it."""
+    return 0 <= text.find(BEGIN) < text.rfind(END)
+
+
+def has_one(text: str) -> bool:
+    """Tell whether there is an encoded word, also within a word."""
+    return _ONE.search(text) is not None
+
+
+def are_all(text: str) -> bool:
+    """Tell whether there is nothing but encoded words."""
+    return _SOME.fullmatch(text) is not None
+
+
+def _in_q(letter: str) -> str:
+    if letter in _AS_THEY_ARE:
+        return letter
+    return "_" if letter == " " else "".join(f"={byte:02X}" for byte in letter.encode())
+
+
+def _pieces(text: str, room: int, size: Callable[[str], int], fitting: Callable[[int], int]) -> list[str]:
+    """Cut the text between letters, so that each piece fits into a word."""
+    pieces, begin, taken = [], 0, 0
+    most = fitting(max(room, _LEAST_ROOM) - _AROUND)
+    for place, letter in enumerate(text):
+        taken += size(letter)
+        if taken > most:
+            pieces.append(text[begin:place])
+            begin, taken, most = place, size(letter), fitting(LONGEST - _AROUND)
+    return [*pieces, text[begin:]]
+
+
+def _decoded(word: re.Match[str]) -> str:
+    charset, encoding, content = word[1].partition("*")[0], word[2].lower(), word[3].encode()
+    try:
+        return (a2b_qp(content, header=True) if encoding == "q" else a2b_base64(content)).decode(charset, "replace")
+    except (LookupError, ValueError):  # a charset that nobody knows, or one that is none
+        return word[0]

@@ -1,0 +1,137 @@
+"""The headers of an e-mail: those that Weir writes, and what a kind of e-mail may add."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from email.utils import format_datetime
+
+from django.utils import timezone
+
+from workers.mail import addresses
+from workers.mail.headers import lines, words
+from workers.mail.headers.lines import Line
+from workers.mail.headers.texts import CannotBeWritten, refuse_controls
+from workers.mail.kinds import Content
+from workers.mail.models import Email
+
+_NAME = re.compile(r"[!-9;-~]{1,76}")  # RFC 5322, 3.6.8; longer ones would leave no room on their line
+# Those that Weir writes. Cc and Bcc would name recipients of whom there is no row.
+_OURS = frozenset({"to", "cc", "bcc", "subject", "date", "message-id", "mime-version", "auto-submitted", "return-path"})
+_OURS_BEGIN = ("content-", "resent-")
+_OF_UNSUBSCRIBING = frozenset({"list-unsubscribe", "list-unsubscribe-post"})
+_OF_ONE_ADDRESS = frozenset({"from", "sender"})
+_MESSAGE_ID = re.compile(r"<[!-;=?-~]{3,250}>")  # of the longest ones, three have room
+_LONGEST_REFERENCES = 998  # characters, with the name (RFC 5537, 3.4.4)
+_HTTPS = re.compile(  # RFC 3986
+    r"https://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#](?:[\w.~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-f]{2})*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_LONGEST_URL = 900
+
+
+def of(email: Email, recipient: str, content: Content) -> Iterator[tuple[str, Line]]:
+    """Yield the headers, as they are transmitted. Raises CannotBeWritten."""
+    own = _own(content.headers)
+    subject = str(content.subject)  # which may be one that is translated later
+    refuse_controls(subject, "the subject")
+    if "from" not in own:
+        yield "From", lines.mailboxes("From", [addresses.sender()])
+    yield "Subject", lines.text("Subject", subject)
+    yield "Date", lines.text("Date", format_datetime(_date(email)))
+    yield "Message-ID", lines.structured("Message-ID", email.message_id)
+    yield "Auto-Submitted", Line("auto-generated")  # RFC 3834: nobody's holiday notice need answer
+    if content.unsubscribe_url:
+        yield from _unsubscribing(content.unsubscribe_url, own)
+    for lower, name in own.items():
+        yield name, _written(lower, name, str(content.headers[name]))
+    refuse_controls(email.recipient_name, "the recipient's name")
+    yield "To", lines.mailboxes("To", [(email.recipient_name, recipient)])
+
+
+def _own(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the kind's own headers, by these in lower case."""
+    own: dict[str, str] = {}
+    for name in headers:
+        lower = name.lower()
+        if lower in _OURS or lower.startswith(_OURS_BEGIN) or not _NAME.fullmatch(name):
+            raise CannotBeWritten(f"A kind of e-mail cannot set the header {name!r}.")
+        if lower in own:
+            raise CannotBeWritten(f"A kind of e-mail has set the header {name!r} twice.")
+        own[lower] = name
+    return own
+
+
+def _written(lower: str, name: str, value: str) -> Line:
+    refuse_controls(value, f"the header {name}")
+    return _WAYS.get(lower, lines.structured if lower.startswith("list-") else lines.text)(name, value)
+
+
+def _mailboxes(name: str, value: str) -> Line:
+    is_list = name.lower() not in _OF_ONE_ADDRESS
+    try:
+        return lines.mailboxes(name, addresses.split_list(value) if is_list else [addresses.split(value)])
+    except CannotBeWritten as error:
+        raise CannotBeWritten(f"The header {name}: {error}") from error
+
+
+def _list_id(name: str, value: str) -> Line:
+    """Return the id of a list, which may have a name before it (RFC 2919)."""
+    called, _, identity = value.strip().removesuffix(">").rpartition("<")
+    if not called or not value.strip().endswith(">"):
+        return lines.structured(name, value)
+    lines.structured(name, identity)  # which may have no letters that a name may have
+    return lines.mailboxes(name, [(called.strip().strip('"'), identity)])
+
+
+def _message_ids(name: str, value: str) -> Line:
+    """Return those that are e-mails' ids: of many the first and the last ones, as mail programs do.
+
+    Whoever answers a customer has them from the customer's mail program: what is none means nothing (RFC 5322, 4.5.4).
+    """
+    found = [each for each in _MESSAGE_ID.findall(value) if "@" in each and not words.has_one(each)]
+    if not found:
+        raise CannotBeWritten(f"The header {name} has Message-IDs, such as <17@example.com>, but is {value!r}.")
+    first, *others = found
+    kept: list[str] = []
+    left = _LONGEST_REFERENCES - len(f"{name}: {first}")
+    for each in reversed(others):
+        left -= len(each) + 1
+        if left < 0:
+            break
+        kept.append(each)
+    return lines.structured(name, " ".join([first, *reversed(kept)]))
+
+
+def _unsubscribing(url: str, own: Mapping[str, str]) -> Iterator[tuple[str, Line]]:
+    """Yield what mail programs make a button of (RFC 8058)."""
+    refuse_controls(url, "the header List-Unsubscribe")
+    if found := _OF_UNSUBSCRIBING & own.keys():
+        raise CannotBeWritten(f"An unsubscribe_url makes a header {own[min(found)]}: leave out the kind's own.")
+    if not _HTTPS.fullmatch(url) or len(url) > _LONGEST_URL or words.has_one(url):
+        raise CannotBeWritten(
+            f"An unsubscribe_url is an https URL of {_LONGEST_URL} ASCII characters at most (RFC 8058), not {url!r}."
+        )
+    yield "List-Unsubscribe", lines.structured("List-Unsubscribe", f"<{url}>")
+    yield "List-Unsubscribe-Post", Line("List-Unsubscribe=One-Click")
+
+
+def _date(email: Email) -> datetime:
+    """Return when it is sent, as far as that is known: an e-mail of last week looks strange today."""
+    now = timezone.now()
+    return max(now, email.next_attempt_at) if isinstance(email.next_attempt_at, datetime) else now  # else the default
+
+
+# What is neither text nor, as all of List-*, without a name in it.
+_WAYS: dict[str, Callable[[str, str], Line]] = {
+    "from": _mailboxes,
+    "sender": _mailboxes,
+    "reply-to": _mailboxes,
+    "errors-to": _mailboxes,
+    "disposition-notification-to": _mailboxes,
+    "return-receipt-to": _mailboxes,
+    "mail-followup-to": _mailboxes,
+    "mail-reply-to": _mailboxes,
+    "references": _message_ids,
+    "in-reply-to": _message_ids,
+    "list-id": _list_id,
+}

@@ -1,0 +1,33 @@
+"""How Python's e-mail package writes what Weir has given it."""
+
+from email.policy import EmailPolicy
+from typing import Any
+
+from workers.mail.headers.lines import Line
+
+
+class _Policy(EmailPolicy):
+    """In seven bits, which each relay takes: what was written once is never written anew for one that takes no more.
+
+    A header that is written already stays what it is. Python writes those that tell the types of texts, and of an
+    attached e-mail those that are not ASCII.
+    """
+
+    def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:
+        """Keep what is written already."""
+        return (name, value) if isinstance(value, Line) else super().header_store_parse(name, value)
+
+    def fold(self, name: str, value: str) -> str:
+        """Return the header with its lines ended."""
+        if isinstance(value, Line):
+            return f"{name}: {value}{self.linesep}"
+        folded: str = super().fold(name, value)
+        return folded
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        """Return the header as bytes: an address may have letters beyond ASCII (RFC 6532)."""
+        return self.fold(name, value).encode()
+
+
+# The headers of an attached e-mail stay as they are: they may be signed.
+POLICY = _Policy(linesep="\r\n", cte_type="7bit", refold_source="none")
