@@ -1,5 +1,6 @@
 """Headers of each kind, to the byte; and what stands in none, with the reason."""
 
+import base64
 import json
 import re
 from email.utils import formataddr
@@ -492,3 +493,44 @@ def test_the_sender_comes_as_the_setting_says(sender: str, written: str, setting
     """With all of its name."""
     settings.DEFAULT_FROM_EMAIL = sender
     assert header("From") == written
+
+
+ATTACHED = [
+    b"Subject: \xff =?utf-8?q?a=0D=0ABcc:_x@z.example?= " + b"word " * 30,
+    b"Subject: a\x0cBcc: x@z.example",
+    b"Subject: a\x1cBcc: x@z.example\x00",
+    b"From: \xff\xfe <a@b.example>, =?utf-8?q?=0D=0ABcc:_y?= <c@d.example>",
+    b'Content-Disposition: attachment; filename="\xc3\xbc=?utf-8?q?=0D=0ABcc:_y?="',
+]
+
+
+@pytest.mark.parametrize("line", ATTACHED)
+def test_nothing_is_added_to_an_attached_email(line: bytes) -> None:
+    """Its headers are not decoded; what cannot be transmitted in them is encoded."""
+    file = Attachment("x.eml", line + b"\r\nX-Next: 1\r\n\r\nHello\x00\r\n", "message/rfc822")
+    *_, (_, came) = mail_reader.leaves(content_of(attachments=[file]))
+    inner = mail_reader.read(came)
+    assert [name for name, _ in inner.headers] == [
+        line.partition(b":")[0].decode(), "X-Next", "Content-Transfer-Encoding"
+    ]  # fmt: skip
+    assert inner.headers[0][1].isascii()
+    assert base64.b64decode(inner.body) == b"Hello\x00\r\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        (
+            "Jörg Müller <a@b.example>, Käthe <c@d.example>",
+            "=?utf-8?q?J=C3=B6rg_M=C3=BCller?= <a@b.example>, =?utf-8?q?K=C3=A4the?= <c@d.example>",
+        ),
+        ("Grüße aus Köln", "=?utf-8?q?Gr=C3=BC=C3=9Fe?= aus =?utf-8?q?K=C3=B6ln?="),
+        ('attachment; filename="der Käse"', 'attachment; filename="der =?utf-8?q?K=C3=A4se?="'),
+    ],
+)
+def test_letters_of_an_attached_email_come_as_letters(given: str, written: str) -> None:
+    """They are in UTF-8, as today's mail programs write them, or in ISO 8859-1."""
+    for charset in ("utf-8", "iso-8859-1"):
+        file = Attachment("x.eml", f"X-Tag: {given}\r\n\r\nHello\r\n".encode(charset), "message/rfc822")
+        *_, (_, came) = mail_reader.leaves(content_of(attachments=[file]))
+        assert mail_reader.read(came).get("X-Tag") == written

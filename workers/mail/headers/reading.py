@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 from workers.mail.headers import words
 from workers.mail.headers.texts import refuse_controls
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(rf'(?P<quoted>{_QUOTED})|<(?P<address>(?:{_QUOTED}|[^">])*)>|(?P<comma>,)|(?P<word>[^\s,<"]+|.)')
+_QUOTED = r'"(?:[^"\\]|\\.)*"?'  # also without its end, which nobody looks for again then
+_TOKEN = re.compile(rf'(?P<quoted>{_QUOTED})|<(?P<address>[^<>]*)>|(?P<comma>,)|(?P<word>[^\s,<"]+|.)')
 _PARAMETER = re.compile(rf';\s*(?P<name>[^\s=;"]+)\s*=\s*(?P<value>{_QUOTED}|[^\s;"]*)')
 _SECTION = re.compile(r"filename(?:\*(?P<number>\d{1,4}))?(?P<is_encoded>\*)?", re.IGNORECASE)
 

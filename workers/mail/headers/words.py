@@ -18,6 +18,8 @@ _WORTH_READING = 4  # characters more, as a person can read what is not in base6
 _AS_THEY_ARE = frozenset(f"{ascii_letters}{digits}!*+-/")  # also in a name (RFC 2047, 5 (3))
 _WORD = r"=\?([!#-'*+\-0-9A-Z^_`a-z{|}~]+)\?([BQbq])\?([!->@-~]*)\?="
 _ONE = re.compile(_WORD)
+_SIGNS = re.compile(r'([ \t\r\n"(),:;<=>@\[\]\\]+)')  # between words, in headers of any grammar
+_NOT_ASCII = re.compile(r"[^\t\r\n -~]")
 _SOME = re.compile(rf"(?<!\S){_WORD}(?:\s+{_WORD})*(?!\S)")
 
 
@@ -37,6 +39,32 @@ def decoded(text: str) -> str:
     return _SOME.sub(lambda found: "".join(map(_decoded, _ONE.finditer(found[0]))), text) if BEGIN in text else text
 
 
+def in_ascii(value: str) -> str:
+    """Return a header of somebody else's with those of its words encoded that are not ASCII; the others stay.
+
+    Bytes are taken for UTF-8 where they can be that, and else for ISO 8859-1. Nothing is decoded.
+    """
+    given = value.encode("ascii", "surrogateescape")
+    try:
+        text = given.decode()
+    except UnicodeDecodeError:
+        text = given.decode("iso-8859-1")
+    if not _NOT_ASCII.search(text):
+        return text
+    parts = ["", *_SIGNS.split(text)]  # signs and words, in turn
+    said: list[str] = []
+    held: list[str] = []  # words that are encoded together: blanks between encoded ones mean nothing
+    for sign, word in zip(parts[::2], parts[1::2], strict=True):
+        is_encoded = _NOT_ASCII.search(word) is not None
+        if held and not (is_encoded and sign.isspace()):
+            said.append(_together(held))
+            held = []
+        if not held:
+            said.append(sign)
+        (held if is_encoded else said).append(word)
+    return "".join([*said, _together(held)])
+
+
 def could_be_there(text: str) -> bool:
     """Tell whether somebody may find an encoded word, also one who takes blanks for a part of it."""
     return 0 <= text.find(BEGIN) < text.rfind(END)
@@ -50,6 +78,10 @@ def has_one(text: str) -> bool:
 def are_all(text: str) -> bool:
     """Tell whether there is nothing but encoded words."""
     return _SOME.fullmatch(text) is not None
+
+
+def _together(several: list[str]) -> str:
+    return "\r\n ".join(encoded(" ".join(several))) if several else ""
 
 
 def _in_q(letter: str) -> str:

@@ -79,9 +79,14 @@ def _attached(attachment: Attachment) -> EmailMessage:
         )
     for part in email.walk():
         text = part.get_payload()
-        if isinstance(text, str) and not (text.isascii() and max(map(len, text.split("\r\n"))) <= lines.LONGEST_LINE):
+        if isinstance(text, str) and not _is_seven_bits(text):
             encoded = encodebytes(cast("bytes", part.get_payload(decode=True))).decode()
             del part["Content-Transfer-Encoding"]
             part["Content-Transfer-Encoding"] = "base64"
             part.set_payload(encoded)
     return email
+
+
+def _is_seven_bits(text: str) -> bool:
+    """Tell whether it can be transmitted as it is (RFC 2045, 2.7)."""
+    return text.isascii() and "\x00" not in text and max(map(len, text.split("\r\n"))) <= lines.LONGEST_LINE

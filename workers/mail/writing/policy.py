@@ -3,14 +3,15 @@
 from email.policy import EmailPolicy
 from typing import Any
 
+from workers.mail.headers import words
 from workers.mail.headers.lines import Line
 
 
 class _Policy(EmailPolicy):
     """In seven bits, which each relay takes: what was written once is never written anew for one that takes no more.
 
-    A header that is written already stays what it is. Python writes those that tell the types of texts, and of an
-    attached e-mail those that are not ASCII.
+    A header that is written already stays what it is, and so does one of an attached e-mail, in ASCII. Python writes
+    only those that tell the types of texts.
     """
 
     def header_store_parse(self, name: str, value: object) -> tuple[str, Any]:
@@ -21,6 +22,8 @@ class _Policy(EmailPolicy):
         """Return the header with its lines ended."""
         if isinstance(value, Line):
             return f"{name}: {value}{self.linesep}"
+        if not hasattr(value, "fold"):
+            return f"{name}: {words.in_ascii(value)}{self.linesep}"
         folded: str = super().fold(name, value)
         return folded
 
