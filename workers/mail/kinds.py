@@ -37,7 +37,7 @@ class Attachment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Content:
-    """What an e-mail says. The text and the HTML say the same. All of it is text as people read it: nothing is decoded.
+    """What an e-mail says, in texts as people read them. The text and the HTML say the same.
 
     `headers` are such as Reply-To, or From: another name and address than DEFAULT_FROM_EMAIL's, which stays the one
     that bounces go to. `unsubscribe_url` becomes List-Unsubscribe, by one click (RFC 8058): an https URL that accepts a

@@ -20,7 +20,7 @@ from workers.mail.message import Message
 from workers.mail.models import Email
 from workers.mail.phases import Phase
 from workers.mail.rendering import render
-from workers.mail.transports import resend
+from workers.mail.transports import extensions, resend
 from workers.mail.transports.base import Refused
 from workers.mail.transports.resend import Resend
 
@@ -175,6 +175,17 @@ def test_the_recipient_in_the_header_is_that_of_the_envelope(address: str, name:
 def test_an_address_in_a_header_is_one_to_which_answers_go(name: str, value: str, written: str) -> None:
     """A domain in ASCII; letters before the @ as they are, which a relay must know how to take (RFC 6532)."""
     assert own(name, value) == written
+
+
+@pytest.mark.parametrize("name", ["From", "Reply-To"])
+def test_letters_before_the_at_need_a_relay_that_takes_them(name: str) -> None:
+    """Also in the address of who is to be answered; all other texts are in ASCII."""
+    content = content_of(subject="Grüße", headers={name: "Jörg <jörg@example.com>"})
+    message = Message(from_address="a@b.example", recipient="c@d.example", content=content, idempotency_key="1")
+    assert "SMTPUTF8" in extensions.parameters(message, {"smtputf8": "", "8bitmime": ""})
+    with pytest.raises(extensions.CannotBeTaken, match="SMTPUTF8"):
+        extensions.parameters(message, {"8bitmime": ""})
+    assert content.replace("jörg@example.com".encode(), b"").isascii()
 
 
 @pytest.mark.parametrize("name", ["From", "Reply-To", "reply-to", "Sender", "Errors-To"])
