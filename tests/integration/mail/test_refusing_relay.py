@@ -84,10 +84,13 @@ def test_a_sender_who_is_refused_costs_no_email_and_no_attempt(
 
 
 def test_an_email_that_meets_the_refusal_goes_behind_those_that_wait(settings: LazySettings) -> None:
-    """One that the relay would refuse for ever, such as to a domain that it does not relay to, stops no other."""
+    """One that the relay would refuse for ever, such as to a domain that it does not relay to, stops no other.
+
+    They go over the same connection.
+    """
     first, second = ship(), ship()
-    refusing = [*HELLO, OK, b"554 5.7.1 Relay access denied\r\n", b"221 Bye\r\n"]
-    with scripted_server(settings, refusing, [*HELLO, *GO_AHEAD, OK, b"221 Bye\r\n"]):
+    talk = [*HELLO, OK, b"554 5.7.1 Relay access denied\r\n", OK, *GO_AHEAD, OK, b"221 Bye\r\n"]
+    with scripted_server(settings, talk):
         report = runner.send_due()
     assert (report.sent, report.given_back, report.stopped_because) == (1, 1, "")
     assert [state(first), state(second)] == [(State.PENDING, 0), (State.SENT, 1)]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from workers.mail.sending.refusals import FEW, LONGEST_PAUSE_S, PAUSE_S, Budget, Refusals
+from workers.mail.sending.refusals import FEW, LONGEST_PAUSE_S, PAUSE_S, WORKS_FOR_S, Budget, Refusals
 
 
 def test_a_budget_is_twice_as_large_after_each_pause() -> None:
@@ -58,11 +58,31 @@ def test_a_kind_that_is_refused_before_the_recipient_is_known_waits_whatever_its
 def test_a_relay_that_accepts_one_is_tried_with_all() -> None:
     """To look whether one waits is no try."""
     refusals = Refusals()
-    assert not refusals.accepted()
+    assert not refusals.accepted(0.0)
     for number in range(FEW):
         refusals.refused("order", f"d{number}", "554 no", 0.0)
     assert (refusals.pause_s(1.0), refusals.said) == (PAUSE_S - 1, "554 no")
-    assert refusals.accepted()
+    assert refusals.accepted(1.0)
     assert (refusals.pause_s(1.0), refusals.said) == (0.0, "")
     for _ in range(2):
         assert refusals.waits_s("order", "d0", 1.0, is_new=False) == 0.0
+
+
+@pytest.mark.parametrize("domains", [1, 10_000], ids=["one domain", "many domains"])
+def test_each_of_many_that_it_takes_is_found_soon(domains: int) -> None:
+    """What it takes among thousands that it does not take does not have it begin anew with a few."""
+    refusals, now = Refusals(), 100.0
+    for number in range(10_000):
+        domain = f"d{number % domains}"
+        while wait_s := refusals.enter("order", domain, now, is_new=True):
+            now += wait_s
+        if number % 1_000 == 999:
+            refusals.accepted(now)
+        else:
+            refusals.refused("order", domain, "554 no", now)
+    assert now - 100.0 <= 60.0
+    later = now + WORKS_FOR_S + 1
+    for number in range(FEW):
+        assert refusals.pause_s(later) == 0.0
+        refusals.refused("order", f"late{number}", "554 no", later)
+    assert refusals.pause_s(later) == PAUSE_S

@@ -137,7 +137,7 @@ def give_back(tokens: Collection[UUID], only: Collection[int] | None = None) -> 
 def put_off(waits_s: Mapping[int, float], token: UUID) -> int:
     """Make pending again, each for so many seconds, what was claimed with this token and not tried; returns how many.
 
-    They are due one after the other, within twice that time.
+    They are due one after the other, within a fifth of that time.
     """
     parameters = {"token": token, "emails": list(waits_s), "seconds": list(waits_s.values())}
     return _patiently(lambda: len(_query("put_off", parameters, row=IdRow)))

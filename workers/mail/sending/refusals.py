@@ -7,7 +7,8 @@ No words tell which: whether it takes others does. So others are tried before it
    may be tried, and so on. When such was the end of FEW kinds and domains, so does all of the relay.
 3. What was refused once is tried again one at a time, after PAUSE_S, and then after twice as long each time, up to
    LONGEST_PAUSE_S.
-4. An e-mail that is accepted ends all that: the relay takes e-mails of ours.
+4. An e-mail that is accepted ends all that: the relay takes e-mails of ours. For WORKS_FOR_S as many may be refused
+   before a pause as may have been then.
 
 So what a relay takes leaves within a minute, behind thousands that it does not take; and one that takes nothing is not
 asked for all at once, and then once a minute.
@@ -22,6 +23,7 @@ from typing import Final
 FEW: Final = 3
 PAUSE_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 60.0
+WORKS_FOR_S: Final = 60.0
 MOST_DOMAINS: Final = 10_000  # that are remembered; the oldest are forgotten
 
 
@@ -29,16 +31,19 @@ MOST_DOMAINS: Final = 10_000  # that are remembered; the oldest are forgotten
 class Budget:
     """How many may be refused before a pause: FEW, and twice as many after each."""
 
-    _most: int = FEW
-    _left: int = FEW
+    most: int = FEW
+    _left: int = field(init=False)
     _over_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._left = self.most
 
     def spend(self, now: float) -> None:
         """Note a refusal."""
         self._left -= 1
         if self._left <= 0:
-            self._most *= 2
-            self._left = self._most
+            self.most *= 2
+            self._left = self.most
             self._over_at = now + PAUSE_S
 
     def pause_s(self, now: float) -> float:
@@ -55,6 +60,8 @@ class Refusals:
     _budget: Budget = field(default_factory=Budget)
     _again_at: float = 0.0  # when one of those that were refused may be tried again
     _pause_s: float = PAUSE_S
+    _begins_with: int = FEW  # so many, each budget
+    _accepted_at: float = 0.0
     said: str = ""  # the last one; empty where there is none
     _lock: Lock = field(default_factory=Lock)
 
@@ -86,25 +93,31 @@ class Refusals:
     def refused(self, kind: str, domain: str, said: str, now: float) -> None:
         """Note a refusal; without a domain, one before the relay knew the recipient."""
         with self._lock:
+            if not self.said and now - self._accepted_at > WORKS_FOR_S:
+                self._begins_with, self._budget = FEW, Budget()
             self.said = said
             if not self._kinds and not self._domains:
                 self._again_at = now + self._pause_s
             is_known = kind in self._kinds if not domain else (kind, domain) in self._domains
             if domain:
-                self._domains.setdefault((kind, domain), Budget()).spend(now)
+                budget = self._domains.setdefault((kind, domain), Budget(most=self._begins_with))
+                budget.spend(now)
+                self._begins_with = max(self._begins_with, budget.most)
             else:
                 self._kinds.add(kind)
             if len(self._domains) > MOST_DOMAINS:
                 del self._domains[next(iter(self._domains))]
             if not is_known:
                 self._budget.spend(now)
+                self._begins_with = max(self._begins_with, self._budget.most)
 
-    def accepted(self) -> bool:
-        """Forget all; tell whether there was anything."""
+    def accepted(self, now: float) -> bool:
+        """Forget what was refused; tell whether there was anything."""
         with self._lock:
+            self._accepted_at = now
             had_refused = bool(self.said)
             self.said = ""
             self._kinds.clear()
             self._domains.clear()
-            self._budget, self._pause_s = Budget(), PAUSE_S
+            self._budget, self._pause_s = Budget(most=self._begins_with), PAUSE_S
             return had_refused

@@ -166,7 +166,7 @@ class Route:
     def accepted(self) -> None:
         """Note that the relay has accepted an e-mail."""
         self.works()
-        if refusals(self.relay.name).accepted():
+        if refusals(self.relay.name).accepted(time.monotonic()):
             holds.clear(self.relay.name)
         self.served += 1
         _accepted_at[self.relay.name] = timezone.now()

@@ -88,6 +88,6 @@ class Transport(Protocol):
 
         Calls `begin` once, right before the first step after which the e-mail might be accepted; if that raises, the
         e-mail must not be transmitted. Raises Unreachable before `begin` or where the relay said for certain that it
-        has not accepted it; Refused, BrokenOff and OutcomeUnknown as they say. After any of them but Refused the
-        connection is closed.
+        has not accepted it; Refused, BrokenOff and OutcomeUnknown as they say. After any of them but Refused, and a
+        RelayRefuses that knows the recipient, the connection is closed.
         """

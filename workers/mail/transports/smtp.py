@@ -219,7 +219,10 @@ class EmailBackend(smtp.EmailBackend):
                 slows_domain=verdict == Verdict.DOMAIN_LATER,
             )
         if verdict == Verdict.HELD:
-            self.close()
+            if step == Step.MAIL:
+                self.close()
+            else:
+                self._put_in_step(code)  # others may be accepted
             raise RelayRefuses(text, knows_sender=True, knows_recipient=step != Step.MAIL)
         self._abandon()
         self._raise_break(step, text, is_away=verdict == Verdict.AWAY)
