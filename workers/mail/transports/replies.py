@@ -46,25 +46,68 @@ class Row(NamedTuple):
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
 ENVELOPE = (MAIL, RCPT, DATA)
 AFTER_MAIL = (RCPT, DATA)
+AFTER_MAIL_AND_DOT = (*AFTER_MAIL, CONTENT)
 TRANSACTION = (*ENVELOPE, CONTENT)
+LONGEST = 1_000  # characters of a reply that are read
 CLOSING = 421  # RFC 5321, 3.8: after it the server closes the connection, at whatever step
 
-# Of us, in servers' own words. Postfix judges client and sender at RCPT, too (smtpd_delay_reject).
-RELAYING = r"\brelay(?:ing|ed)?\b(?![.-])"
-US = (
-    RELAYING + r"|\bclient host\b|\bsender (?:address|verify|is )|\bhelo command\b|\bauthenticat|\blog ?in\b"
-    r"|\bnot (?:allowed|permitted|authori[sz]ed) to send\b(?! to\b)|\bsend as\b|\byour (?:ip|host|account)\b"
+# Whom a reply speaks of, in the words that servers' replies have in common; `_says` finds them.
+LOGIN = r"auth|authent\w*|log(?:ged)? ?in|credentials"
+OUR_SENDING = (
+    LOGIN
+    + r"|relay(?:ing|ed)?(?! recipient table|=)|rcpthosts|not a gateway|handle mail for"  # it does not relay for us
+    r"|sender(?:s|'s)?(?! guidelines)|mail from|from(?:: domain| address| header)|not verified|spf"  # our address
+    r"|send ?as\S*|not (?:allowed|permitted|authori[sz]ed) to send(?! to)"
+    r"|your (?:\w+ )?(?:account|tenant)|your (?:e-?mail )?address|submi(?:ssion|tter)|outgoing|outbound"  # our account
+    r"|from sending|sending (?:paused|suspended|denied|limit|quota|rate|activity|ips?|mta|domain)"
+    r"|send limit|(?:daily|hourly)(?: \S+){0,3} (?:limit|quota)|this hour|(?:emails|failures) per hour"  # our limits
+    r"|per (?:day|session)"
 )
-OUR_LIMIT = r"\b(?:sending|daily|hourly|mail)\b.*\b(?:quota|limit|rate)\b"
-RATE = r"\brate\b|\btoo (?:many|fast|quickly)\b|\bthrottl|\blimit"
+OUR_HOST = (
+    r"client|[eh]h?elo\w*|ips?|ptr\S*|rdns|reverse \w+|host network|remotehost|allowed to connect"
+    r"|your (?:\w+ )?(?:host|server|network|domain)"
+    r"|reputation|rbls?|black ?list\w*|block ?list|(?<!not )listed (?:at|in|on)|blocked (?:using|- see)"
+    r"|[\w.:/-]*(?:dns_?[br]l|spamhaus|spamcop|sorbs|openspf)\S*"  # also as a part of a host's name
+)
+US = f"{OUR_SENDING}|{OUR_HOST}"
+RATE = (
+    r"rate\W?(?:limit\w*)?|throttl\w*|limit\w*|frequency|volume|too (?:fast|quickly|frequent)"
+    r"|too (?:many|much) (?:\w+ )?(?:messages|e-?mails|mails?|connec\w+|sessions)"
+)
+THEIR_RATE = (
+    r"receiving mail|recipient(?! address)(?:'s)? (?:\S+ ){1,4}(?:limit|rate)"  # how much the recipient is sent
+)
+FULL = r"(?:over)?quota|(?:is|mailbox) full|full mailbox|pleine|storage|disk space"
+SIZE = r"size|too (?:big|large|long)|line limit|hops|loop|headers?|attachments?"
+UNKNOWN = r"(?:user|recipient|mailbox|account) (?:\S+ )?(?:unknown|not found)|unknown user|no such user|not? exist"
+# "Recipient address rejected:" is Postfix' own, whoever is meant. What stands behind it counts.
+RECIPIENT = (
+    r"recipients?(?! address rejected:)|address rejected: access denied|mailbox|user|account|target address|group"
+    r"|mailing list|alias|destinataire"
+)
+POLICY = (
+    r"polic\w*|spam\w*|junk ?mail|abuse|unusual|suspicious\w*|prohibit\w*|administrative|denied|refused?|block\w*|dmarc"
+)
+JUDGED_CONTENT = r"dmarc|dkim|urls? (?:in|within)|s?uri?bl|policy reasons"
 
 # The first row that matches counts.
 TABLE = (
     # RFC 5321, 4.3.5 and 3.1 (554), RFC 7504 (521), RFC 3207 (454), RFC 4954 (5yz to AUTH).
     Row((ENTRY,), "4??", "*", Verdict.AWAY),
     Row((ENTRY,), "5??", "*", Verdict.HELD),
-    # RFC 5321, 4.2.4: 503 is a reply to the sequence of commands, not to this one.
-    Row((*ENVELOPE,), "503", "*", Verdict.UNCLEAR),
+    # RFC 5321, 4.2.4: 503 is a reply to the sequence of commands, not to this one; of which a login may be missing.
+    Row(ENVELOPE, "503", "*", Verdict.HELD, LOGIN),
+    Row(ENVELOPE, "503", "7.*", Verdict.HELD),
+    Row(ENVELOPE, "503", "*", Verdict.UNCLEAR),
+    # RFC 3463, 3.3 (2.1) and 3.8 (7.1): this recipient is sent too much for now, or has said who may write to it.
+    Row(TRANSACTION, "4?? 5??", "*", Verdict.LATER, THEIR_RATE),
+    Row(TRANSACTION, "5??", "*", Verdict.NEVER, r"by (?:the |this )?recipient|resolver\.rst\S*"),
+    Row(TRANSACTION, "5??", "7.12? 7.13?", Verdict.NEVER),  # Exchange Online's page on 5.7.1xx
+    # RFC 7489, 10.3, RFC 7372, 3.1, RFC 3463, 3.7: after the dot, what is judged is this content.
+    Row((CONTENT,), "5??", "7.2[0-26] 7.30", Verdict.NEVER),
+    Row((CONTENT,), "5??", "*", Verdict.NEVER, JUDGED_CONTENT),
+    # Gmail's page on 4.7.2x and 4.7.3x, RFC 5248 (7.28): after the dot, it takes less of us for now.
+    Row((CONTENT,), "4??", "7.2? 7.3?", Verdict.DOMAIN_LATER),
     # RFC 4954, 6: a login is missing, too weak, expired, disabled, or fails for now (432, 454).
     Row(TRANSACTION, "432 454 525 530 534 535 538", "*", Verdict.HELD),
     # RFC 5248: login and encryption. 7.57 and 7.60 are Exchange's: no anonymous sender, no right to send as this one.
@@ -73,18 +116,23 @@ TABLE = (
     Row(TRANSACTION, "*", "1.7 1.8 1.90 7.27", Verdict.HELD),
     # RFC 3463, 3.5 (mail system congestion); Gmail's and others' daily limit. Zoho says 4.6 of its rate.
     Row(TRANSACTION, "5??", "4.5", Verdict.HELD),
-    Row(TRANSACTION, "5??", "4.6", Verdict.HELD, OUR_LIMIT),
-    # RFC 7372: SPF, DKIM and reverse DNS of ours. After the dot they judge this content.
+    # RFC 7372: SPF and reverse DNS judge our host; DKIM and several together (7.2[0-26]) judge this content, see above.
     Row(ENVELOPE, "*", "7.2[0-6]", Verdict.HELD),
+    Row((CONTENT,), "5??", "7.2[3-5]", Verdict.HELD),
+    # Exchange Online's page: our address, sender or tenant is banned, or has sent too much.
+    Row(TRANSACTION, "5??", "7.50[12368] 7.51[01] 7.6[0-4]? 7.7?? 7.23[23]", Verdict.HELD),
     # --- MAIL names nobody but us: what is not about this e-mail's size or letters is about us.
     # RFC 1870, 6.1 (2, 3): larger than the server's limit, or than its space for now.
     Row((MAIL,), "5??", "2.3 3.4", Verdict.NEVER),
+    Row((MAIL,), "552", "*", Verdict.HELD, US),
     Row((MAIL,), "552", "*", Verdict.NEVER),
     Row((MAIL,), "4??", "3.4", Verdict.LATER),
     # RFC 6531, 3.5: the server does not take these letters. (553 without a status: see judge.)
     Row((MAIL,), "5??", "6.*", Verdict.NEVER),
-    # RFC 5321, 4.2.2, and 4.1.1.11 (555): the parameters, such as SIZE and BODY, are this e-mail's.
-    Row((MAIL,), "501 504 555", "*", Verdict.NEVER),
+    # RFC 5321, 4.1.1.11 (504, 555), RFC 3463, 3.6 (5.4): the parameters, such as SIZE and BODY, are this e-mail's.
+    Row((MAIL,), "504 555", "*", Verdict.HELD, US),
+    Row((MAIL,), "504 555", "*", Verdict.NEVER),
+    Row((MAIL,), "501", "5.4", Verdict.NEVER),
     # RFC 5321, 3.8: it shuts down. RFC 5321, 4.2.3 (450, 451, 452), RFC 3463, 3.4 and 3.8: storage, load, rate, policy.
     Row((MAIL,), "421", "*", Verdict.AWAY),
     Row((MAIL,), "4?? 5??", "*", Verdict.HELD),
@@ -92,55 +140,65 @@ TABLE = (
     # RFC 5321, 3.8: it leaves, perhaps as this connection has carried enough. RFC 5248: 7.28 is Gmail's, of its domain.
     Row(AFTER_MAIL, "421", "7.28", Verdict.DOMAIN_LATER),
     Row(AFTER_MAIL, "421", "*", Verdict.AWAY),
+    # --- And after the dot: who is meant, in words. Policy alone is about us before the content, then about that.
     # RFC 6647: greylisting, in whose replies some servers name the client.
-    Row(AFTER_MAIL, "4??", "*", Verdict.LATER, r"\bgr[ea]y-?list"),
-    # RFC 5321, 3.6.2: a server that does not relay for us, in its words, also where it calls that temporary.
-    Row(AFTER_MAIL, "4?? 5??", "*", Verdict.HELD, RELAYING),
+    Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.LATER, r"gr[ea]y-?list\w*"),
+    # RFC 5248 (7.28), the pages of Gmail, Exchange Online and Outlook.com: the receiver takes less of us for now.
+    Row(AFTER_MAIL_AND_DOT, "4??", "7.28 7.[5-8]??", Verdict.DOMAIN_LATER),
+    # RFC 5321, 3.6.2 and 7.9, RFC 3463, 3.8 (7.1, filtering by host): we are refused, wherever that is said.
+    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "*", Verdict.HELD, OUR_SENDING),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.NEVER, UNKNOWN),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.HELD, OUR_HOST),
     # RFC 5321, 3.4, RFC 3463, 3.2 (1.6): it has moved away. Without that, 551 says that the server does not relay.
     Row(AFTER_MAIL, "551", "1.*", Verdict.NEVER),
     Row(AFTER_MAIL, "551", "*", Verdict.HELD),
-    # RFC 3463, 3.8 (7.1): refused by policy. Postfix' 554 also is what it says about clients and relaying.
-    Row(AFTER_MAIL, "4?? 5??", "7.*", Verdict.HELD, US),
-    Row(AFTER_MAIL, "554", "7.1", Verdict.NEVER, r"\brecipient\b|\bmailbox\b"),
-    Row((RCPT,), "554", "7.1", Verdict.HELD),
     # RFC 5321, 4.5.3.1.10, RFC 3463, 3.6 (5.3): too many recipients. We name one, so it counts them over time.
-    Row(AFTER_MAIL, "4?? 5??", "5.3", Verdict.HELD),
-    Row(AFTER_MAIL, "45? 552", "*", Verdict.HELD, r"\btoo many recipients"),
+    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "5.3", Verdict.HELD),
+    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "*", Verdict.HELD, r"too many recipients"),
     # RFC 3463, 3.4: the server's own disk, load and configuration; RFC 7504: it takes no e-mail.
     Row(AFTER_MAIL, "4??", "3.1 3.2 3.5", Verdict.HELD),
+    Row(AFTER_MAIL, "452", "*", Verdict.HELD, r"system storage"),
     Row(AFTER_MAIL, "521", "*", Verdict.HELD),
-    # RFC 3463, 3.3 and 3.4: larger than the mailbox or the server takes.
-    Row(AFTER_MAIL, "5??", "2.3 3.4", Verdict.NEVER),
-    # RFC 5321, 4.5.3.1.10, RFC 3463, 3.3 (2.2): 552 is for now; the mailbox may be emptied.
+    # RFC 3463, 3.3 (2.2): a full mailbox, which may be emptied. RFC 5321, 4.5.3.1.10: so may 552 to a recipient.
+    Row(AFTER_MAIL_AND_DOT, "4?? 5??", "2.2", Verdict.LATER),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.LATER, FULL),
+    # RFC 3463, 3.3 and 3.4: larger than the mailbox or the server takes. RFC 5321, 6.3: a loop.
+    Row(AFTER_MAIL_AND_DOT, "5??", "2.3 3.4", Verdict.NEVER),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.NEVER, SIZE),
     Row(AFTER_MAIL, "552", "*", Verdict.LATER),
-    Row(AFTER_MAIL, "5??", "2.2", Verdict.LATER),
-    # RFC 3463, 3.2 (1.2), 3.5: name service, route and hosts of the recipient's domain. RFC 5248: 7.28, too much.
-    Row(AFTER_MAIL, "4??", "1.2 4.* 7.28", Verdict.DOMAIN_LATER),
-    Row(AFTER_MAIL, "4??", "7.*", Verdict.DOMAIN_LATER, RATE),
-    # RFC 3463, 3.3 (2.2): a full mailbox, of which the server thinks after the dot.
-    Row((CONTENT,), "5??", "2.2", Verdict.LATER),
+    # RFC 3463, 3.2 (1.2), 3.5: name service, route and hosts of the recipient's domain, or its rate.
+    Row(AFTER_MAIL_AND_DOT, "4??", "1.2 4.*", Verdict.DOMAIN_LATER),
+    Row(AFTER_MAIL_AND_DOT, "4??", "2.*", Verdict.LATER),
+    Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.DOMAIN_LATER, RATE),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.HELD, RATE),
+    Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.HELD, OUR_HOST),
+    # RFC 3463, 3.8 (7.0, 7.1): refused by policy: the recipient, if named; else we, as the content is unseen.
+    Row(AFTER_MAIL, "5??", "*", Verdict.NEVER, RECIPIENT),
+    Row(AFTER_MAIL, "5??", "7.[0-2]", Verdict.HELD),
+    Row(AFTER_MAIL, "5??", "*", Verdict.HELD, POLICY),
     # RFC 5321, 4.2.1: this recipient (450, 451, 550, 553), or after the dot this content (RFC 3463, 3.7 and 3.8: spam).
-    Row((RCPT, DATA, CONTENT), "4??", "*", Verdict.LATER),
-    Row((RCPT, DATA, CONTENT), "5??", "*", Verdict.NEVER),
+    Row(AFTER_MAIL_AND_DOT, "4??", "*", Verdict.LATER),
+    Row(AFTER_MAIL_AND_DOT, "5??", "*", Verdict.NEVER),
 )
-_STATUS = re.compile(r"([245])\.(\d{1,3}\.\d{1,3})(?!\S)")
-_IN_BRACKETS = re.compile(r"<[^>]*>")
+_STATUS = re.compile(r"#?([245])\.(\d{1,3}\.\d{1,3})[:;,]?(?!\S)|.*\(#([245])\.(\d{1,3}\.\d{1,3})\b", re.DOTALL)
+_NO_WORDS = re.compile(r"<[^>]*>|\?\S+")  # addresses and the queries of URLs, which may hold any word
 
 
 def judge(step: Step, code: int, said: str, *, is_utf8: bool = False) -> Verdict:
     """Return what a reply to `step` means; `is_utf8` if the e-mail was announced with SMTPUTF8."""
     if code == 354 if step == DATA else 200 <= code < 300:  # noqa: PLR2004  RFC 5321, 4.2.1 and 4.3.2
         return Verdict.GO_ON
-    if is_utf8 and step in {MAIL, RCPT} and code in {550, 553} and not status(code, said):
+    words = _NO_WORDS.sub("", said[:LONGEST]).lower()
+    if is_utf8 and step in {MAIL, RCPT} and code in {550, 553} and not (status(code, said) or _says(US, words)):
         return Verdict.NEVER  # RFC 6531, 3.5: the codes of a server that does not take these letters
-    words = _IN_BRACKETS.sub("", said).lower()  # an address may hold any word
     return next((row.verdict for row in TABLE if _matches(row, step, code, status(code, said), words)), Verdict.UNCLEAR)
 
 
 def status(code: int, said: str) -> str:
     """Return subject and detail of the enhanced status code, such as `7.1`; "" if there is none of the code's class."""
     found = _STATUS.match(said)
-    return found[2] if found and found[1] == str(code)[0] else ""
+    digit, rest = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
+    return rest if digit == str(code)[0] else ""
 
 
 def _matches(row: Row, step: Step, code: int, of_status: str, words: str) -> bool:
@@ -148,5 +206,10 @@ def _matches(row: Row, step: Step, code: int, of_status: str, words: str) -> boo
         step in row.steps
         and any(fnmatchcase(str(code), pattern) for pattern in row.codes.split())
         and any(fnmatchcase(of_status, pattern) for pattern in row.statuses.split())
-        and re.search(row.words, words, re.DOTALL) is not None
+        and _says(row.words, words)
     )
+
+
+def _says(pattern: str, words: str) -> bool:
+    """Tell whether one of these words is there by itself, and not as a part of an address or of a host's name."""
+    return not pattern or re.search(rf"(?<![\w.@/-])(?:{pattern})(?!\w|[.@-]\w)", words) is not None
