@@ -1,8 +1,9 @@
 """What a reply of an SMTP server means: a table, and the function that looks it up.
 
-A reply is judged by the step that it answers, its code (RFC 5321, 4.2), its enhanced status code (RFC 3463, RFC 5248),
-and, where servers use one code for two things, by words that their replies have in common. A code that no row names is
-judged by its first digit (RFC 5321, 4.2.1 and 4.3.2): 4yz is for now, 5yz is for good.
+A reply is judged by the step that it answers, by the words that servers' replies have in common, by its enhanced status
+code (RFC 3463, RFC 5248) and by its code (RFC 5321, 4.2), in this order: servers use one code for many things, and some
+give none but 550. Of what remains, the first digit decides (RFC 5321, 4.2.1 and 4.3.2): 4yz is for now, 5yz is for
+good. Before the content is sent, a refusal by policy is about us; after it, about the content.
 """
 
 import re
@@ -40,7 +41,7 @@ class Row(NamedTuple):
     codes: str
     statuses: str  # subject and detail of RFC 3463, without the class; `*` also matches a reply that has none
     verdict: Verdict
-    words: str = ""  # a regular expression; found in small letters
+    words: str = ""  # a regular expression of whole words, in small letters
 
 
 ENTRY, MAIL, RCPT, DATA, CONTENT = Step
@@ -51,44 +52,49 @@ TRANSACTION = (*ENVELOPE, CONTENT)
 LONGEST = 1_000  # characters of a reply that are read
 CLOSING = 421  # RFC 5321, 3.8: after it the server closes the connection, at whatever step
 
-# Whom a reply speaks of, in the words that servers' replies have in common; `_says` finds them.
+# Whom a reply speaks of, in words that servers' replies have in common. `_says` finds them.
+# Of us: our login, that the server does not relay for us, our address, our account, and how much we may send.
 LOGIN = r"auth|authent\w*|log(?:ged)? ?in|credentials"
-OUR_SENDING = (
-    LOGIN
-    + r"|relay(?:ing|ed)?(?! recipient table|=)|rcpthosts|not a gateway|handle mail for"  # it does not relay for us
-    r"|sender(?:s|'s)?(?! guidelines)|mail from|from(?:: domain| address| header)|not verified|spf"  # our address
-    r"|send ?as\S*|not (?:allowed|permitted|authori[sz]ed) to send(?! to)"
-    r"|your (?:\w+ )?(?:account|tenant)|your (?:e-?mail )?address|submi(?:ssion|tter)|outgoing|outbound"  # our account
-    r"|from sending|sending (?:paused|suspended|denied|limit|quota|rate|activity|ips?|mta|domain)"
-    r"|send limit|(?:daily|hourly)(?: \S+){0,3} (?:limit|quota)|this hour|(?:emails|failures) per hour"  # our limits
-    r"|per (?:day|session)"
+RELAYING = r"relay(?:ing|ed)?(?! recipient table|=)|rcpthosts|not a gateway|(?:handle|cannot deliver) mail for"
+OUR_ADDRESS = (
+    r"sender(?:s|'s)?(?! guidelines)|mail from|from(?:: domain| address| header)|not verified|spf|send ?as\S*"
+    r"|not (?:allowed|permitted|authori[sz]ed) to send(?! to)|your (?:e-?mail )?address"
 )
+OUR_ACCOUNT = (
+    r"your (?:\w+ )?(?:account|tenant)|submi(?:ssion|tter)|outgoing|outbound|sending (?:paused|suspended|denied)"
+)
+OUR_LIMIT = (
+    r"from sending|send limit|sending (?:limit|quota|rate|activity|ips?|mta|domain)|this hour|per (?:day|session)"
+    r"|(?:daily|hourly)(?: \S+){0,3} (?:limit|quota)|(?:emails|failures) per hour"
+)
+OUR_SENDING = f"{LOGIN}|{RELAYING}|{OUR_ADDRESS}|{OUR_ACCOUNT}|{OUR_LIMIT}"
+# And our host: its name, its address, and what lists say of it, some of them in a host's name of their own.
 OUR_HOST = (
     r"client|[eh]h?elo\w*|ips?|ptr\S*|rdns|reverse \w+|host network|remotehost|allowed to connect"
     r"|your (?:\w+ )?(?:host|server|network|domain)"
     r"|reputation|rbls?|black ?list\w*|block ?list|(?<!not )listed (?:at|in|on)|blocked (?:using|- see)"
-    r"|[\w.:/-]*(?:dns_?[br]l|spamhaus|spamcop|sorbs|openspf)\S*"  # also as a part of a host's name
+    r"|[\w.:/-]*(?:dns_?[br]l|spamhaus|spamcop|sorbs|openspf)\S*"
 )
 US = f"{OUR_SENDING}|{OUR_HOST}"
-RATE = (
-    r"rate\W?(?:limit\w*)?|throttl\w*|limit\w*|frequency|volume|too (?:fast|quickly|frequent)"
-    r"|too (?:many|much) (?:\w+ )?(?:messages|e-?mails|mails?|connec\w+|sessions)"
-)
-THEIR_RATE = (
-    r"receiving mail|recipient(?! address)(?:'s)? (?:\S+ ){1,4}(?:limit|rate)"  # how much the recipient is sent
-)
+# Of the recipient: that it is sent too much, is full or unknown. "Recipient address rejected:" is Postfix' own, whoever
+# is meant: what stands behind it counts.
+THEIR_RATE = r"receiving mail|recipient(?! address)(?:'s)? (?:\S+ ){1,4}(?:limit|rate)"
 FULL = r"(?:over)?quota|(?:is|mailbox) full|full mailbox|pleine|storage|disk space"
-SIZE = r"size|too (?:big|large|long)|line limit|hops|loop|headers?|attachments?"
 UNKNOWN = r"(?:user|recipient|mailbox|account) (?:\S+ )?(?:unknown|not found)|unknown user|no such user|not? exist"
-# "Recipient address rejected:" is Postfix' own, whoever is meant. What stands behind it counts.
 RECIPIENT = (
     r"recipients?(?! address rejected:)|address rejected: access denied|mailbox|user|account|target address|group"
     r"|mailing list|alias|destinataire"
 )
+# Of nobody.
+RATE = (
+    r"rate\W?(?:limit\w*)?|throttl\w*|limit\w*|frequency|volume|too (?:fast|quickly|frequent)"
+    r"|too (?:many|much) (?:\w+ )?(?:messages|e-?mails|mails?|requests|connec\w+|sessions)"
+)
+SIZE = r"size|too (?:big|large|long)|line limit|hops|loop|headers?|attachments?"
 POLICY = (
     r"polic\w*|spam\w*|junk ?mail|abuse|unusual|suspicious\w*|prohibit\w*|administrative|denied|refused?|block\w*|dmarc"
 )
-JUDGED_CONTENT = r"dmarc|dkim|urls? (?:in|within)|s?uri?bl|policy reasons"
+JUDGED_CONTENT = r"dmarc|dkim|urls? (?:in|within)|s?uri?bl|accepted for policy reasons"
 
 # The first row that matches counts.
 TABLE = (
@@ -129,7 +135,8 @@ TABLE = (
     Row((MAIL,), "4??", "3.4", Verdict.LATER),
     # RFC 6531, 3.5: the server does not take these letters. (553 without a status: see judge.)
     Row((MAIL,), "5??", "6.*", Verdict.NEVER),
-    # RFC 5321, 4.1.1.11 (504, 555), RFC 3463, 3.6 (5.4): the parameters, such as SIZE and BODY, are this e-mail's.
+    # RFC 5321, 4.1.1.11 (504, 555), RFC 3463, 3.6 (5.2, 5.4): the parameters, such as SIZE and BODY, are this e-mail's.
+    Row((MAIL,), "504 555", "5.2", Verdict.HELD),
     Row((MAIL,), "504 555", "*", Verdict.HELD, US),
     Row((MAIL,), "504 555", "*", Verdict.NEVER),
     Row((MAIL,), "501", "5.4", Verdict.NEVER),

@@ -53,6 +53,9 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (RCPT, "550 #5.1.0 Address rejected."),  # IronPort
             (RCPT, "501 5.1.3 Bad recipient address syntax"),  # Postfix
             (RCPT, "501 Invalid RCPT TO address provided"),  # SES
+            (RCPT, "501 5.1.5 Recipient address reserved by RFC 2606"),  # Exchange
+            (RCPT, "555 5.5.2 Syntax error"),  # Gmail
+            (RCPT, "550 Mailbox not found or access denied"),  # Tencent
             (RCPT, "553 5.1.3 The recipient address is not a valid RFC 5321 address"),  # Gmail
             (RCPT, "550 5.1.2 <x@y.example>: Recipient address rejected: Domain not found"),  # Postfix
             (RCPT, "553 5.1.2 We weren't able to find the recipient domain"),  # Gmail
@@ -130,6 +133,11 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "552 Message rejected by anti-spam engine."),  # NetEase
             (CONTENT, "550 Your message may contain the spam contents"),
             (CONTENT, "550 Mail content denied"),  # Tencent
+            (
+                CONTENT,
+                "554 DT:SPM 126 smtp10,please see http://mail.163.com/help/help_spam_16.htm?ip=192.0.2.1",
+            ),  # NetEase
+            (CONTENT, "550 5.7.1 This message has been rejected due to matching a prohibited domain in the body"),
             (CONTENT, "550 spam message rejected. Please visit http://help.mail.ru/notspam-support/"),  # Mail.ru
             (CONTENT, "554 5.7.1 The message matches a profile the Internet community may consider spam"),  # Apple
             (CONTENT, "552 This message has been rejected due to content judged to be spam by the community. IB212"),
@@ -232,6 +240,7 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "451 4.3.0 Mail server temporarily rejected message"),  # Gmail
             (CONTENT, "451 4.7.1 Service unavailable - try again later"),  # Postfix, a milter
             (CONTENT, "451 4.3.0 Error: queue file write error"),  # Postfix
+            (CONTENT, "451 Timeout - closing connection"),
             (CONTENT, "451 4.7.1 Greylisting in action, please come back later"),  # milters
         ),
     ),
@@ -265,6 +274,7 @@ ABOUT_EMAILS: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (RCPT, "451 4.7.500 Server busy. Please try again later from [192.0.2.1]"),  # Exchange Online
             (CONTENT, "451 4.7.851 Access denied, please try again later"),  # Exchange Online
             (CONTENT, "421 4.7.1 Messages to x@y.example deferred due to excessive volume"),  # Apple
+            (CONTENT, "450 4.7.1 <END-OF-MESSAGE>: End-of-data rejected: Sorry, too many requests per time unit"),
             (RCPT, "450 too frequent connects from 192.0.2.1, please try again later"),
             (RCPT, "450 4.1.2 <x@y.example>: Recipient address rejected: Domain not found"),  # Postfix
             (RCPT, "450 4.4.316 Connection refused"),  # Exchange Online

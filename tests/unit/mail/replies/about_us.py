@@ -44,6 +44,8 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (RCPT, "503 This mail server requires authentication when attempting to send to a non-local address"),
             (RCPT, "550 not local host y.example, not a gateway"),  # IMail
             (RCPT, "550 we don't handle mail for y.example"),
+            (RCPT, "550 I cannot deliver mail for <x@y.example>"),  # Haraka
+            (RCPT, "530 Relaying not allowed for policy reasons"),
             (RCPT, "550 #5.7.1 Relaying denied"),  # IronPort
             (RCPT, "553 host denies relay."),  # NetEase
             (RCPT, "451 open relay not allowed"),  # Mimecast
@@ -60,6 +62,7 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (MAIL, "530 5.7.0 Must issue a STARTTLS command first"),  # Postfix
             (MAIL, "530 5.7.57 SMTP; Client was not authenticated to send anonymous mail during MAIL FROM"),  # Exchange
             (MAIL, "503 5.7.0 Error: access denied for unknown[192.0.2.1]"),  # Postfix
+            (MAIL, "503 5.5.4 Error: send AUTH command first."),  # Yandex
             (RCPT, "550 authentication required"),  # Exim
             (RCPT, "550 5.5.0 Authentification requise. Authentication Required. LPN105_402"),  # La Poste
             (RCPT, "550 SMTP AUTH is required for message submission on port 587"),  # cPanel
@@ -73,6 +76,8 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "554 Message rejected: Sending suspended for this account"),  # SES
             (RCPT, "550 Your account has an outgoing mail suspension. Message discarded."),  # cPanel
             (CONTENT, "550 5.7.0, Mail Sending denied"),  # Gmail
+            (CONTENT, "554 Sandbox subdomains are for test purposes only. Please add your own domain"),  # Mailgun
+            (CONTENT, "550 5.7.1 Unconfigured Sending Domain <x.example>"),  # SparkPost
             (CONTENT, "550 5.7.705 Access denied, tenant has exceeded threshold"),  # Exchange Online
             (CONTENT, "550 5.7.501 Access denied, spam abuse detected"),  # Exchange Online: the account is banned
             (RCPT, "553 5.7.1 This route requires encryption (TLS)"),  # Mimecast
@@ -88,6 +93,18 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (MAIL, "501 <shop>: sender address must contain a domain"),  # Exim
             (MAIL, "501 Syntax error in parameters or arguments"),  # GMX: the sending server's configuration
             (MAIL, "552 mail from invalid."),  # NetEase
+            (MAIL, "555 5.5.2 Syntax error, cannot decode response"),  # Gmail
+            (MAIL, "501 mail from address must be same as authorization user"),  # Tencent
+            (MAIL, "550 5.1.0 Invalid Sender[515]"),
+            (CONTENT, "550 5.7.0 From address is not one of your addresses"),  # Fastmail
+            (RCPT, "554 5.7.1 Recipient address rejected: Username shop and sender doesn't match"),  # Postfix, policyd
+            (
+                RCPT,
+                (
+                    "550-Verification failed for <shop@x.example>\n550-Unrouteable address\n"
+                    "550 unable to verify sender address"
+                ),
+            ),
             (MAIL, "554 sender is unvalidated."),  # NetEase
             (MAIL, "553 5.1.7 The sender address is not a valid RFC 5321 address"),  # Gmail
             (MAIL, "451 4.1.8 Domain of sender address shop@x.example does not resolve"),  # sendmail
@@ -260,6 +277,11 @@ ABOUT_US: tuple[tuple[Verdict, str, tuple[tuple[Step, str], ...]], ...] = (
             (CONTENT, "550 5.7.232 Your message can't be sent because your trial tenant has exceeded its daily limit"),
             (CONTENT, "432 4.3.2 STOREDRV.ClientSubmit; sender thread limit exceeded"),  # Exchange Online
             (RCPT, "550 Exceeding outbound thread limit"),  # Mimecast
+            (RCPT, "554 sorry, too many emails (#5.7.1)"),  # OVH
+            (DATA, "554 5.7.1 <DATA>: Data command rejected: only 10 messages per day"),  # Postfix, policyd
+            (CONTENT, "552 Message would take you over your relay quota of 500 Current quota used: 487"),  # GoDaddy
+            (RCPT, "550 User has exceeded outgoing email quota"),
+            (RCPT, "451-Requested action aborted\n451 Mails per session limit"),  # IONOS
             (RCPT, "550 IP frequency limited"),  # Tencent
             (RCPT, "550 Sender frequency limited"),  # Tencent
             (

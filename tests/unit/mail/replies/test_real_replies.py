@@ -4,27 +4,94 @@ import pytest
 
 from tests.unit.mail.replies.about_emails import ABOUT_EMAILS
 from tests.unit.mail.replies.about_us import ABOUT_US
-from workers.mail.transports.replies import Step, Verdict, judge
+from workers.mail.transports.replies import CLOSING, LONGEST, Step, Verdict, judge, status
 
 REPLIES = [
-    pytest.param(step, reply, verdict, why, id=f"{step} {reply}")
+    (step, int(reply[:3]), "\n".join(line[4:] for line in reply.split("\n")), verdict, why)  # as smtplib has it
     for verdict, why, replies in (*ABOUT_US, *ABOUT_EMAILS)
     for step, reply in replies
 ]
 
 
-@pytest.mark.parametrize(("step", "reply", "verdict", "why"), REPLIES)
+@pytest.mark.parametrize(("step", "code", "said", "verdict", "why"), REPLIES)
 def test_a_reply_means_what_an_operator_of_a_relay_would_have_it(
-    step: Step, reply: str, verdict: Verdict, why: str
+    step: Step, code: int, said: str, verdict: Verdict, why: str
 ) -> None:
-    """All of them wait if we are refused; this e-mail waits or fails if it is."""
-    first, *more = reply.split("\n")
-    said = "\n".join([first[4:], *(line[4:] for line in more)])  # as smtplib has it
-    assert judge(step, int(first[:3]), said) == verdict, why
+    """All e-mails wait if we are refused; this one waits or fails if it is."""
+    assert judge(step, code, said) == verdict, why
+    assert judge(step, code, said.upper()) == verdict, why
 
 
 def test_the_table_is_no_sample() -> None:
     """At least 150 replies, none twice, and each verdict that a refusal may have."""
-    said = [(step, reply) for _, _, replies in (*ABOUT_US, *ABOUT_EMAILS) for step, reply in replies]
-    assert len(set(said)) == len(said) >= 150
-    assert {verdict for verdict, _, _ in (*ABOUT_US, *ABOUT_EMAILS)} == set(Verdict) - {Verdict.GO_ON}
+    assert len({reply[:3] for reply in REPLIES}) == len(REPLIES) >= 150
+    assert {verdict for *_, verdict, _ in REPLIES} == set(Verdict) - {Verdict.GO_ON}
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (code, said)
+        for step, code, said, verdict, _ in REPLIES
+        if verdict == Verdict.HELD and step in {Step.RCPT, Step.DATA, Step.CONTENT} and code != CLOSING
+    ],
+)
+def test_what_is_about_us_is_so_wherever_it_is_said(code: int, said: str) -> None:
+    """Postfix and others judge client and sender at RCPT (smtpd_delay_reject), and providers after the dot."""
+    assert {judge(step, code, said) for step in (Step.MAIL, Step.RCPT, Step.DATA)} == {Verdict.HELD}
+
+
+@pytest.mark.parametrize(("step", "code", "said", "verdict", "why"), REPLIES)
+def test_addresses_and_names_of_hosts_say_nothing(step: Step, code: int, said: str, verdict: Verdict, why: str) -> None:
+    """Whatever words of ours they are made of."""
+    for name in ("<sender@relay.example>", "sender@relay.example", "client.sender.example", "https://y.example/?ip=1"):
+        assert judge(step, code, f"{said} {name}") == verdict, why
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "said", "verdict"),
+    [
+        (Step.MAIL, 504, "Helo command rejected", Verdict.HELD),
+        (Step.RCPT, 550, "5.7.124 No", Verdict.NEVER),
+        (Step.RCPT, 550, "5.7.133 No", Verdict.NEVER),
+        (Step.RCPT, 550, "5.4.5 No", Verdict.HELD),
+        (Step.RCPT, 550, "5.2.2 No", Verdict.LATER),
+        (Step.RCPT, 552, "No", Verdict.LATER),
+        (Step.RCPT, 452, "4.2.2 Limit exceeded", Verdict.LATER),
+        (Step.CONTENT, 550, "5.7.25 No", Verdict.HELD),
+        (Step.CONTENT, 550, "5.7.26 The sender is unauthenticated", Verdict.NEVER),
+    ],
+)
+def test_where_words_do_not_tell_the_status_does_and_then_the_code(
+    step: Step, code: int, said: str, verdict: Verdict
+) -> None:
+    """RFC 3463 and the pages of large receivers; RFC 5321, 4.2."""
+    assert judge(step, code, said) == verdict
+
+
+def test_a_sender_is_refused_also_where_the_email_has_letters_beyond_ascii() -> None:
+    """RFC 6531, 3.5: 550 and 553 without a status are about these letters, unless they name us."""
+    assert judge(Step.RCPT, 550, "Sender verify failed", is_utf8=True) == Verdict.HELD
+    assert judge(Step.RCPT, 550, "No such letters", is_utf8=True) == Verdict.NEVER
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "found"),
+    [
+        (550, "5.7.1: No", "7.1"),
+        (550, "5.7.0, Mail Sending denied", "7.0"),
+        (550, "#5.1.0 Address rejected", "1.0"),
+        (553, "sorry, no mailbox here by that name (#5.1.1 - chkuser)", "1.1"),
+        (553, "sorry, not in my list of allowed rcpthosts (#5.7.1)", "7.1"),
+        (451, "Not now (#5.7.1)", ""),
+        (550, "5.7.1.9 No", ""),
+    ],
+)
+def test_a_status_is_read_where_servers_put_it(code: int, said: str, found: str) -> None:
+    """Behind the code, also with a colon or a comma (RFC 2034, 4, has a blank), or in brackets as qmail's."""
+    assert status(code, said) == found
+
+
+def test_only_the_beginning_of_a_reply_is_read() -> None:
+    """A server may say as much as it likes."""
+    assert judge(Step.RCPT, 550, "No " * LONGEST + "Relay access denied") == Verdict.NEVER
