@@ -195,15 +195,15 @@ def judge(step: Step, code: int, said: str, *, is_utf8: bool = False) -> Verdict
     """Return what a reply to `step` means; `is_utf8` if the e-mail was announced with SMTPUTF8."""
     if code == 354 if step == DATA else 200 <= code < 300:  # noqa: PLR2004  RFC 5321, 4.2.1 and 4.3.2
         return Verdict.GO_ON
-    words = _NO_WORDS.sub("", said[:LONGEST]).lower()
-    if is_utf8 and step in {MAIL, RCPT} and code in {550, 553} and not (status(code, said) or _says(US, words)):
+    of_status, words = status(code, said), _NO_WORDS.sub("", said[:LONGEST]).lower()
+    if is_utf8 and step in {MAIL, RCPT} and code in {550, 553} and not (of_status or _says(US, words)):
         return Verdict.NEVER  # RFC 6531, 3.5: the codes of a server that does not take these letters
-    return next((row.verdict for row in TABLE if _matches(row, step, code, status(code, said), words)), Verdict.UNCLEAR)
+    return next((row.verdict for row in TABLE if _matches(row, step, code, of_status, words)), Verdict.UNCLEAR)
 
 
 def status(code: int, said: str) -> str:
     """Return subject and detail of the enhanced status code, such as `7.1`; "" if there is none of the code's class."""
-    found = _STATUS.match(said)
+    found = _STATUS.match(said[:LONGEST])
     digit, rest = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
     return rest if digit == str(code)[0] else ""
 
