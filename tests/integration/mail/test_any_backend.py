@@ -96,7 +96,11 @@ def test_a_refusal_by_smtp_is_certain(
         ([*HELLO, b"550 5.4.5 Daily limit\r\n"], RelayRefuses, "Daily limit"),
         ([*HELLO, b"530 5.7.0 Log in\r\n"], RelayRefuses, "Log in"),
         ([*HELLO, b"452 4.3.1 Full\r\n"], RelayRefuses, "Full"),
+        ([*HELLO, b"503 5.5.1 Not now\r\n"], RelayRefuses, "Not now"),
         ([*HELLO, b"552 5.3.4 Too large\r\n"], Refused, "Too large"),
+        ([*HELLO, b"250 OK\r\n", b"550 Sender verify failed\r\n"], RelayRefuses, "verify"),
+        ([*HELLO, b"250 OK\r\n", b"550 No such user\r\n"], Refused, "user"),
+        ([*HELLO, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"554 Sending paused\r\n"], RelayRefuses, "paused"),
         ([*HELLO, b"250 OK\r\n", b"250 OK\r\n", b"451 Not now\r\n"], Refused, "Not now"),
         ([*HELLO, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"299 Odd\r\n"], OutcomeUnknown, "Odd"),
         ([*HELLO, b"250 OK\r\n", b"250 OK\r\n", b"354 Go\r\n", b"2" * 9000 + b"\r\n"], OutcomeUnknown, "too long"),
@@ -105,7 +109,7 @@ def test_a_refusal_by_smtp_is_certain(
 def test_each_reply_by_smtp_is_judged_by_what_it_is_about(
     settings: LazySettings, replies: list[bytes], error: type[Exception], words: str
 ) -> None:
-    """What is said to MAIL concerns us, not the e-mail, unless that is too large."""
+    """What is said to MAIL concerns us, not the e-mail, unless that is too large; and so does later what names us."""
     settings.EMAIL_TIMEOUT = 5.0
     with scripted_server(settings, [*replies, *[b"250 OK\r\n"] * 3]):
         transport = AnyBackend(django_mail.get_connection(SMTP))

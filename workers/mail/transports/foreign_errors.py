@@ -10,13 +10,13 @@ import smtplib
 from collections.abc import Iterator
 
 from workers.mail.phases import Phase
+from workers.mail.transports import replies
 from workers.mail.transports.base import OutcomeUnknown, Refused, RelayRefuses, Unreachable
+from workers.mail.transports.connection import as_bytes
 from workers.mail.transports.http_status import is_about_email, is_about_us, retry_after_s
 
 LONGEST_TEXT = 1_000  # characters of an error's text, which goes into the e-mail's row
-_TOO_LARGE = 552  # RFC 1870: in reply to MAIL, this e-mail's size
-_PERMANENT = range(500, 600)  # RFC 5321, 4.2.1
-_TEMPORARY = range(400, 500)
+_REFUSALS = range(400, 600)  # RFC 5321, 4.2.1
 # django-anymail's errors that come before a request, or say that the provider takes none of the recipients.
 _ANYMAIL_REFUSED = frozenset(
     {
@@ -73,23 +73,32 @@ def _of_smtp(error: BaseException, text: str) -> Verdict | None:
     """Judge smtplib's errors. SMTPServerDisconnected is the same before and after the dot, so it says nothing."""
     match error:
         case smtplib.SMTPRecipientsRefused():
-            [(code, _)] = [*error.recipients.values()][:1] or [(0, b"")]
-            return _refused(code, text, Phase.NOT_BEGUN)
-        case smtplib.SMTPSenderRefused() if error.smtp_code == _TOO_LARGE:
-            return _refused(error.smtp_code, text, Phase.NOT_BEGUN)
-        case smtplib.SMTPSenderRefused() | smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
+            [(code, said)] = [*error.recipients.values()][:1] or [(0, b"")]
+            return _refused(replies.Step.RCPT, code, said, text)
+        case smtplib.SMTPSenderRefused():
+            return _refused(replies.Step.MAIL, error.smtp_code, error.smtp_error, text) or RelayRefuses(text)
+        case smtplib.SMTPHeloError() | smtplib.SMTPAuthenticationError():
             return RelayRefuses(text)  # whatever the e-mail is
         case smtplib.SMTPDataError():
-            return _refused(error.smtp_code, text, Phase.AFTER_DOT)
+            return _refused(replies.Step.CONTENT, error.smtp_code, error.smtp_error, text)
         case smtplib.SMTPNotSupportedError():  # raised before MAIL is said
             return Refused(text, Phase.NOT_BEGUN, is_permanent=True)
     return None
 
 
-def _refused(code: int, text: str, phase: Phase) -> Refused | None:
-    if code in _PERMANENT or code in _TEMPORARY:
-        return Refused(text, phase, is_permanent=code in _PERMANENT)
-    return None  # no refusal, although smtplib takes it for one
+def _refused(step: replies.Step, code: int, said: bytes | str, text: str) -> RelayRefuses | Refused | None:
+    if code not in _REFUSALS:
+        return None  # no refusal, although smtplib takes it for one
+    meant = replies.judge(step, code, as_bytes(said).decode(errors="replace"))
+    of_email = {replies.Verdict.LATER, replies.Verdict.DOMAIN_LATER, replies.Verdict.NEVER}
+    if meant == replies.Verdict.HELD or (step == replies.Step.MAIL and meant not in of_email):
+        return RelayRefuses(text, knows_recipient=step != replies.Step.MAIL)
+    return Refused(
+        text,
+        Phase.AFTER_DOT if step == replies.Step.CONTENT else Phase.NOT_BEGUN,
+        is_permanent=meant == replies.Verdict.NEVER,
+        slows_domain=meant == replies.Verdict.DOMAIN_LATER,
+    )
 
 
 def _of_names(error: BaseException, text: str) -> Verdict | None:
