@@ -136,7 +136,7 @@ class Route:
         if not _may_mean_the_email(error):
             self.failed(error)
             return
-        breaker(self.relay.name).succeeded()  # it talks to us
+        self.works()
         domain = _domain(email) if error.knows_recipient else ""
         refusals(self.relay.name).refused(email.kind, domain, str(error), time.monotonic())
         accepted_at = _accepted_at.get(self.relay.name)
