@@ -38,6 +38,12 @@ OK = b"250 OK\r\n"
 GO_AHEAD = [OK, OK, b"354 Go ahead\r\n"]
 
 
+@pytest.fixture(autouse=True)
+def _pauses_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the process, however long a test takes."""
+    monkeypatch.setattr(refusals, "PAUSE_S", 600.0)
+
+
 def ship_many(number: int) -> None:
     """Have so many e-mails be due, in two statements."""
     orders = Order.objects.bulk_create(
@@ -290,8 +296,8 @@ class Choosy(Picky):
 @pytest.fixture
 def choosy(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Have the relay be choosy, and pauses be a hundredth; return whom it was asked about."""
-    for name in ("PAUSE_S", "LONGEST_PAUSE_S"):
-        monkeypatch.setattr(refusals, name, getattr(refusals, name) / 100)
+    monkeypatch.setattr(refusals, "PAUSE_S", 0.05)
+    monkeypatch.setattr(refusals, "LONGEST_PAUSE_S", 0.6)
     monkeypatch.setattr(Choosy, "asked", [])
     use(monkeypatch, Choosy)
     return Choosy.asked

@@ -59,7 +59,7 @@ class Refusals:
     _domains: dict[tuple[str, str], Budget] = field(default_factory=dict)  # of a kind, and a domain; the oldest first
     _budget: Budget = field(default_factory=Budget)
     _again_at: float = 0.0  # when one of those that were refused may be tried again
-    _pause_s: float = PAUSE_S
+    _pause_s: float = 0.0  # between two of these
     _begins_with: int = FEW  # so many, each budget
     _accepted_at: float = 0.0
     said: str = ""  # the last one; empty where there is none
@@ -97,7 +97,8 @@ class Refusals:
                 self._begins_with, self._budget = FEW, Budget()
             self.said = said
             if not self._kinds and not self._domains:
-                self._again_at = now + self._pause_s
+                self._pause_s = PAUSE_S
+                self._again_at = now + PAUSE_S
             is_known = kind in self._kinds if not domain else (kind, domain) in self._domains
             if domain:
                 budget = self._domains.setdefault((kind, domain), Budget(most=self._begins_with))
@@ -119,5 +120,5 @@ class Refusals:
             self.said = ""
             self._kinds.clear()
             self._domains.clear()
-            self._budget, self._pause_s = Budget(most=self._begins_with), PAUSE_S
+            self._budget = Budget(most=self._begins_with)
             return had_refused
