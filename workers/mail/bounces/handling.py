@@ -14,6 +14,7 @@ from django.db import transaction
 from postgres.texts import storable
 from workers.mail import addresses, resolving, suppression
 from workers.mail.bounces.reports import Report, ReportAction
+from workers.mail.bounces.spellings import spellings
 from workers.mail.bounces.statuses import is_of_a_dead_address
 from workers.mail.models import Act, Email, Resolution
 from workers.mail.phases import State
@@ -41,25 +42,33 @@ def handle(report: Report) -> Handled:
     """Check a report and give it its effect, in one transaction.
 
     An e-mail that was not delivered becomes `bounced`, if it was sent or unknown; receivers of
-    `signals.email_bounced` hear of it; and an address that does not exist is suppressed. All other reports are only
-    told. One that comes again, also at once, changes nothing, nor does one that shows by its time that it is about what
-    was sent before an operator had the e-mail sent again.
+    `signals.email_bounced` hear of it; and an address that does not exist is suppressed, if the report names it. So is
+    that of a recipient who complains. All other reports are only told. One that comes again, also at once, changes
+    nothing, nor does one that shows by its time that it is about what was sent before an operator had the e-mail sent
+    again.
 
     Raises what a receiver raises, and then changes nothing; and TooSoon while the e-mail's mailer, or its relay, may
     yet say that it was accepted: a server that is near may be faster with its report, and a mailer may have died.
     """
-    email = Email.objects.filter(message_id=report.message_id).first() if report.message_id else None
-    if email is None:
+    candidates = _named_by(report)
+    if not candidates:
         return Handled(f"Not believed: {report.message_id or 'it'} is no Message-ID of ours.", believed=False)
+    email = next((each for each in candidates if _is_to(each, report)), candidates[0])
     said = f"E-mail {email.pk}: {report.action}. {_reason(report, email)}"
-    if report.addresses and email.recipient.lower() not in report.addresses:
+    if not _is_to(email, report):
         return Handled(f"Not believed: it was not sent to that address. {said}", believed=False)
+    if report.action is ReportAction.COMPLAINED:
+        _suppress(email, f"Its recipient complained of e-mail {email.pk}: {_reason(report, email)}")
     if report.action is not ReportAction.FAILED:
         return Handled(said, believed=True)
     if _is_of_an_earlier_sending(report, email):
         return Handled(
             f"Nothing was changed. It is about what was sent before it was sent again. {said}", believed=True
         )
+    return _bounced(email, report, said)
+
+
+def _bounced(email: Email, report: Report, said: str) -> Handled:
     try:
         _bounce(email, report)
     except resolving.CannotBeResolved as error:
@@ -68,6 +77,17 @@ def handle(report: Report) -> Handled:
             raise TooSoon(str(error)) from error
         return Handled(f"Nothing was changed. {error} {said}", believed=True)
     return Handled(said, believed=True, bounced=True)
+
+
+def _named_by(report: Report) -> list[Email]:
+    """Return the e-mails of ours that the report names, the most certain first."""
+    ids = [f"<{name}>" for name in report.names]
+    return sorted(Email.objects.filter(message_id__in=ids), key=lambda email: ids.index(email.message_id))
+
+
+def _is_to(email: Email, report: Report) -> bool:
+    """Tell whether the report can be about the e-mail's recipient: it names the address, or none."""
+    return not report.addresses or bool(report.addresses & spellings(email.recipient))
 
 
 def _is_of_an_earlier_sending(report: Report, email: Email) -> bool:
@@ -83,9 +103,16 @@ def _bounce(email: Email, report: Report) -> None:
     why = _reason(report, email)
     with transaction.atomic():
         email = resolving.resolve(email.pk, Act.BOUNCED, WHO, why)
-        if is_of_a_dead_address(report.status) and email.recipient:
-            suppression.suppress(email.recipient, f"E-mail {email.pk} came back: {why}")
+        if report.addresses and is_of_a_dead_address(
+            report.status, report.diagnostic, is_of_content=report.is_of_content
+        ):
+            _suppress(email, f"E-mail {email.pk} came back: {why}")
         email_bounced.send(sender=Email, email=email, report=report)
+
+
+def _suppress(email: Email, why: str) -> None:
+    if email.recipient:  # which goes when its owner is forgotten
+        suppression.suppress(email.recipient, why)
 
 
 def _reason(report: Report, email: Email) -> str:

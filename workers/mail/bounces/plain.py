@@ -1,75 +1,94 @@
-"""Reports that are no MIME: Exim's, which name the recipients in X-Failed-Recipients, and qmail's (QSBMF)."""
+"""Reports that are no MIME, or not RFC 3464's: what mail servers say in a text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from email.message import Message
-from email.utils import getaddresses
 
-_EXIM_COPY = re.compile(r"^-+ This is a copy of .*?-+\s*$", re.MULTILINE | re.DOTALL)
-_QMAIL_BEGIN = re.compile(r"\s*Hi\. This is (?:the|a) ", re.IGNORECASE)
-_QMAIL_COPY = re.compile(r"^--- (?:Below this line is a copy of the message|Enclosed )", re.MULTILINE)
-_QMAIL_RECIPIENT = re.compile(r"^<([^<>\s]+@[^<>\s]+)>:[ \t]*\r?\n(.*?)(?=\r?\n\s*\r?\n|\Z)", re.MULTILINE | re.DOTALL)
-_MESSAGE_ID = re.compile(r"^Message-ID:\s*(<[^<>\s]+>)", re.MULTILINE | re.IGNORECASE)
-_REPLY = re.compile(r"(?<!\d)([45])\d\d[ -]")
-_AUTO_REPLIED = "auto-replied"
+from workers.mail.bounces import mime, texts
+from workers.mail.bounces.spellings import names, spellings
+from workers.mail.bounces.statuses import is_of_a_dead_address
+from workers.mail.bounces.texts import Copy
+
+_DAEMONS = frozenset({"mailer-daemon", "mailerdaemon", "mail-daemon", "maildaemon", "mailer_daemon", "postmaster"})
+_NULL = "<>"
+_MOST = 100  # recipients of one report: our e-mails have one
+_LONGEST_SUBJECT = 300
+_WARNS = re.compile(
+    r"\bdelay|\bwarning\b|\bstill (?:be )?(?:trying|attempting|queued|in)\b|\bnot yet\b"
+    r"|\bwill (?:be )?(?:continue|keep|retr|try)"
+    r"|\bhas not been (?:able|delivered)|\bneed to resend|\bno action is required|\bwill be (?:attempted|returned)"
+    r"|\b(?:continue|keep) (?:to try|trying)|\btemporary (?:error|failure)\b",
+    re.IGNORECASE,
+)
+_FINAL = re.compile(r"(?<![\w.\[-])5\d\d(?:[ -]|: )|(?<![\d.])5\.\d{1,3}\.\d{1,3}(?!\.?\d)")
+_GAVE_UP = re.compile(r"\bpermanent|\bgiv(?:en|ing) up\b", re.IGNORECASE)
+_FAILED = re.compile(
+    r"\bable to deliver|\b(?:could|can|was|were)(?: ?not|n't) (?:be )?deliver|undeliver|\bdid not reach\b"
+    r"|\bdeliver\w* (?:has )?fail|\bfail\w* to deliver|\bnot delivered|\berror (?:has )?occurred|\berror delivering",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"(?<![\w.\[:-])4\d\d[ -]|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Said:
     """What a text says of one recipient."""
 
-    message_id: str
     recipient: str
     diagnostic: str
+    is_delayed: bool
+    is_of_content: bool
 
 
-def failures(message: Message) -> Iterator[Failure]:
-    """Yield what an e-mail in plain text says of recipients that were not reached."""
-    if str(message["Auto-Submitted"] or "").strip().lower().startswith(_AUTO_REPLIED):
+def reports(message: mime.Part, lines: Sequence[str], copy: Copy) -> Iterator[Said]:
+    """Yield what an e-mail from a mail server says of recipients that were not reached.
+
+    Either the header X-Failed-Recipients names these, which only mail servers write. Or the e-mail comes from a mail
+    server, says of a recipient that it was refused for good, and the recipient is whom the returned copy is to.
+    """
+    failed = names(message.first("x-failed-recipients"))[:_MOST]
+    submitted = message.first("auto-submitted").lower()
+    if "vacation" in submitted or not (failed or _is_of_a_server(message)):
         return
-    text = _text(message)
-    if message["X-Failed-Recipients"]:
-        yield from _of_exim(str(message["X-Failed-Recipients"]), text)
-    elif _QMAIL_BEGIN.match(text):
-        yield from _of_qmail(text)
+    warns = _warns(message, lines)
+    recipients = failed or _recipients(message, lines, copy)
+    said = texts.diagnostics(lines, recipients)
+    for recipient in recipients:
+        diagnostic, is_of_content = said.get(recipient, ("", False))
+        is_said = failed or (recipient in said and _is_final(lines, diagnostic))
+        if is_said or (warns and recipient in said):
+            yield Said(recipient, diagnostic, warns, is_of_content)
 
 
-def status_of_reply(text: str) -> str:
-    """Return the class of an SMTP reply in the text as a status, such as 5.0.0 for `550 no such user`."""
-    found = _REPLY.search(text)
-    return f"{found[1]}.0.0" if found else ""
+def _is_of_a_server(message: mime.Part) -> bool:
+    """Tell whether the e-mail comes from a mail server, as far as it says so itself."""
+    sender, path = message.first("from").lower(), message.first("return-path").lower()
+    locals_ = {word.rpartition("@")[0] for word in names(f"{sender} {path}")} | {sender.strip("<> "), path.strip("<> ")}
+    is_null = path == _NULL
+    return is_null or bool(locals_ & _DAEMONS) or sender.startswith(("mailer-daemon", "mail delivery s"))
 
 
-def _of_exim(recipients: str, text: str) -> Iterator[Failure]:
-    said, copy = _parted(text, _EXIM_COPY)
-    for _, address in getaddresses([recipients]):
-        _, found, after = said.partition(f"\n  {address}\n")
-        if address:
-            yield Failure(_message_id(copy), address, re.split(r"\n\s*\n|\n  \S", after)[0] if found else "")
+def _recipients(message: mime.Part, lines: Sequence[str], copy: Copy) -> list[str]:
+    """Return whom the text names: to whom the copy is, or else others than those who got the report."""
+    named = list(dict.fromkeys(name for line in lines if "@" in line for name in names(line)))[:_MOST]
+    spelt = {name: spellings(name) for name in named}
+    to = {spelling for name in copy.recipients[:_MOST] for spelling in spellings(name)}
+    own = {spelling for name in names(f"{message.first('to')} {message.first('from')}") for spelling in spellings(name)}
+    return [name for name in named if spelt[name] & to] or [name for name in named if not spelt[name] & own] or named
 
 
-def _of_qmail(text: str) -> Iterator[Failure]:
-    said, copy = _parted(text, _QMAIL_COPY)
-    for found in _QMAIL_RECIPIENT.finditer(said):
-        yield Failure(_message_id(copy), found[1], found[2])
+def _warns(message: mime.Part, lines: Sequence[str]) -> bool:
+    """Tell whether it speaks of an e-mail that is delayed: what it quotes of a refusal does not count."""
+    text = "\n".join(
+        [message.first("subject")[:_LONGEST_SUBJECT], *(line for line in lines if not _FINAL.search(line))]
+    )
+    return bool(_WARNS.search(text))
 
 
-def _parted(text: str, separator: re.Pattern[str]) -> tuple[str, str]:
-    """Return what the server says, and the copy of the e-mail."""
-    found = separator.search(text)
-    return (text[: found.start()], text[found.end() :]) if found else (text, "")
-
-
-def _message_id(copy: str) -> str:
-    found = _MESSAGE_ID.search(copy)
-    return found[1] if found else ""
-
-
-def _text(message: Message) -> str:
-    """Return the first part that is text; whatever its charset, what is looked for is ASCII."""
-    for part in message.walk():
-        if part.get_content_type() == "text/plain":
-            payload = part.get_payload(decode=True)
-            return payload.decode("latin-1").replace("\r\n", "\n") if isinstance(payload, bytes) else ""
-    return ""
+def _is_final(lines: Sequence[str], diagnostic: str) -> bool:
+    """Tell whether the recipient was refused for good."""
+    if _FINAL.search(diagnostic) or is_of_a_dead_address("", diagnostic):
+        return True
+    if _LATER.search(diagnostic):
+        return any(_GAVE_UP.search(line) for line in lines)
+    return any(_FAILED.search(line) or _GAVE_UP.search(line) for line in lines)

@@ -1,41 +1,42 @@
 """Delivery reports: what a mail server says later of an e-mail that it, or one before it, accepted (RFC 3464).
 
-A pure parser. It finds in what order whatever mail servers send: multipart/report, also inside of other parts, and the
-plain texts of Exim and qmail. What is no delivery report (an answer, an auto-reply, a receipt, spam) gives no Report.
+A pure parser. It finds in what order whatever mail servers send: multipart/report, also inside of other parts, texts of
+any form that name a recipient who was refused, and complaints (RFC 5965). What is none of these (an answer, an
+auto-reply, a receipt, spam) gives no Report. Whatever an e-mail holds, it is read in a time with a bound.
 """
 
-import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email import message_from_bytes, message_from_string, policy
-from email.message import Message
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 
-from workers.mail.bounces import plain
+from workers.mail.addresses import LONGEST
+from workers.mail.bounces import fields, mime, plain, statuses, texts
+from workers.mail.bounces.fields import Group, after_type, moment
+from workers.mail.bounces.spellings import MOST_NAMES, names, spellings
+from workers.mail.bounces.spellings import plain as without_escapes
+from workers.mail.bounces.texts import Copy
 
-# The report and the returned header are at the beginning; what follows is content of ours, such as an attachment.
-LOOKED_AT = 1_048_576  # bytes
-LONGEST_DIAGNOSTIC = 1_000  # characters that are kept
-MOST_RECIPIENTS = 100  # of one report: our e-mails have one
-_STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])")
-_XTEXT = re.compile(r"\+([0-9A-F]{2})")
-_UTF8_ADDRESS = re.compile(r"\\x\{([0-9A-F]{2,6})\}")
-_HEADERS = frozenset({"text/rfc822-headers", "message/global-headers"})
-_MESSAGES = frozenset({"message/rfc822", "message/global"})
-_STATUSES = frozenset({"message/delivery-status", "message/global-delivery-status"})
+_REPLY = re.compile(r"(?<![\w.\[:-])([45])\d\d[ -]")
+_WORD = re.compile(r"\s*(\w+)")
+# Not `not-spam`, nor what says something else of the e-mail: `auth-failure` (RFC 6591), `dmarc`, `virus`, `other`.
+_COMPLAINTS = frozenset({"abuse", "fraud", "opt-out", "opt-out-list"})
+_END_OF_THREAD = 2_000  # characters
+_BEGINNING = 10_000  # characters of what is said to programs: it names the e-mail before the recipients
+_OF_ANOTHER = frozenset({"message-id", "from", "in-reply-to", "references"})  # read by themselves, or its own
 
 
 class ReportAction(StrEnum):
-    """What happened to the e-mail (RFC 3464, 2.3.3)."""
+    """What happened to the e-mail (RFC 3464, 2.3.3), or what its recipient did."""
 
     FAILED = "failed"
     DELAYED = "delayed"
     DELIVERED = "delivered"
     RELAYED = "relayed"
     EXPANDED = "expanded"
+    COMPLAINED = "complained"  # about an e-mail that was delivered
 
 
 _BY_CLASS = {"5": ReportAction.FAILED, "4": ReportAction.DELAYED, "2": ReportAction.DELIVERED}
@@ -45,7 +46,7 @@ _BY_CLASS = {"5": ReportAction.FAILED, "4": ReportAction.DELAYED, "2": ReportAct
 class Report:
     """What is reported of one recipient."""
 
-    message_id: str  # of the e-mail that is returned, with < and >; empty if the report does not have it
+    message_id: str  # of the e-mail that it is about, with < and >; empty if the report does not have it
     recipient: str  # the address that it was sent to, or else the last one that it was forwarded to; empty if not said
     addresses: frozenset[str]  # in small letters: all that the recipient may have been called
     action: ReportAction
@@ -54,129 +55,136 @@ class Report:
     reporting_mta: str
     # When the e-mail had come to that server, or else when the report was written; None if it says neither.
     arrived_by: datetime | None = None
+    is_of_content: bool = False  # whether what was refused is the content, after the recipient was taken
+    # What may name the e-mail, as x@y: Message-IDs, what the report was sent to. The best first.
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Mail:
+    """An e-mail that may be a report, and what all readings of it need."""
+
+    message: mime.Part
+    parts: Sequence[mime.Part]
+    lines: Sequence[str]  # what it says to people
+    copies: Sequence[Copy]
+    names: Sequence[str]  # the Message-IDs by which it says what it is about
+    other_names: Sequence[str]  # what else may name the e-mail
+
+    @property
+    def copy(self) -> Copy:
+        """The returned e-mail."""
+        return next((copy for copy in self.copies if copy.message_id), next(iter(self.copies), Copy()))
 
 
 def parse(content: bytes) -> list[Report]:
     """Return the reports in an e-mail, one for each recipient; an empty list if it is no delivery report."""
-    try:
-        message = message_from_bytes(content[:LOOKED_AT], policy=policy.compat32)
-        return list(_of_mime(message)) or list(_of_text(message))
-    except (RecursionError, LookupError, ValueError, TypeError, AttributeError):
-        return []  # junk: Python's parser was written for e-mails
+    message = mime.read(content)
+    parts = list(message.parts())
+    text = next((part.text for part in parts if part.kind == "text/plain" and part.content.strip()), "")
+    lines, quoted = texts.parted(text or (message.text if len(parts) == 1 else ""))
+    copies = [copy for copy in (*map(texts.copy_in, parts), quoted) if copy]
+    mail = _Mail(message, parts, lines, copies, _names(message, copies), _other_names(message, parts, copies))
+    return list(_of_fields(mail)) or list(_of_text(mail)) or list(_of_complaint(mail))
 
 
-def _of_mime(message: Message) -> Iterator[Report]:
-    parts = list(_outer_parts(message))
-    statuses = [part for part in parts if part.get_content_type() in _STATUSES]
-    message_id = next((found for part in parts if (found := _returned_message_id(part))), "")
-    for status in statuses:
-        blocks = _blocks(status)
-        reporting_mta = next((_after_type(block["Reporting-MTA"]) for block in blocks if block["Reporting-MTA"]), "")
-        arrived_by = next(filter(None, (_moment(block["Arrival-Date"]) for block in blocks)), _moment(message["Date"]))
-        for block in blocks[:MOST_RECIPIENTS]:
-            if report := _of_recipient(block):
-                yield replace(report, message_id=message_id, reporting_mta=reporting_mta, arrived_by=arrived_by)
+def _of_fields(mail: _Mail) -> Iterator[Report]:
+    groups = _groups(mail, fields.STATUSES)
+    reporting_mta = next((after_type(group["reporting-mta"]) for group in groups if "reporting-mta" in group), "")
+    arrived_by = next(filter(None, (moment(group.get("arrival-date", "")) for group in groups)), None)
+    of_whom = [_named(group) for group in groups]
+    # Exim says to people only why it gave up by itself, and nobody says to programs what was refused.
+    to_people = texts.diagnostics(mail.lines, [address for named in of_whom for address in named]) if groups else {}
+    for group, named in zip(groups, of_whom, strict=True):
+        diagnostic = texts.kept(after_type(group.get("diagnostic-code", "")))
+        status = statuses.first_status(group.get("status", ""))
+        action = _action(group.get("action", ""), status or statuses.first_status(diagnostic))
+        if action and (named or "action" in group):
+            told, is_of_content = next((to_people[each] for each in named if each in to_people), ("", False))
+            report = _report(mail, named, action, status, diagnostic or told, is_of_content=is_of_content)
+            yield replace(report, reporting_mta=reporting_mta, arrived_by=arrived_by or report.arrived_by)
 
 
-def _of_text(message: Message) -> Iterator[Report]:
-    for failure in plain.failures(message):
-        status = _first_status(failure.diagnostic)
-        yield Report(
-            message_id=failure.message_id,
-            recipient=failure.recipient,
-            addresses=frozenset({failure.recipient.lower()}),
-            action=ReportAction.FAILED,
-            status=status or plain.status_of_reply(failure.diagnostic),
-            diagnostic=_kept(failure.diagnostic),
-            reporting_mta="",
-            arrived_by=_moment(message["Date"]),
-        )
+def _named(group: Group) -> list[str]:
+    """Return the recipient in a group of fields, as it was asked for and as it became."""
+    return [
+        *filter(None, (after_type(group.get(f"{which}-recipient", ""))[:LONGEST] for which in ("original", "final")))
+    ]
 
 
-def _outer_parts(message: Message) -> Iterator[Message]:
-    """Yield the parts of an e-mail, and not those of one that it returns: that may be a report itself."""
-    yield message
-    if message.get_content_maintype() == "multipart" and message.is_multipart():
-        for part in message.get_payload():
-            if isinstance(part, Message):
-                yield from _outer_parts(part)
+def _groups(mail: _Mail, kinds: frozenset[str]) -> list[Group]:
+    """Return the groups of fields in parts of these kinds."""
+    found = (group for part in mail.parts if part.kind in kinds for group in fields.groups(part))
+    return list(islice(found, fields.MOST_GROUPS))
 
 
-def _returned_message_id(part: Message) -> str:
-    kind = part.get_content_type()
-    returned: Message | None = None
-    if kind in _MESSAGES and part.is_multipart():
-        returned = part.get_payload()[0]  # type: ignore[assignment,index]  # the parser's own
-    elif kind in _HEADERS:
-        payload = part.get_payload(decode=True)
-        text = payload.decode("latin-1") if isinstance(payload, bytes) else str(part.get_payload(0))
-        returned = message_from_string(text.lstrip())
-    return "".join(str(returned["Message-ID"] or "").split()) if returned is not None else ""
+def _of_text(mail: _Mail) -> Iterator[Report]:
+    for said in plain.reports(mail.message, mail.lines, mail.copy):
+        action = ReportAction.DELAYED if said.is_delayed else ReportAction.FAILED
+        yield _report(mail, [said.recipient], action, "", said.diagnostic, is_of_content=said.is_of_content)
 
 
-def _blocks(status: Message) -> list[Message]:
-    """Return the groups of fields: the first is about the e-mail, each further one about a recipient."""
-    payload = status.get_payload()
-    parts = payload if isinstance(payload, list) else [payload]
-    text = "\n\n".join(part.as_string() if isinstance(part, Message) else str(part) for part in parts)
-    if str(status["Content-Transfer-Encoding"] or "").strip().lower() == "base64":  # against RFC 3464
-        text = base64.b64decode(text).decode("latin-1")
-    return [message_from_string(block) for block in re.split(r"\r?\n[ \t]*(?:\r?\n)+", text.strip()) if block]
+def _of_complaint(mail: _Mail) -> Iterator[Report]:
+    """Yield a complaint by which a recipient says that the e-mail was not wanted."""
+    for group in _groups(mail, fields.COMPLAINTS):
+        kind = group.get("feedback-type", "").lower()
+        if kind in _COMPLAINTS:
+            named = names(f"{group.get('original-rcpt-to', '')} {group.get('removal-recipient', '')}")
+            yield _report(mail, named, ReportAction.COMPLAINED, "", f"Feedback-Type: {kind}")
 
 
-def _of_recipient(block: Message) -> Report | None:
-    """Return what the group of fields says of a recipient; None if it is about none."""
-    original, final = _after_type(block["Original-Recipient"]), _after_type(block["Final-Recipient"])
-    diagnostic = _after_type(block["Diagnostic-Code"])
-    status = _first_status(str(block["Status"] or "")) or _first_status(diagnostic)
-    action = _action(str(block["Action"] or ""), status)
-    if action is None or not (original or final or block["Action"]):
-        return None
-    named = [address for address in (original, final) if address]
+def _report(
+    mail: _Mail,
+    named: Sequence[str],
+    action: ReportAction,
+    status: str,
+    diagnostic: str,
+    *,
+    is_of_content: bool = False,
+) -> Report:
     return Report(
-        message_id="",
-        recipient=_address(named[0]) if named else "",
-        addresses=frozenset(spelt.lower() for address in named for spelt in (address.strip("<>"), _address(address))),
+        message_id=f"<{mail.names[0]}>" if mail.names else "",
+        recipient=without_escapes(named[0]) if named else "",
+        addresses=frozenset(spelling for address in named for spelling in spellings(address)),
         action=action,
-        status=status,
-        diagnostic=_kept(diagnostic),
+        status=statuses.exact_status(status, diagnostic) or _status_of_reply(diagnostic),
+        diagnostic=diagnostic,
         reporting_mta="",
+        arrived_by=moment(mail.message.first("date")),
+        is_of_content=is_of_content,
+        names=(*mail.names, *mail.other_names),
     )
 
 
+def _names(message: mime.Part, copies: Sequence[Copy]) -> list[str]:
+    """Return the Message-IDs by which a report says what it is about."""
+    returned = names(" ".join(copy.message_id for copy in copies))
+    answered = names(message.first("in-reply-to"))
+    thread = names(message.first("references")[-_END_OF_THREAD:])[-1:]  # the last one (RFC 5322, 3.6.4)
+    return list(dict.fromkeys((*returned, *answered, *thread)))
+
+
+def _other_names(message: mime.Part, parts: Sequence[mime.Part], copies: Sequence[Copy]) -> list[str]:
+    """Return what else may name the e-mail: to whom the report was sent, and from whom the e-mail came."""
+    of_header = (value for name, values in message.fields.items() if name not in _OF_ANOTHER for value in values)
+    of_status = (part.text[:_BEGINNING] for part in parts if part.kind in fields.STATUSES | fields.COMPLAINTS)
+    found: dict[str, None] = {}
+    for text in (*(copy.sender for copy in copies), message.first("to"), *of_status, *of_header):
+        found.update(dict.fromkeys(names(text)))
+        if len(found) >= MOST_NAMES:
+            break
+    return list(found)[:MOST_NAMES]
+
+
 def _action(text: str, status: str) -> ReportAction | None:
-    word = re.match(r"\s*(\w+)", text)
+    word = _WORD.match(text)
     try:
         return ReportAction(word[1].lower() if word else "")
     except ValueError:
         return _BY_CLASS.get(status[:1])
 
 
-def _address(text: str) -> str:
-    """Return the address of an address field, in which `+2B` (RFC 3461, 4) and the like of RFC 6533 (3) are letters."""
-    text = _UTF8_ADDRESS.sub(lambda found: chr(int(found[1], 16)), text.strip("<>"))
-    return _XTEXT.sub(lambda found: chr(int(found[1], 16)), text)
-
-
-def _after_type(value: object) -> str:
-    """Return what follows the type in a field such as `rfc822; ada@example.com`."""
-    kind, found, rest = str(value or "").partition(";")
-    return " ".join((rest if found else kind).split())
-
-
-def _moment(value: object) -> datetime | None:
-    """Return the time in a field; None if it has none that can be read."""
-    try:
-        found = parsedate_to_datetime(str(value or ""))
-        return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _first_status(text: str) -> str:
-    found = _STATUS.search(text)
-    return found[1] if found else ""
-
-
-def _kept(text: str) -> str:
-    return " ".join(text.split())[:LONGEST_DIAGNOSTIC]
+def _status_of_reply(text: str) -> str:
+    """Return the class of an SMTP reply in the text as a status, such as 5.0.0 for `550 no such user`."""
+    found = _REPLY.search(text)
+    return f"{found[1]}.0.0" if found else ""

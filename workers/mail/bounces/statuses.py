@@ -1,10 +1,119 @@
-"""What a status says of an address (RFC 3463, 3; the IANA's registry of enhanced status codes)."""
+"""Whether a report says that an address does not exist (RFC 3463, 3; the IANA's registry of enhanced status codes).
 
-# The address does not exist, or will never take e-mails again. Not 5.1.7 and 5.1.8, which are about the sender, nor a
-# full mailbox (5.2.2) and policy (5.7.x), which may be otherwise tomorrow.
-OF_A_DEAD_ADDRESS = frozenset({"5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"})
+Who is taken for dead gets nothing more, in silence. So only what is certain counts: each status in the report must say
+it, or say nothing, and no word may speak of another reason. The status of the server that reports is often its own
+digest: Exim writes 5.0.0 for all, sendmail 5.1.1 for each bare `550`. What the server said that refused the e-mail
+(Diagnostic-Code) is nearer to the cause, its own status nearest.
+"""
+
+import re
+
+# The address does not exist. Not 5.1.7 and 5.1.8, which are about the sender, nor 5.2.1: a mailbox that is disabled,
+# or gets too much just now, exists.
+_DEAD = frozenset({"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"})
+# These say nothing of the reason, or are in use for this one, too: the words decide.
+_VAGUE = frozenset({"5.1.0", "5.1.351", "5.2.0", "5.2.1", "5.3.0", "5.4.0", "5.4.4", "5.4.310", "5.5.0", "5.7.1"})
+_STATUS = re.compile(r"(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)")
+_REPLY = re.compile(r"(?<![\w.\[-])5\d\d(?=[ :,-])")
+_PASSING = re.compile(
+    r"(?<![\w.\[:-])4\d\d(?=[ -])|(?<![\d.])4\.\d{1,3}\.\d{1,3}(?!\.?\d)|\btry(?:ing)? again$|, try again\b"
+)
+# A word that is an address, a host or a URL, which may have any other word in it.
+_NAME = re.compile(r"@|\w\.[a-z]|://", re.IGNORECASE)
+_WHOSE = r"(?:user|mailbox|mail box|recipient|addressee|address|account|alias|local[ -]part|e-?mail)"
+_IS_GONE = (
+    r"(?:does|do|did)(?:n't| not) (?:exist|have an?)",
+    r"not exist",
+    r"(?:is |was |are )?(?:un|not )known",
+    r"(?:is |are )?not found",
+    r"(?:wasn't|isn't|could(?:n't| not) be|can ?not be) found",
+    r"not listed in",
+    r"(?:is )?non-?existent",
+    r"is invalid",
+    r"(?:is )?not a valid",
+    r"is not valid",
+    r"(?:is )?not recognized",
+    r"no longer (?:exists|valid)",
+)
+_DEAD_WORDS = re.compile(
+    "|".join(
+        (
+            rf"\b(?:no such|unknown|non-?existent|invalid|no) (?:\w+ ){{0,2}}{_WHOSE}s?\b(?! error)",
+            rf"\b{_WHOSE}s?\b(?: \S+){{0,6}}? (?:{'|'.join(_IS_GONE)})",
+            r"\bunknown (?:local[ -]part|host|domain)\b",
+            r"\bno such (?:domain|host|person)\b",
+            r"\bnot our (?:user|customer)\b",
+            r"\bnot a valid (?:mailbox|user)\b",
+            r"\b(?:recip|recipient)notfound\b",
+            r"\bnosuchuser\b",
+            r"\bhost (?:or domain name )?(?:not found|unknown)",
+            r"\bdomain(?: \S+){0,3}? (?:does not exist|not found)",
+            r"\bcouldn't find any host named\b",
+            r"\bunrouteable (?:mail )?(?:domain|address)",
+            r"\bnon-?existent hosts?\b",
+            r"\bhost address lookups failed permanently",
+            r"\bname or service not known\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+# These speak of another reason, whatever the status is: of the sender, of lists and policies, of what may pass.
+_OTHER_WORDS = re.compile(
+    r"\bsender|\bfrom address|\bmail from\b|\bspf\b|\bdkim\b|\bdmarc\b|\bptr\b|\breverse\b|\b(?:helo|ehlo)\b"
+    r"|\bip address|\byour ip\b|\bclient host|\bauthenti|\bauthori[sz]"
+    r"|\brelaying\b|\bto relay\b|\bnot relay|\brelay (?:access|not)"
+    r"|spam|\bjunk|block|black ?list|\brbl\b|dnsbl|gr[ea]y-?list|(?<!not )\blisted\b|\breputation|\babus|unsolicited"
+    r"|\bbulk\b|\bvirus|\bmalware|\bcontent\b|\bbanned\b|\bsecurity\b|\bpolic(?:y|ies)|\bden(?:y|ied)\b|\bpermi(?:t|ss)"
+    r"|\bnot allowed|\brestrict|\bmoderat|\bsubscri|\brates?\b|\blimit|\bquota|\bfull\b|\bexceed|\btoo m(?:any|uch)"
+    r"|\bstorage\b|\btemporar|\blater\b|\btime[ -]?out|\bloop\b|\bcouldn't create\b",
+    re.IGNORECASE,
+)
+# A mailbox of which this is said exists, or may: words that say both are not certain.
+_UNSURE_WORDS = re.compile(
+    r"\bdisabled\b|\binactiv|\bsuspen|\bexpired?\b|\bverif|\b(?:may|might) (?:not|be|have)\b|\bor (?:mailbox|access)",
+    re.IGNORECASE,
+)
+# In the names of hosts and in URLs, too: who refuses for what a list says names the list.
+_LISTS = re.compile(r"spamhaus|spamcop|dnsbl|\brbl\b|black-?list|block-?list|barracudacentral|sorbs", re.IGNORECASE)
 
 
-def is_of_a_dead_address(status: str) -> bool:
-    """Tell whether it is of no use to write to the address again."""
-    return status in OF_A_DEAD_ADDRESS
+def is_of_a_dead_address(status: str, diagnostic: str, *, is_of_content: bool = False) -> bool:
+    """Tell whether it is of no use to write to the address again.
+
+    `status` is the report's own, `diagnostic` what the server said that refused the e-mail, or else what the one that
+    reports says of the reason. A server that has refused the content (`is_of_content`) had taken the recipient: some
+    say "unknown user" then of one who wants no such e-mails.
+    """
+    said = _STATUS.findall(diagnostic)
+    if _PASSING.search(f"{status} {diagnostic}") or not all(_may_be_dead(each) for each in (status, *said) if each):
+        return False
+    if _OTHER_WORDS.search(_words(diagnostic)) or _LISTS.search(diagnostic):
+        return False
+    if any(each in _DEAD for each in said):
+        return True
+    reply = _REPLY.search(diagnostic)
+    if not said and not reply and status in _DEAD:
+        return True  # the server that reports has found it out by itself
+    words = _words(diagnostic[reply.start() :] if reply else diagnostic)  # before it stands another server's digest
+    return not is_of_content and bool(_DEAD_WORDS.search(words)) and not _UNSURE_WORDS.search(words)
+
+
+def _words(text: str) -> str:
+    return " ".join(word for word in text.split() if not _NAME.search(word))
+
+
+def first_status(text: str) -> str:
+    """Return the first enhanced status in a text; empty if there is none."""
+    found = _STATUS.search(text)
+    return found[1] if found else ""
+
+
+def exact_status(status: str, diagnostic: str) -> str:
+    """Return the report's status, or the one that the refusing server said, where the report's has no detail."""
+    if status and not status.endswith(".0.0"):
+        return status
+    return next((each for each in _STATUS.findall(diagnostic) if each[0] == (status or each)[0]), status)
+
+
+def _may_be_dead(status: str) -> bool:
+    return status in _DEAD or status in _VAGUE or status.startswith("5.0.")

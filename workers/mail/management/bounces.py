@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 
 from workers.cli import terminal
 from workers.cli.actions import Action, Answer
-from workers.mail.bounces import handling, maildir, reports
+from workers.mail.bounces import handling, maildir, mime, reports
 from workers.mail.bounces.handling import Handled
 
 STDIN = "-"
@@ -48,8 +48,8 @@ def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[H
     for name in names:
         try:
             with sys.stdin.buffer if name == STDIN else Path(name).open("rb") as file:
-                content = file.read(reports.LOOKED_AT)
-                while name == STDIN and file.read(reports.LOOKED_AT):  # who writes a pipe must not find it broken
+                content = file.read(mime.LOOKED_AT)
+                while name == STDIN and file.read(mime.LOOKED_AT):  # who writes a pipe must not find it broken
                     pass
         except OSError as error:
             raise ValueError(f"{name}: {error.strerror}.") from error
@@ -59,7 +59,7 @@ def _of_files(names: list[str], errors: list[str]) -> Iterator[tuple[str, list[H
 
 def _of_maildir(folder: Path, errors: list[str]) -> Iterator[tuple[str, list[Handled]]]:
     for path in maildir.unseen(folder):
-        content = maildir.read(path, reports.LOOKED_AT)
+        content = maildir.read(path, mime.LOOKED_AT)
         handled = None if content is None else _handled(path.name, content, errors)
         if handled is not None:
             maildir.mark(path, for_people=not any(each.believed for each in handled))

@@ -1,0 +1,143 @@
+"""An e-mail that a stranger wrote, taken apart in a time that grows with its length only, whatever it holds.
+
+Python's parser is exact, and takes hours for an e-mail of a million parameters, or of parts in parts. This one looks at
+a bounded number of fields and of parts, and each byte at most once for each level of parts.
+"""
+
+import binascii
+import quopri
+import re
+from base64 import b64decode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+# The report and the returned header are at the beginning; what follows is content of ours, such as an attachment.
+LOOKED_AT = 1_048_576  # bytes
+_MOST_FIELDS = 1_000  # of a header
+_LONGEST_VALUE = 16_384  # characters of a field
+_DEEPEST = 8  # parts in parts: a report has two levels, and one that was passed on some more
+_MOST_PARTS = 100
+_FIELD = re.compile(r"([!-9;-~]{1,100})[ \t]{0,10}:(.*)", re.DOTALL)
+_BOUNDARY = re.compile(r';\s{0,100}boundary\s{0,10}=\s{0,10}(?:"([^"]{1,100})"|([^\s;"]{1,100}))', re.IGNORECASE)
+_JUNK = re.compile(rb"[^A-Za-z0-9+/=]")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An e-mail, or a part of one: its header, and what follows."""
+
+    fields: dict[str, list[str]]  # by their names in small letters, each on one line
+    content: bytes = field(repr=False)  # as it was transmitted; lines end with a line feed
+    depth: int = 0
+
+    def first(self, name: str) -> str:
+        """Return the first field of this name; empty if there is none."""
+        return self.fields.get(name, [""])[0]
+
+    @property
+    def kind(self) -> str:
+        """The type of the content, in small letters."""
+        return self.first("content-type").partition(";")[0].strip().lower() or "text/plain"
+
+    @property
+    def decoded(self) -> bytes:
+        """The content without base64 or quoted-printable; as it is where it cannot be decoded."""
+        encoding = self.first("content-transfer-encoding").strip().lower()
+        try:
+            if encoding == "base64":
+                letters = _JUNK.sub(b"", self.content)
+                return one_line_end(b64decode(letters[: len(letters) // 4 * 4]))
+            if encoding == "quoted-printable":
+                return one_line_end(quopri.decodestring(self.content))
+        except (binascii.Error, ValueError):
+            pass
+        return self.content
+
+    @property
+    def text(self) -> str:
+        """The content as text; whatever its charset, what is looked for is ASCII, or an address in UTF-8."""
+        return as_text(self.decoded)
+
+    def parts(self) -> Iterator["Part"]:
+        """Yield it, and the parts in it, but not those of an e-mail that it returns: that may be a report itself."""
+        waiting, count = [self], 0
+        while waiting and count < _MOST_PARTS:
+            part = waiting.pop(0)
+            count += 1
+            yield part
+            if part.depth < _DEEPEST:
+                waiting[:0] = part._inner(_MOST_PARTS - count)  # noqa: SLF001  its own
+
+    def _inner(self, most: int) -> list["Part"]:
+        """Return the parts that the boundary of a multipart divides its content into."""
+        found = (
+            _BOUNDARY.search(self.first("content-type")[:_LONGEST_VALUE]) if self.kind[:10] == "multipart/" else None
+        )
+        if found is None:
+            return []
+        boundary = (found[1] or found[2]).strip().encode()
+        pieces = (b"\n" + self.content).split(b"\n--" + boundary, most + 1)[1 : most + 1]
+        parts = []
+        for piece in pieces:
+            if piece[:2] == b"--":  # the end; what follows is nobody's, and some write further parts all the same
+                continue
+            parts.append(_read(piece.partition(b"\n")[2], self.depth + 1))
+        return parts
+
+
+def read(content: bytes) -> Part:
+    """Return an e-mail of which the beginning is looked at. Raises nothing."""
+    content = one_line_end(content[:LOOKED_AT]).lstrip(b"\n")
+    if content[:5] == b"From ":  # a line of a mailbox file
+        content = content.partition(b"\n")[2]
+    return _read(content, 0)
+
+
+def as_text(content: bytes) -> str:
+    """Return text in UTF-8; bytes of anything else each become a letter."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def one_line_end(content: bytes) -> bytes:
+    """Return the content with all lines ended by a line feed, as servers on the way may write any end."""
+    return content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def fields_of(text: str) -> tuple[dict[str, list[str]], str]:
+    """Return the fields at the beginning of a text, and what follows them."""
+    fields: dict[str, list[str]] = {}
+    name, lines, count, at = "", [""], 0, 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        line = text[at:end]
+        if line[:1] in {" ", "\t"} and name:
+            lines.append(line)
+        else:
+            _note(fields, name, lines)
+            found = _FIELD.match(line)
+            if not found or count >= _MOST_FIELDS:
+                return fields, text[end + 1 :] if not line.strip() else text[at:]
+            name, lines, count = found[1].lower(), [found[2]], count + 1
+        at = end + 1
+    _note(fields, name, lines)
+    return fields, ""
+
+
+def _note(fields: dict[str, list[str]], name: str, lines: list[str]) -> None:
+    if name:
+        fields.setdefault(name, []).append(" ".join(" ".join(lines)[:_LONGEST_VALUE].split()))
+
+
+def _read(content: bytes, depth: int) -> Part:
+    """Return a part. A header that is longer than half of what is looked at is none."""
+    end = content.find(b"\n\n") if content[:1] != b"\n" else -1
+    if content[:1] == b"\n" or end < 0:
+        head, body = (b"", content[1:]) if content[:1] == b"\n" else (content, b"")
+    else:
+        head, body = content[: end + 1], content[end + 2 :]
+    fields, rest = fields_of(as_text(head))
+    return Part(fields, rest.encode() + b"\n" + body if rest else body, depth)
